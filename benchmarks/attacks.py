@@ -24,7 +24,7 @@ from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
 from bayes_grpo.fleets.table import journal, table_of
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.options import read_sidecar
 from bayes_grpo.watching.watch import load_memory
 from benchmarks.common import keep, say

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from bayes_grpo.cli.app import app
-from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.comparison import test_compare

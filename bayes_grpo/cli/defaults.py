@@ -20,7 +20,7 @@ COSTS = frozenset(
      "budget", "kept", "failure_cost", "risk")
 )  # fmt: skip
 FLAGS = frozenset(
-    ("until", "signal", "format", "step_column", "reward_column", "eval_column", "run", "run_name", "regime", "regimes",
+    ("until", "signal", "format", "run", "run_name", "regime", "regimes",
      "threshold", "reach", "seed", "history", "alarm", "least_rows", "interval", "idle_timeout", "schedule")
 )  # fmt: skip
 _PARAMETERS = {"format": "format_"}

@@ -20,7 +20,7 @@ HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 _PANELS: Mapping[str, tuple[str, ...]] = {
     "How to read the log": (
-        "format_", "step_column", "reward_column", "eval_column", "run_name", "run", "one_run", "sidecar", "index",
+        "format_", "column_", "run_name", "run", "one_run", "sidecar", "index",
         "at", "all_rows", "signal",
     ),
     "What the log does not state": (

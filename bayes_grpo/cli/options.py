@@ -112,14 +112,20 @@ class Reading:
         str | None,
         typer.Option("--format", help="Reader to use where detection is ambiguous."),
     ] = None
-    step_column: Annotated[str | None, typer.Option(help="Column or key of the optimizer step.")] = None
-    reward_column: Annotated[str | None, typer.Option(help="Column or key of the train reward.")] = None
-    eval_column: Annotated[str | None, typer.Option(help="Column or key of the held-out reward.")] = None
+    column_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="NAME=KEY",
+            help="Key of a column that is not recognized, repeatable: step, reward, heldout, entropy, kl, grad_norm "
+            "or another signal. bayes_grpo.toml has them under [columns].",
+        ),
+    ] = None
     run_name: Annotated[
         str | None, typer.Option(help="Run to take from a chart export that holds several; else the name to show.")
     ] = None
     run: Annotated[
-        str | None, typer.Option(help="Run to take from a store that holds several: name, id, or the beginning of one.")
+        str | None, typer.Option(help="Run to take where a store or file holds several: name, id, or its beginning.")
     ] = None
     sidecar: Annotated[
         Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")
@@ -149,7 +155,8 @@ class Reading:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""
         given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
         settings = _settings(given.pop("set", None)) | ({} if stated is None else stated.given())
-        return given | {"settings": settings}
+        columns = dict(_pairs("--column", given.pop("column", None)))
+        return given | {"settings": settings} | ({"columns": columns} if columns else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,13 +282,18 @@ def check_pictures(*paths: Path | None) -> None:
 
 
 def _settings(sets: list[str] | None) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for text in sets or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise typer.BadParameter(f"--set: expected NAME=VALUE, found {text!r}")
-        out[name.strip()] = _number(value.strip())
-    return out
+    return {name: _number(value) for name, value in _pairs("--set", sets)}
+
+
+def _pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """Names and what is given for them, as NAME=VALUE."""
+    parts = [text.partition("=") for text in given or []]
+    wrong = [name for name, equals, value in parts if not (equals and name.strip() and value.strip())]
+    if wrong:
+        raise typer.BadParameter(
+            f"{flag}: expected {'NAME=VALUE' if flag == '--set' else 'NAME=KEY'}, found {wrong[0]!r}"
+        )
+    return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
 def _number(text: str) -> Any:

@@ -29,6 +29,12 @@ def _never(_: Facts) -> bool:
     return False
 
 
+def _named(f: Facts, column: str, otherwise: str) -> str:
+    """To name the key that a column may be, where it was not recognized; else something else."""
+    keys = f.suggested.get(column)
+    return f"name the column with --column {column}={keys[0]}, if it is that" if keys else otherwise
+
+
 def _broken(f: Facts) -> bool:
     return bool(f.not_finite)
 
@@ -179,8 +185,10 @@ ACTIONS: dict[str, ActionRow] = {
     "compare prompts": ActionRow(
         "read completions of training and held-out prompts, and compare how both are scored", lambda f: f.held_out
     ),
-    "log held-out": ActionRow("log a held-out score every 10 to 20 steps", lambda f: not f.held_out, _never),
-    "log KL": ActionRow("log the KL to the reference", lambda f: not f.kl_known, _never),
+    "log held-out": ActionRow(
+        lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps"), lambda f: not f.held_out, _never
+    ),
+    "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, _never),
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
     "judge by task": ActionRow("judge the run by the task's own score, and lower the weight of the format reward"),
     "look at part": ActionRow(

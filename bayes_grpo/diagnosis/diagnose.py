@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -83,7 +84,8 @@ def diagnose(
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
         said, timeline = probabilities_of(rows), timeline_of(rows, trends)
-        evidence, facts = _evidence(timeline, rows, trends), facts_of(trends, rows, said.failing)
+        evidence = _evidence(timeline, rows, trends)
+        facts = replace(facts_of(trends, rows, said.failing), suggested=shown.suggested)
         onsets, remedies = _what_to_do(timeline, said.probability, facts)
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(said, timeline, rows, facts)
@@ -101,6 +103,7 @@ def diagnose(
         onsets=onsets,
         remedies=remedies,
         missing=missing,
+        suggested=shown.suggested,
         about=about,
         notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts, *unread),
         trends=trends,

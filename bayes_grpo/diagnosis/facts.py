@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,7 @@ class Facts:
         held_out_falls: Whether the held-out reward lies below its best beyond noise.
         held_out_stays: Whether it stays where it was while the train reward rises.
         happened: What happened at once and is over: dips, jumps, resumes, a clause each.
+        suggested: Column that was not recognized → keys of the log that it may be.
     """
 
     rows: int
@@ -94,6 +95,7 @@ class Facts:
     held_out_falls: bool = False
     held_out_stays: bool = False
     happened: tuple[str, ...] = ()
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def high(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.about import AboutLog
@@ -57,6 +57,7 @@ class Diagnosis(ModeProbabilities, Result):
         history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
         gain: What its gain is made of, by its rollouts; None where none were given.
         beside: The run beside its siblings at the same steps; None where none were asked for.
+        suggested: Column that was not recognized → keys of the log that it may be.
     """
 
     top: TopLine
@@ -73,6 +74,7 @@ class Diagnosis(ModeProbabilities, Result):
     history: History | None
     gain: Decomposition | None = None
     beside: Departure | None = None
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     in_json = (
         *(

@@ -219,7 +219,7 @@ def check_alike(runs: Sequence[tuple[Run, RowTable]]) -> None:
         if why := why_not(one, table, other, rows):
             raise FitError(
                 f"{plain(other.name, 60)} cannot be compared with {plain(one.name, 60)}: {why}; leave one out, or "
-                "choose what both have: --signal, --reward-column, --eval-column, one unit"
+                "choose what both have: --signal, --column reward=KEY or heldout=KEY, one unit"
             )
 
 

@@ -20,9 +20,8 @@ from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journa
 from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, Log, fingerprint, work
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.logs.reading import PathLike, logs_in, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime

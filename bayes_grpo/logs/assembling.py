@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.wording import clean, counted
+from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
 from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
-from bayes_grpo.logs.parsed import Parsed
+from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
-from bayes_grpo.logs.reward_key import single_rewards
-from bayes_grpo.logs.run import Provenance, Setting, Settings
-from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.unused import unused_keys
+from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
+from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.table import GROUP_KEYS, Table
+from bayes_grpo.logs.trainers import trainer_named
 
 _ENVIRONMENT = "environments/"
+_COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
+_LEAST_GROUPS, _MOSTLY = 3, 0.8
 _PART = "rewards/"
 """Before the name of a reward function among the columns."""
 
 
 def assemble(
-    parts: list[Parsed], choices: Choices, user: Mapping[str, Any], stated: Mapping[str, Setting]
+    parts: list[Parsed],
+    choices: Choices,
+    user: Mapping[str, Any],
+    stated: Mapping[str, Setting],
+    training: str | None = None,
 ) -> dict[str, Any]:
     """Everything of a `Run` but its name and origin.
 
@@ -35,16 +44,22 @@ def assemble(
         choices: Columns that the user named.
         user: Settings from the user, checked.
         stated: Settings from a file beside the log.
+        training: The training to read where a file holds several.
 
     Raises:
         LogReadError: No reward is found, several keys could be it, or there are too few rows.
         SettingError: Settings contradict each other.
     """
     parsed = reduce(one_after_another, parts)
-    columns = map_columns(parsed.table, choices, parsed.trainer)
-    summary = np.zeros(parsed.table.n, dtype=bool)
-    for key in ("train_runtime", "train/train_runtime"):
-        summary |= np.isfinite(parsed.table.column(key))
+    columns = _over_epochs(parsed.table, map_columns(parsed.table, choices, parsed.trainer))
+    chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(parts) == 1 else Chosen(None)
+    if chosen.rows is not None:
+        table = parsed.table.rows(chosen.rows)
+        parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
+        parts = [parsed]
+        columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
+    columns = _by_group(parsed.table, columns)
+    summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
     environments = {_ENVIRONMENT + name: values for name, values in columns.environments.items()}
@@ -54,10 +69,12 @@ def assemble(
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
             f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
-            f"{finite} finite; wait for more of the log, or name another key with --reward-column"
+            f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
         )
     settings = resolve_settings(parsed, columns, rows, stated, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
+    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
+    unused = unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table))
     return {
         "step": rows.step,
         "reward": rows.train["reward"],
@@ -70,14 +87,63 @@ def assemble(
         "logged": rows.logged,
         "step_counter": counter_of(columns.keys),
         "second_counter": _on_rows(columns, rows, parsed.table),
-        "resumes": rows.resumes,
+        "resumes": tuple(sorted({*rows.resumes, *chosen.resumed})),
+        "trainings": chosen.trainings,
         "eval_step": rows.eval_step,
         "eval_reward": rows.eval_reward,
         "settings": settings,
         "keys": used,
-        "notes": (*parsed.notes, *columns.notes, *rows.notes, *_seldom(columns, rows, settings)),
-        "unused": unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table)),
+        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *notes),
+        "unused": unused,
+        "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     }
+
+
+def _over_epochs(table: Table, columns: Columns) -> Columns:
+    """Columns whose steps go on from one epoch to the next, where they count within an epoch."""
+    key = KeyIndex(table).first(("epoch", "train/epoch"))
+    if columns.step is None or key is None or columns.keys.get("step") == key:
+        return columns
+    epoch, step = table.column(key), columns.step
+    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
+    back = np.diff(step[rows]) < 0
+    if not back.any() or np.any((np.diff(epoch[rows]) > 0) != back):
+        return columns
+    begins = np.r_[0, rows[1:][back]]
+    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
+    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
+    step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
+    note = f"steps count within an epoch; they go on from one {key!r} to the next"
+    return replace(columns, step=step, notes=[*columns.notes, note])
+
+
+def _by_group(table: Table, columns: Columns) -> Columns:
+    """Columns with a step for each group, where a log without steps has one line a completion.
+
+    Raises:
+        LogReadError: Each line is a completion, and its group is not named.
+    """
+    if columns.step is not None:
+        return columns
+    used = np.flatnonzero(np.isfinite(columns.train["reward"]))
+    for key in (key for key in table.keys if key.strip().lower() in GROUP_KEYS):
+        words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
+        begins = np.r_[True, words[used][1:] != words[used][:-1]]
+        sizes, counts = np.unique(np.diff(np.flatnonzero(np.r_[begins, True])), return_counts=True)
+        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _MOSTLY * counts.sum()):
+            step = np.full(table.n, np.nan)
+            step[used] = np.cumsum(begins)
+            size = sizes[np.argmax(counts)]
+            note = f"one line a completion: the {size} of each {clean(key)!r} are averaged, and groups counted from 1"
+            return replace(columns, step=step, notes=[*columns.notes, note])
+    texts = [k for k in table.keys if k.strip().lower() in _COMPLETION_TEXTS and not table.has_numbers(k)]
+    if texts:
+        raise LogReadError(
+            f"expected a row a step, found {counted(len(used), 'line')} of one completion each ({clean(texts[0])!r}) "
+            f"without a step, and no {' or '.join(sorted(GROUP_KEYS)[:3])} whose lines follow each other; read them "
+            f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
+        )
+    return columns
 
 
 def _on_rows(columns: Columns, rows: Tidy, table: Table) -> tuple[str, np.ndarray] | None:
@@ -97,7 +163,7 @@ def _read_otherwise(table: Table) -> list[str]:
 
 
 def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
-    """What to know where most rows have no reward, and nobody says that a rollout serves several steps."""
+    """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(rows.train["reward"])
     spacing, gap = usual_spacing(rows.step), usual_spacing(rows.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED
@@ -108,6 +174,13 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
         f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
         f"state --set refresh_interval={gap}",
     )
+
+
+def _adapted(table: Table) -> list[str]:
+    """Settings in the rows that the trainer changes."""
+    found = {key: (v := table.column(key))[np.isfinite(v)] for key in setting_keys(table)}
+    ends = {key: (v[0], v[-1]) for key, v in found.items() if len(v) and np.ptp(v) > 0}
+    return [f"{key!r} is adapted, from {a:g} to {b:g}; it is no constant setting" for key, (a, b) in ends.items()]
 
 
 def one_after_another(first: Parsed, second: Parsed) -> Parsed:
@@ -121,4 +194,61 @@ def one_after_another(first: Parsed, second: Parsed) -> Parsed:
         tuple(dict.fromkeys((*first.notes, *second.notes))),
         {**first.settings, **second.settings},
         first.run_name or second.run_name,
+    )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a run beside its rows. Checked when it is made.
+
+    Attributes:
+        name: Name of the run.
+        trainer: Name of the trainer whose keys the rows have; "" for canonical names and those that scripts use.
+        settings: Settings that the user states; they override everything else.
+        stated: Settings that the trainer states.
+        total_steps: Planned length, where the trainer states it.
+        logging_steps: Optimizer steps that a row averages, where the trainer states it.
+
+    Raises:
+        SettingError: A setting has an unknown name or an impossible value.
+    """
+
+    name: str = "run"
+    trainer: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, Setting] = field(default_factory=dict)
+    total_steps: float | None = None
+    logging_steps: float | None = None
+
+    def __post_init__(self) -> None:
+        """Puts the types of the user's settings right."""
+        object.__setattr__(self, "settings", checked(self.settings, "settings"))
+
+
+def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
+    """The run that records tell of, by the same rules as a log read from a file.
+
+    Args:
+        records: Rows in the order in which they came, key → value.
+        known: What else is known.
+
+    Raises:
+        LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
+        SettingError: Settings contradict each other.
+    """
+    table = Table.from_rows(marked_evaluation(dict(x)) for x in records)
+    trainer = trainer_named(known.trainer)
+    parsed = Parsed(
+        table,
+        total_steps=known.total_steps,
+        logging_steps=known.logging_steps,
+        trainer=trainer,
+        settings=known.stated,
+    )
+    return Run(
+        name=clean(known.name),
+        source=clean(known.name),
+        format="records",
+        log_hash=table.digest(),
+        **assemble([parsed], {}, known.settings, {}),
     )

@@ -1,14 +1,235 @@
-"""From rows in file order to one row a step: sorting, resumes, duplicates, forward-filled repeats."""
+"""From rows in file order to one row a step: sorting, resumes, duplicates, parts of a step, updates of one rollout."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted, listed
-from bayes_grpo.logs.repeats import abandoned, mean_of_parts
+
+ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
+"""Keys that count rollouts beside the optimizer step."""
+
+_MIN_ROLLOUTS = 5
+_SHARE = 0.8
+_CLOSE = 0.25
+
+
+def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
+    """One axis out of two: rows of updates as they are, rows of rollouts at their first update.
+
+    Args:
+        updates: Number of the update, from 0, shape (n,), NaN on rows of rollouts.
+        rollouts: Number of the rollout, from 0, shape (n,), NaN on rows of updates.
+
+    Returns:
+        Steps, shape (n,), and the updates made with a rollout.
+
+    Raises:
+        LogReadError: The updates made with a rollout cannot be told.
+    """
+    each = _updates_of_a_rollout(updates, rollouts)
+    return np.where(np.isfinite(updates), updates, each * rollouts), each
+
+
+def _updates_of_a_rollout(updates: np.ndarray, rollouts: np.ndarray) -> int:
+    """From the updates between a rollout's first row and the next's; from their numbers where files keep them apart."""
+    made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
+    made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
+    if not len(made) or not len(drawn):
+        return 1
+    between = np.diff(np.searchsorted(made, drawn))
+    sizes, counts = np.unique(between[between > 0], return_counts=True)
+    if len(sizes) and counts.max() >= _SHARE * counts.sum():
+        return int(sizes[np.argmax(counts)])
+    ratio = len(made) / len(drawn)
+    if abs(ratio - round(ratio)) > _CLOSE:
+        raise LogReadError(
+            f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
+            f"name the step with --column step=KEY"
+        )
+    return max(round(ratio), 1)
+
+
+def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
+    """Steps, where a row without one but with a rollout is placed at the first update that was made with it.
+
+    Args:
+        step: Number of the update, shape (n,), NaN where a row has none.
+        rollout: Number of the rollout, shape (n,), NaN where a row has none.
+
+    Returns:
+        Shape (n,); NaN where no row tells the update.
+    """
+    known = np.isfinite(step) & np.isfinite(rollout)
+    numbers, place = np.unique(rollout[known], return_inverse=True)
+    first = np.full(len(numbers), np.inf)
+    np.minimum.at(first, place, step[known])
+    lost = ~np.isfinite(step) & np.isin(rollout, numbers)
+    out = step.copy()
+    out[lost] = first[np.searchsorted(numbers, rollout[lost])]
+    return out
+
+
+def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Mean of each column over the rows of every rollout, shape (rollouts,) each; NaN where it has no value there.
+
+    Args:
+        rollout: Number of the rollout, shape (n,), NaN where a row has none.
+        *columns: Each of shape (n,).
+    """
+    numbers, place = np.unique(rollout, return_inverse=True, equal_nan=True)
+    numbers = numbers[np.isfinite(numbers)]  # NaN is last
+    found = []
+    for values in columns:
+        there = np.isfinite(rollout) & np.isfinite(values)
+        total = np.bincount(place[there], values[there], len(numbers))
+        count = np.bincount(place[there], minlength=len(numbers))
+        found.append(np.where(count > 0, total / np.maximum(count, 1), np.nan)[: len(numbers)])
+    return found
+
+
+def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Where columns only repeat what an earlier update of the same rollout said.
+
+    Args:
+        rollout: Number of the rollout of each row in file order, shape (n,), NaN where it has none.
+        step: Step of each row, shape (n,).
+        columns: "reward" and signals, each of shape (n,).
+
+    Returns:
+        Column → rows to leave out, shape (n,). Empty where rows are not updates of shared rollouts.
+    """
+    rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
+    if len(rows) < 2 * _MIN_ROLLOUTS:
+        return {}
+    same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
+    sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
+    if len(sizes) < _MIN_ROLLOUTS or np.mean(sizes > 1) < _SHARE:
+        return {}
+    found = {}
+    for name, values in columns.items():
+        equal = same & (values[rows[1:]] == values[rows[:-1]])
+        if np.sum(equal) == np.sum(same):
+            again = np.zeros(len(values), dtype=bool)
+            again[rows[1:][equal]] = True
+            found[name] = again
+    return found if "reward" in found else {}
+
+
+_MIN_STEPS = 5
+_MIN_AGAIN = 2
+_MAX_RESUMES = 50
+"""A log whose steps go backwards more often is interleaved, not resumed."""
+
+
+class Parts(NamedTuple):
+    """Columns whose parts of a step are averaged.
+
+    Attributes:
+        columns: Column → values, each of shape (n,); an average in the first row of its step, NaN in the others.
+        averaged: Names of the columns that had parts.
+        usual: Usual number of parts; 1 where no column has any.
+    """
+
+    columns: dict[str, np.ndarray]
+    averaged: tuple[str, ...]
+    usual: int
+
+
+def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
+    """Averages what is logged several times at nearly every step, as by micro-batches or gradient accumulation.
+
+    A step that has a second record by exception (a restart, a closing row) is left as it is: there the last one counts.
+
+    Args:
+        step: Steps in file order, shape (n,), finite.
+        columns: Column → values, each of shape (n,).
+    """
+    if not len(step):
+        return Parts(columns, (), 1)
+    starts = np.flatnonzero(np.r_[True, np.diff(step) != 0])
+    sizes = np.diff(np.r_[starts, len(step)])
+    result, averaged, counts = {}, [], [1.0]
+    for name, values in columns.items():
+        finite = np.isfinite(values)
+        count = np.add.reduceat(finite.astype(np.int64), starts)
+        logged = count > 0
+        if logged.sum() < _MIN_STEPS or np.mean(count[logged] > 1) < _SHARE:
+            result[name] = values
+            continue
+        # About the first value, so that equal parts have exactly their value as the average.
+        base = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
+        base = np.where(logged, base, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = np.where(finite, values - np.repeat(base, sizes), 0.0)
+            mean = base + np.add.reduceat(excess, starts) / np.maximum(count, 1)
+        result[name] = np.full(len(step), np.nan)
+        result[name][starts] = np.where(logged & np.isfinite(mean), mean, np.nan)
+        averaged.append(name)
+        counts.append(float(np.median(count[logged])))
+    return Parts(result, tuple(averaged), round(max(counts)))
+
+
+class Abandoned(NamedTuple):
+    """Rows of attempts that a training left behind when it was resumed from an earlier step.
+
+    Attributes:
+        train: Train rows at steps that the resumed training did not log again, shape (n,).
+        evals: Evaluations past the step of the resume, shape (n,).
+        resumes: First steps of the trainings that were resumed.
+    """
+
+    train: np.ndarray
+    evals: np.ndarray
+    resumes: tuple[float, ...]
+
+
+def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandoned:
+    """Finds what came, in the file, before a resume and lies beyond its step.
+
+    A resume goes back to steps that have a reward already and logs at least two of them again. One step alone may be
+    a late line; rows in any other order are merely unsorted; several files of one run complete each other.
+
+    Args:
+        step: Steps in file order, shape (n,), NaN where a row has none.
+        reward: Train reward, shape (n,), NaN where a row has none.
+        file: Number of the file that a row is from, shape (n,).
+    """
+    train, evals = np.zeros(len(step), dtype=bool), np.zeros(len(step), dtype=bool)
+    resumes = []
+    rows = np.flatnonzero(np.isfinite(step) & np.isfinite(reward))
+    back = 1 + np.flatnonzero((np.diff(step[rows]) < 0) & (np.diff(file[rows]) == 0))
+    if len(back) <= _MAX_RESUMES:
+        borders = 1 + np.flatnonzero((np.diff(step[rows]) < 0) | (np.diff(file[rows]) != 0))
+        for start in back:
+            end = int(np.append(borders[borders > start], len(rows))[0])
+            again = np.unique(step[rows[start:end]])
+            earlier = (np.arange(len(step)) < rows[start]) & (file == file[rows[start]])
+            known = step[rows[:start]][earlier[rows[:start]]]
+            if np.isin(again, known).sum() < _MIN_AGAIN:
+                continue
+            if _says_the_same(step[rows], reward[rows], int(start), end):
+                continue  # records of another kind that repeat the reward
+            first = step[rows[start]]
+            beyond = earlier & (step > first)
+            evals |= beyond & (np.arange(len(step)) > rows[0])  # those before any reward are records of their own kind
+            train |= beyond & ~np.isin(step, again)
+            resumes.append(float(first))
+    return Abandoned(train, evals, tuple(resumes))
+
+
+def _says_the_same(step: np.ndarray, reward: np.ndarray, start: int, end: int) -> bool:
+    """Whether the rows of a session only repeat the last rewards logged before at their steps."""
+    known = dict(zip(step[:start].tolist(), reward[:start].tolist(), strict=True))
+    again = zip(step[start:end].tolist(), reward[start:end].tolist(), strict=True)
+    both = np.array([(known[s], r) for s, r in again if s in known]).reshape(-1, 2)
+    return np.allclose(both[:, 0], both[:, 1], rtol=1e-6, atol=0.0)
+
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
@@ -81,15 +302,9 @@ def tidy(
     left = abandoned(step, np.where(used, train["reward"], np.nan), np.zeros(len(step)) if file is None else file)
     rows = placed & used & ~left.train
     gone = int(np.sum((placed & used & left.train) | (np.isfinite(evals) & left.evals)))
-    if gone:
+    if left.resumes:
         where = ", ".join(f"{s:g}" for s in left.resumes)
         notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
-    anew = sum(s <= np.min(step[placed & used]) for s in left.resumes)
-    if anew:
-        notes.append(
-            f"{anew + 1} trainings that begin at the same step are in the log; the last one is read, "
-            f"save another by itself to read that"
-        )
     parts = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
     if parts.usual > 1:
         names = listed(parts.averaged, 4)

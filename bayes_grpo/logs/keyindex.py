@@ -1,10 +1,15 @@
-"""Keys of a table looked up by pattern, whatever their case, spacing or wrapper."""
+"""Keys looked up by pattern, whatever their case, spacing or wrapper; rows of several kinds, steps written as text.
+
+Scripts that write ``{"type": "eval", "reward": 0.4}`` between lines like ``{"type": "rollout", "reward": 0.2}`` use one
+key for two things. The keys of such rows get "eval/" in front.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +75,7 @@ class KeyIndex:
         if len(keys) > MAX_COLUMNS:
             raise LogReadError(
                 f"expected at most {MAX_COLUMNS} {what}, found {len(keys)}, such as {listed(keys, 3)}; name one column "
-                f"with --reward-column or --eval-column in a file without the others"
+                f"with --column reward=KEY or heldout=KEY in a file without the others"
             )
         return [self.table.column(key) for key in keys]
 
@@ -79,8 +84,8 @@ class KeyIndex:
         found = self.find(patterns, prefixes)
         return found[0][0] if found else None
 
-    def named(self, key: str, flag: str) -> str:
-        """The raw key that a user named.
+    def named(self, key: str, name: str) -> str:
+        """The raw key that a user named for a canonical name.
 
         Raises:
             LogReadError: The log has no such key, or no number under it.
@@ -91,7 +96,7 @@ class KeyIndex:
             return self._raw[normal(key)]
         state = "has no number in it" if key in self.table else "is not in the log"
         raise LogReadError(
-            f"expected {flag} to name a column of numbers, found that {clean(key)!r} {state}; "
+            f"expected --column {name}=KEY to name a column of numbers, found that {clean(key)!r} {state}; "
             f"the numeric keys are {listed(self.keys)}; pass one of these"
         )
 
@@ -111,3 +116,89 @@ def normal(key: str) -> str:
 def _regex(pattern: str) -> re.Pattern[str]:
     text = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
     return re.compile(text)
+
+
+_KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))
+"""Keys whose text says what a row is of."""
+_EVALUATION = re.compile(
+    r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
+)
+_KEPT = re.compile(
+    r"(?:steps?|epochs?|iter|iterations?|updates?|rollouts?|batch|time|seconds)$"
+    r"|(?:^|[/_])(?:eval|val|valid|validation|test|dev)(?:[/_]|$)"
+)
+"""Keys that count, and keys that say by themselves what they are of."""
+_BEFORE = "eval/"
+
+
+def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
+    if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
+        return row
+    return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
+
+
+def parted(columns: dict[str, Any]) -> dict[str, Any]:
+    """The same for whole columns: those of an evaluation's rows beside the others.
+
+    Args:
+        columns: Key → values of all rows, lists or arrays of one length.
+    """
+    for name, values in columns.items():
+        if normal(name) in _KINDS and isinstance(values, list):
+            rows = np.array([_is_evaluation(v) for v in values], dtype=bool)
+            if rows.any() and not rows.all():
+                return _beside(columns, rows)
+    return columns
+
+
+def _beside(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, values in columns.items():
+        values = without_nan(values) if isinstance(values, np.ndarray) else values
+        if _KEPT.search(normal(name)):
+            out[name] = values
+            continue
+        out[name] = [None if held_out else v for v, held_out in zip(values, rows, strict=True)]
+        out[f"{_BEFORE}{name}"] = [v if held_out else None for v, held_out in zip(values, rows, strict=True)]
+    return out
+
+
+def without_nan(values: np.ndarray) -> list[Any]:
+    """An array's values as a list; NaN, which stands for a missing value in arrays and frames, as None."""
+    return [None if x != x else x for x in values.tolist()]
+
+
+def _is_evaluation(value: Any) -> bool:
+    return type(value) is str and _EVALUATION.fullmatch(value.strip()) is not None
+
+
+STEP_OF_STEPS = "global_step/max_steps"
+"""Key of ms-swift's rows."""
+
+_KEYS = (STEP_OF_STEPS, "iteration", "step", "global_step")
+_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
+
+
+class StepCounter:
+    """Iterates over rows, with "5/300" under a step's key replaced by 5.
+
+    Attributes:
+        planned: The planned steps that the last such text states, None where none does.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
+        self._rows = rows
+        self.planned: float | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self._rows:
+            yield self._numbered(row)
+
+    def _numbered(self, row: dict[str, Any]) -> dict[str, Any]:
+        for key in _KEYS:
+            value = row.get(key)
+            if type(value) is str and (pair := _PAIR.fullmatch(value)) is not None:
+                row = {**row, key: float(pair[1])}
+                self.planned = float(pair[2]) or None
+        return row

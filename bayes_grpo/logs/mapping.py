@@ -13,12 +13,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import counted, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_keys, components_of, environments_of, no_reward, reward_of
-from bayes_grpo.logs.rollouts import ROLLOUTS, first_updates, on_updates, said_again
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainer import Derived, Trainer
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identify
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
@@ -59,13 +58,8 @@ class Columns:
     counter: str | None = None
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Columns that the user named, None where the log is to decide."""
-
-    step: str | None = None
-    reward: str | None = None
-    evals: str | None = None
+type Choices = Mapping[str, str]
+"""Canonical name ("step", "reward", "heldout" or a signal) → the key that the user named for it."""
 
 
 def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> Columns:
@@ -88,10 +82,10 @@ def _map(index: KeyIndex, choices: Choices, hint: Trainer | None) -> Columns:
     trainer = hint or identify(index)
     notes: list[str] = []
     keys: dict[str, str] = {}
-    step = _step(index, trainer, choices.step, keys, notes)
-    evals = _evals(index, trainer, choices.evals, keys, notes)
-    train = _signals(index, trainer, keys, notes)
-    reward = reward_of(index, trainer, choices.reward, keys, notes)
+    step = _step(index, trainer, choices.get("step"), keys, notes)
+    evals = _evals(index, trainer, choices.get("heldout"), keys, notes)
+    train = _signals(index, trainer, choices, keys, notes)
+    reward = reward_of(index, trainer, choices.get("reward"), keys, notes)
     if reward is None and "eval_reward" not in keys:
         raise LogReadError(no_reward(table, index, trainer, keys))
     if reward is None:
@@ -159,7 +153,7 @@ def _step(
     index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
 ) -> np.ndarray | None:
     if named:
-        keys["step"] = index.named(named, "--step-column")
+        keys["step"] = index.named(named, "step")
         return index.table.column(keys["step"])
     groups = (*trainer.steps, *GENERIC.steps)
     for group in groups:
@@ -179,7 +173,7 @@ def _step(
     if unread and index.table.n:
         raise LogReadError(
             f"expected the step as a number, found {listed(unread)} without one in {index.table.n} rows; "
-            f"repair it or name another key with --step-column: {listed(index.keys)}"
+            f"repair it or name another key with --column step=KEY: {listed(index.keys)}"
         )
     return None
 
@@ -206,7 +200,7 @@ def _once_a_rollout(
     counter = _rollout_counter(index, keys)
     if counter is None or step is None:
         return False
-    again = said_again(index.table.column(counter), step, train)
+    again = repeated_rows(index.table.column(counter), step, train)
     for name, rows in again.items():
         train[name][rows] = np.nan
     if again:
@@ -218,11 +212,15 @@ def _once_a_rollout(
     return bool(again)
 
 
-def _signals(index: KeyIndex, trainer: Trainer, keys: dict[str, str], notes: list[str]) -> dict[str, np.ndarray]:
+def _signals(
+    index: KeyIndex, trainer: Trainer, choices: Choices, keys: dict[str, str], notes: list[str]
+) -> dict[str, np.ndarray]:
     table = index.table
     signals: dict[str, np.ndarray] = {}
     for name in GENERIC.signals:
-        key = index.first(trainer.signals.get(name, ()), trainer.prefixes)
+        key = index.named(choices[name], name) if name in choices else None
+        if key is None:
+            key = index.first(trainer.signals.get(name, ()), trainer.prefixes)
         if key is None:
             key = index.first(GENERIC.signals[name], GENERIC.prefixes)
             if key == "train_loss" and "train_runtime" in table:
@@ -260,7 +258,7 @@ def _derived(trainer: Trainer) -> list[Derived]:
 
 def _evals(index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]) -> np.ndarray:
     if named:
-        keys["eval_reward"] = index.named(named, "--eval-column")
+        keys["eval_reward"] = index.named(named, "heldout")
         return index.table.column(keys["eval_reward"])
     for found in index.find((*trainer.evals, *GENERIC.evals)):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
@@ -281,7 +279,7 @@ def _mean_of(index: KeyIndex, found: list[str], keys: dict[str, str], notes: lis
         return index.table.column(found[0])
     columns = index.columns(found, "held-out rewards")
     keys["eval_reward"] = f"mean of {', '.join(found)}"
-    notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --eval-column")
+    notes.append(f"held-out reward is the mean of {listed(found)}; choose one with --column heldout=KEY")
     return np.mean(columns, axis=0)
 
 

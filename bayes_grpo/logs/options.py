@@ -12,8 +12,10 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.run import SIGNALS, Provenance, Setting, Settings
 
+CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
+"""Canonical names of columns that a user can name."""
 SIDECAR_NAME = "bayes_grpo.toml"
 """File beside a log whose ``[settings]`` table is read with it."""
 
@@ -136,9 +138,39 @@ def read_sidecar(path: Path) -> dict[str, Setting]:
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
-    table = {k: v for k, v in table.items() if k != "like"}
+    table = {k: v for k, v in table.items() if k not in ("like", "columns")}
     note = f"from {clean(path.name)}"
     return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+
+
+def checked_columns(columns: Any, where: str) -> dict[str, str]:
+    """Columns that somebody named, by canonical name.
+
+    Raises:
+        SettingError: A name is unknown, or what it names is no key.
+    """
+    if not isinstance(columns, Mapping):
+        raise SettingError(f"{where}: expected name = key lines, found {type(columns).__name__}; correct it")
+    for name, key in columns.items():
+        if name not in CANONICAL_COLUMNS:
+            raise SettingError(
+                f"{where}: expected a column among {', '.join(CANONICAL_COLUMNS)}, found {clean(name)!r}; correct it"
+            )
+        if not isinstance(key, str) or not key:
+            raise SettingError(f"{where}: expected a key of the log for {name}, found {_quoted(key)}; correct it")
+    return dict(columns)
+
+
+def columns_of_sidecar(path: Path) -> dict[str, str]:
+    """Columns that a file of settings names under ``[columns]``.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed, or a name in it is unknown.
+    """
+    content = _content(path)
+    return checked_columns(
+        content.get("columns", {}) if isinstance(content, dict) else {}, f"{clean(path, 200)}: [columns]"
+    )
 
 
 def like_of_sidecar(path: Path) -> list[str]:
@@ -193,13 +225,7 @@ def _content(path: Path) -> Any:
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
-    "prompts_per_step": (
-        "prompts_per_step",
-        "num_prompts_per_step",
-        "groups_per_batch",
-        "num_groups",
-        "batch",
-    ),
+    "prompts_per_step": ("prompts_per_step", "num_prompts_per_step", "groups_per_batch", "num_groups", "batch"),
     "momentum": ("momentum", "adam_beta1", "beta1"),
     "refresh_interval": ("refresh_interval",),
     "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
@@ -217,10 +243,20 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
-ROW_KEYS = frozenset(
-    ("group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step", "num_groups")
-)
+ROW_KEYS = frozenset((
+    "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
+    "num_groups", "entropy_coef",
+))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
+
+
+def known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+    """A setting under its name; nothing where the value is impossible or none."""
+    try:
+        known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
+    except SettingError:
+        return {}
+    return {k: Setting(v, provenance, note) for k, v in known.items()}
 
 
 def settings_in_config(config: Mapping[str, Any], where: str = "beside the records") -> dict[str, Setting]:
@@ -233,13 +269,8 @@ def settings_in_config(config: Mapping[str, Any], where: str = "beside the recor
     found = {}
     for name, keys in CONFIG_KEYS.items():
         for key in keys:
-            value = config.get(key)
-            if isinstance(value, int | float | str):
-                try:
-                    value = checked({name: value}, "")[name]
-                except SettingError:
-                    continue
-                found[name] = Setting(value, Provenance.CONFIG, f"{clean(key)!r} {where}")
+            if stated := known_setting(name, config.get(key), f"{clean(key)!r} {where}"):
+                found |= stated
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:

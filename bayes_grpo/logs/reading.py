@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.wording import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble, one_after_another
-from bayes_grpo.logs.detect import pick_reader
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
+from bayes_grpo.logs.formats import Parsed, ReadOptions, Source, load, pick_reader
 from bayes_grpo.logs.mapping import Choices
-from bayes_grpo.logs.options import SIDECAR_NAME, checked, read_sidecar
-from bayes_grpo.logs.parsed import Parsed, ReadOptions
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, columns_of_sidecar, read_sidecar
 from bayes_grpo.logs.run import Run, Setting
-from bayes_grpo.logs.source import Source, load
-from bayes_grpo.logs.tabular import is_tabular, parsed_of, what_is
+from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
 from bayes_grpo.logs.training_args import read_beside
-from bayes_grpo.logs.wandb_client import NAME as FORMAT_CLIENT
-from bayes_grpo.logs.wandb_client import address_of, read_from_client
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
 FORMAT_HELD = "held"
 """Format of runs whose rows came from memory."""
+_TRAINING = re.compile(r"training \d+")
+"""A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
 type Held = Any
 """What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
@@ -44,21 +43,21 @@ class Read(NamedTuple):
         sources: Its files.
         format: What they were read as.
         parsed: Their rows, joined.
+        training: The training that is wanted where they hold several.
     """
 
     where: Path
     sources: tuple[Source, ...]
     format: str
     parsed: Parsed
+    training: str | None = None
 
 
 def read_log(
     path_or_paths: PathLike | Sequence[PathLike] | Held,
     *,
     format: str | None = None,
-    step_column: str | None = None,
-    reward_column: str | None = None,
-    eval_column: str | None = None,
+    columns: Mapping[str, str] | None = None,
     run_name: str | None = None,
     run: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -73,11 +72,11 @@ def read_log(
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
-        step_column: Key of the optimizer step.
-        reward_column: Key of the mean train reward.
-        eval_column: Key of the held-out reward.
+        columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal of `SIGNALS`, where the keys are
+            unusual; "bayes_grpo.toml" states them under ``[columns]``.
         run_name: The run to take where a chart export holds several; otherwise the name of the result.
-        run: The run to take where a store holds several: its name, its id, or the beginning of either.
+        run: The run to take where a store or a file holds several: its name, its id, or the beginning of either;
+            "training 2" of a file in which trainings follow each other.
         settings: Values for fields of `Settings`; they override everything else.
         sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
@@ -89,19 +88,19 @@ def read_log(
         MissingExtraError: The format needs a package that is not installed.
     """
     user = checked(settings or {}, "settings")
-    choices = Choices(step_column, reward_column, eval_column)
+    given = checked_columns(columns or {}, "columns")
     if is_tabular(path_or_paths):
-        stated = {} if sidecar is None else read_sidecar(Path(sidecar))
+        beside = None if sidecar is None else Path(sidecar)
+        stated, choices = _beside(beside, given)
         kind = Path(what_is(path_or_paths))
-        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths))]
+        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths), run)]
     else:
         paths = _paths(path_or_paths)
-        stated = _sidecar(paths[0], sidecar)
-        options = ReadOptions(format, whole_lines, choices, run_name, run)
-        read = [_read_one(p, options) for p in paths]
+        stated, choices = _beside(_sidecar(paths[0]) if sidecar is None else Path(sidecar), given)
+        read = [_read_one(p, format, whole_lines, ReadOptions(run_name, run)) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([x.parsed for x in read], choices, user, stated)
+        rows = assemble([x.parsed for x in read], choices, user, stated, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     formats = list(dict.fromkeys(x.format for x in read))
@@ -145,21 +144,30 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
-def _sidecar(path: Path, sidecar: PathLike | None) -> dict[str, Setting]:
-    if sidecar is not None:
-        return read_sidecar(Path(sidecar))
+def _sidecar(path: Path) -> Path | None:
+    """The file of settings beside a log; None where there is none."""
     try:
         beside = (path if path.is_dir() else path.parent) / SIDECAR_NAME
-        return read_sidecar(beside) if beside.is_file() else {}
+        return beside if beside.is_file() else None
     except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
-        return {}
+        return None
 
 
-def _read_one(path: Path, options: ReadOptions) -> Read:
+def _beside(sidecar: Path | None, columns: Choices) -> tuple[dict[str, Setting], Choices]:
+    """Settings of a file beside a log, and its columns overridden by those of the call."""
+    return ({}, columns) if sidecar is None else (read_sidecar(sidecar), {**columns_of_sidecar(sidecar), **columns})
+
+
+def _read_one(path: Path, format: str | None, whole_lines: bool, options: ReadOptions) -> Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     address = address_of(path)
     if address is not None:
-        return Read(path, (), FORMAT_CLIENT, read_from_client(address))
+        return Read(path, (), FORMAT_CLIENT, read_from_client(address), options.run)
+    outer, _, training = (options.run or "").rpartition("/")
+    if _TRAINING.fullmatch(training):
+        options = options._replace(run=outer or None)
+    else:
+        training = None
     found = find(path, options.run)
     store = found.store
     if store is not None:
@@ -169,15 +177,17 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     for file in found.files:
         try:
             source = load(file)
-            reader = pick_reader(source, options.format)
-            if options.whole_lines and reader.NAME in _LINES:
+            reader = pick_reader(source, format)
+            if whole_lines and reader.name in _LINES:
                 source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
             one = reader.read(source, options)
             if source.nul_bytes:
                 lost = counted(source.nul_bytes, "NUL byte")
                 notes = (*one.notes, f"{lost} left out, as a disk leaves them where a write was lost")
                 one = replace(one, notes=notes)
-            read.append((source, reader.NAME, one))
+            read.append((source, reader.name, one))
+            if store is None and not reader.takes_run and training is None:
+                training = options.run
         except LogReadError as error:
             failed.append((file, error))
             continue
@@ -191,13 +201,13 @@ def _read_one(path: Path, options: ReadOptions) -> Read:
     place = None if where == path else where.relative_to(path)
     if store is None:
         newer = [file.parent.name for file, _ in failed]
-        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer))
+        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer), training)
     whole = reduce(one_after_another, parsed)
     notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
     if failed:
         notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
     name = next((x.run_name for x in parsed if x.run_name), store.name)
-    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes))
+    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes), training)
 
 
 def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) -> Parsed:
@@ -220,3 +230,38 @@ def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) ->
     if newer:
         notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
+
+
+_FOLDERS_DEEP = 4
+"""Folders within folders that are looked into."""
+
+
+def logs_in(
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _FOLDERS_DEEP
+) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
+    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
+
+    Args:
+        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
+        read: How a log is read.
+        skipped: Resolved paths to pass by.
+        depth: Folders within folders that are looked into.
+
+    Yields:
+        Path and log, or path and the reason why it is none, in the order of their names.
+    """
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        yield folder, LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
+        return
+    for path in paths:
+        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
+            continue
+        try:
+            yield path, read(path)
+        except BayesGrpoError as error:
+            if path.is_dir() and depth > 0:
+                yield from logs_in(path, read, skipped, depth - 1)
+            else:
+                yield path, error

@@ -1,20 +1,156 @@
-"""Which key of a log is its train reward. What a log does not decide is an error that lists the candidates."""
+"""Which key of a log is its train reward, which keys nothing was made of, and what those may be.
+
+What a log does not decide is an error that lists the candidates.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import SequenceMatcher
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, listed
-from bayes_grpo.logs.keyindex import MAX_COLUMNS, KeyIndex, normal
-from bayes_grpo.logs.rollouts import ROLLOUTS, means_of_rollouts
+from bayes_grpo.logs.hygiene import ROLLOUTS, means_of_rollouts
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, normal
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainer import Trainer
-from bayes_grpo.logs.trainers import GENERIC
-from bayes_grpo.logs.unused import NO_SIGNAL, unused_keys
+from bayes_grpo.logs.trainers import GENERIC, Trainer
+
+NO_NUMBER = "no number in it"
+NO_SIGNAL = "no known signal"
+OURS = "written by bayes-grpo"
+EVALUATION = "of an evaluation, and not its mean reward"
+SPREAD_OF_REWARDS = "spread or extremes of a reward"
+PART_OF_LOSS, TOOLS = "a part of the loss", "counts calls of tools"
+
+_EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
+_SPREAD = re.compile(r"(?:reward|score).*(?:std|min|max|var|median|p\d\d)$|rewards?/.*/(?:std|min|max)$")
+_COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
+
+
+def unused_keys(
+    table: Table, trainer: Trainer, keys: Mapping[str, str], read_otherwise: Iterable[str] = ()
+) -> dict[str, str]:
+    """Raw key → why it was not used, in the order of the log.
+
+    Args:
+        table: The log.
+        trainer: Whose keys these are.
+        keys: Canonical name → raw key, or a combination of raw keys in words.
+        read_otherwise: Raw keys of which something else was made: single rewards, settings.
+    """
+    index, taken = KeyIndex(table), set(read_otherwise)
+    said = [text for text in keys.values() if text]
+    canonical = _canonical(index, trainer)
+    out: dict[str, str] = {}
+    for key in table.keys:
+        if key in taken or any(key == text or _stands_in(key, text) for text in said):
+            continue
+        out[key] = _reason(table, key, keys, canonical.get(key))
+    return out
+
+
+_LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
+    "heldout": (r"eval|val|test|bench|held|dev", -math.inf, math.inf),
+    "entropy": (r"(?:^|[^a-z])ent(?:ropy|$|[^a-z])|entropy", 0.0, 20.0),
+    "kl": (r"(?:^|[^a-z])kl|diverg", -1.0, math.inf),
+    "grad_norm": (r"grad|gnorm", 0.0, math.inf),
+    "completion_length": (r"len|tokens", 1.0, 1e6),
+    "clip_ratio": (r"clip", 0.0, 1.0),
+    "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
+    "loss": (r"loss|objective", -math.inf, math.inf),
+    "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
+    "reward_std": (r"std|stdev|spread", 0.0, math.inf),
+    "frac_reward_zero_std": (r"zero|flat|degenerate|no_spread", 0.0, 1.0),
+    "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
+    "gold_reward": (r"gold|true", -math.inf, math.inf),
+    "staleness": (r"stale|(?:^|[^a-z])(?:lag|age)(?:$|[^a-z])", 0.0, math.inf),
+}
+"""Column → words of keys that may be it, and the range that its values have."""
+_SUGGESTED = 2
+
+
+def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Column that was not recognized → keys whose name and range fit it, the closest first.
+
+    Args:
+        table: The log.
+        unused: Raw key → why it was not used.
+        known: Columns that were recognized.
+    """
+    free = [key for key, why in unused.items() if why in (NO_SIGNAL, EVALUATION)]
+    ranges = {}
+    for key in free:
+        values = table.column(key)
+        ranges[key] = (float(np.nanmin(values)), float(np.nanmax(values)))
+    found = {}
+    for name, (words, low, high) in _LOOKS_LIKE.items():
+        if name in known:
+            continue
+        fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
+        fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
+        fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
+        fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
+        if fits:
+            found[name] = tuple(fits[:_SUGGESTED])
+    return found
+
+
+def _stands_in(key: str, text: str) -> bool:
+    """Whether a combination in words names a key."""
+    place = text.find(key)
+    while place >= 0:
+        before, after = text[:place], text[place + len(key) :]
+        if (not before or before[-1] in " *") and (not after or after[0] in " ,"):
+            return True
+        place = text.find(key, place + 1)
+    return False
+
+
+def _canonical(index: KeyIndex, trainer: Trainer) -> dict[str, str]:
+    """Raw key → the signal, reward or evaluation that it could be read as."""
+    found: dict[str, str] = {}
+    for known in (trainer, GENERIC):
+        groups: dict[str, Collection[str]] = {**known.signals, "reward": known.reward, "eval_reward": known.evals}
+        for name, patterns in groups.items():
+            for matched in index.find(patterns, known.prefixes):
+                for key in matched:
+                    found.setdefault(key, name)
+    return found
+
+
+def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | None) -> str:
+    name = normal(key)
+    if OWN in name:
+        return OURS
+    if not table.has_numbers(key):
+        return NO_NUMBER
+    if could_be is not None:
+        return (
+            f"read like {could_be}, for which {keys[could_be]!r} is used"
+            if could_be in keys
+            else (f"read like {could_be}, and says nothing here")
+        )
+    if _COUNTS.search(name):
+        return "counts or times rows"
+    if _SPREAD.search(name):
+        return SPREAD_OF_REWARDS
+    if name.endswith("distillation_loss") or re.search(r"(?:^|/)tools/", name):
+        return PART_OF_LOSS if name.endswith("loss") else TOOLS
+    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+
+
+def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason → keys, the most telling reason first."""
+    groups: dict[str, list[str]] = {}
+    for key, why in unused.items():
+        groups.setdefault(why, []).append(key)
+    last = (NO_SIGNAL, NO_NUMBER, OURS)
+    return dict(sorted(groups.items(), key=lambda item: last.index(item[0]) if item[0] in last else -1))
+
 
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
@@ -49,7 +185,7 @@ def reward_of(
         LogReadError: Several keys could be the reward.
     """
     if named:
-        key = index.named(named, "--reward-column")
+        key = index.named(named, "reward")
     else:
         key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
     if key is not None:
@@ -62,7 +198,7 @@ def reward_of(
     if len(parts) > 1:
         notes.append(
             f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
-            f"(name one with --reward-column)"
+            f"(name one with --column reward=KEY)"
         )
     return np.sum(index.columns(parts, "reward functions"), axis=0)
 
@@ -189,7 +325,7 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
                 return total
             raise LogReadError(
                 f"expected one train reward, found several that differ: {listed(candidates)}; "
-                f"choose with --reward-column"
+                f"choose with --column reward=KEY"
             )
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
@@ -216,10 +352,10 @@ def no_reward(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str
     free = _could_be_rewards(table, index, trainer, keys)
     if not free:
         none = "none of its numeric keys" if empty else "none of which"
-        mend = "pass a log that has one (--reward-column names a key all the same)"
+        mend = "pass a log that has one (--column reward=KEY names a key all the same)"
         return f"expected a train reward, found {found}, {none} looks like one; {mend}"
     one = f"{'one of ' if len(free) > 1 else ''}{listed(free)}"
-    return f"expected a train reward, found {found}; if it is {one}, name it with --reward-column"
+    return f"expected a train reward, found {found}; if it is {one}, name it with --column reward=KEY"
 
 
 def _could_be_rewards(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> list[str]:

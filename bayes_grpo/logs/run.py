@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,26 +20,10 @@ from bayes_grpo.common.results import Shown
 from bayes_grpo.common.wording import counted
 
 SIGNALS: tuple[str, ...] = (
-    "reward_std",
-    "frac_reward_zero_std",
-    "entropy",
-    "kl",
-    "clip_ratio",
-    "grad_norm",
-    "completion_length",
-    "learning_rate",
-    "loss",
-    "accuracy",
-    "completions_clipped_ratio",
-    "gold_reward",
-    "stiffness",
-    "stability_margin",
-    "engine_mismatch",
-    "staleness",
-    "step_time",
-    "step_cost",
-    "total_cost",
-)
+    "reward_std", "frac_reward_zero_std", "entropy", "kl", "clip_ratio", "grad_norm", "completion_length",
+    "learning_rate", "loss", "accuracy", "completions_clipped_ratio", "gold_reward", "stiffness",
+    "stability_margin", "engine_mismatch", "staleness", "step_time", "step_cost", "total_cost",
+)  # fmt: skip
 """Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
 
 `stiffness` and `stability_margin` are what a probe beside the training measured (`bayes_grpo.probing`).
@@ -132,6 +117,32 @@ class Settings:
         return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
+class LoggedTraining(NamedTuple):
+    """One of several trainings in a file.
+
+    Attributes:
+        name: What ``--run`` calls it.
+        rows: Its rows, one a step.
+        first_step: Its first step, None without any.
+        last_step: Its last step.
+        rewards: Rows with a reward.
+        taken: Whether it is the one that was read.
+    """
+
+    name: str
+    rows: int
+    first_step: float | None
+    last_step: float | None
+    rewards: int
+    taken: bool = False
+
+    @property
+    def text(self) -> str:
+        """Name, rows and steps."""
+        steps = "" if self.first_step is None else f", steps {self.first_step:g} to {self.last_step:g}"
+        return f"{self.name} ({counted(self.rows, 'row')}{steps}{'' if self.rewards else ', no reward'})"
+
+
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
     """One training run as it was logged. Immutable; arrays are read-only.
@@ -158,6 +169,8 @@ class Run(Shown):
         step_counter: What ``step`` counts: "optimizer step", "rollout step", "log row", or the log's own word.
         second_counter: Key of another counter of the log, and its value in each row, shape (n,); None without any.
         resumes: Steps at which the training was resumed.
+        trainings: All trainings in the file, where it holds several.
+        suggested: Column that was not recognized → the keys of the log that it may be.
     """
 
     name: str
@@ -180,36 +193,33 @@ class Run(Shown):
     step_counter: str = "optimizer step"
     second_counter: tuple[str, np.ndarray] | None = None
     resumes: tuple[float, ...] = ()
+    trainings: tuple[LoggedTraining, ...] = ()
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes, so that later rooms need not."""
         n = len(self.step)
-        frozen = {}
+        put = partial(object.__setattr__, self)
         for name in ("step", "reward", "window", "eval_step", "eval_reward"):
-            frozen[name] = _read_only(getattr(self, name))
-            object.__setattr__(self, name, frozen[name])
-        signals = {k: _read_only(v) for k, v in self.signals.items()}
-        object.__setattr__(self, "signals", MappingProxyType(signals))
-        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
-        object.__setattr__(self, "unused", MappingProxyType(dict(self.unused)))
-        components = {k: _read_only(v) for k, v in self.components.items()}
-        object.__setattr__(self, "components", MappingProxyType(components))
-        environments = {k: _read_only(v) for k, v in self.environments.items()}
-        object.__setattr__(self, "environments", MappingProxyType(environments))
-        logged = {k: _read_only(v, np.bool_) for k, v in self.logged.items()}
-        object.__setattr__(self, "logged", MappingProxyType(logged))
-        both = [*components.items(), *signals.items(), *environments.items(), *logged.items()]
+            put(name, _read_only(getattr(self, name)))
+        for name in ("keys", "unused", "suggested"):
+            put(name, MappingProxyType(dict(getattr(self, name))))
+        shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
+        for name in ("signals", "components", "environments", "logged"):
+            kind = np.bool_ if name == "logged" else np.float64
+            frozen = {k: _read_only(v, kind) for k, v in getattr(self, name).items()}
+            put(name, MappingProxyType(frozen))
+            shapes |= {k: v.shape for k, v in frozen.items()}
         if self.second_counter is not None:
             name, values = self.second_counter
-            object.__setattr__(self, "second_counter", (name, _read_only(values)))
-            both.append((name, self.second_counter[1]))
-        shapes = {k: v.shape for k, v in both} | {k: frozen[k].shape for k in ("reward", "window")}
+            put("second_counter", (name, _read_only(values)))
+            shapes[name] = np.shape(values)
         wrong = {k: s for k, s in shapes.items() if s != (n,)}
         if wrong or self.eval_step.shape != self.eval_reward.shape:
             raise ValueError(f"arrays of a Run must share one shape ({n},); found {wrong}")
         for name in ("step", "eval_step"):
-            if np.any(np.diff(frozen[name]) <= 0):
+            if np.any(np.diff(getattr(self, name)) <= 0):
                 raise ValueError(f"{name} must be strictly increasing")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -224,9 +234,7 @@ class Run(Shown):
         settings: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
-        step_column: str | None = None,
-        reward_column: str | None = None,
-        eval_column: str | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> Run:
         """The run that rows in memory tell of, by the same rules as a log read from a file.
 
@@ -236,9 +244,7 @@ class Run(Shown):
                 column or an array is a missing value, unless None or NA stands beside it; elsewhere it was logged.
             settings: Values for fields of `Settings`; they override everything else.
             name: Name of the run; else what W&B calls it, or "run".
-            step_column: Key of the optimizer step.
-            reward_column: Key of the mean train reward.
-            eval_column: Key of the held-out reward.
+            columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
 
         Raises:
             LogReadError: There is no usable reward, or several keys could be it.
@@ -246,14 +252,7 @@ class Run(Shown):
         """
         from bayes_grpo.logs.reading import read_log  # which makes runs
 
-        return read_log(
-            frame,
-            step_column=step_column,
-            reward_column=reward_column,
-            eval_column=eval_column,
-            run_name=name,
-            settings=settings,
-        )
+        return read_log(frame, columns=columns, run_name=name, settings=settings)
 
     @property
     def sentence(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import told
+from bayes_grpo.logs.run import LoggedTraining, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,8 @@ class RunSummary(Result):
         settings: Name → setting, in order of declaration.
         notes: What the reader did that one should know.
         unused: Key of the log → why nothing was made of it.
+        trainings: All trainings in the file, where it holds several.
+        suggested: Column that was not recognized → the keys of the log that it may be.
     """
 
     name: str
@@ -87,6 +89,8 @@ class RunSummary(Result):
     settings: Mapping[str, SettingSummary]
     notes: tuple[str, ...]
     unused: Mapping[str, str]
+    trainings: tuple[LoggedTraining, ...] = ()
+    suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -128,6 +132,8 @@ def describe_run(run: RunLike) -> RunSummary:
         },
         notes=tuple(_plain(note) for note in run.notes),
         unused={_plain(key): _plain(why) for key, why in run.unused.items()},
+        trainings=tuple(x._replace(name=_plain(x.name)) for x in run.trainings),
+        suggested={name: tuple(map(_plain, keys)) for name, keys in run.suggested.items()},
     )
 
 

@@ -29,6 +29,20 @@ _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$"
 """A number inside constructor calls, e.g. ``np.float64(0.5)`` or ``tensor(0.5, device='cuda:0')``."""
 
 
+RUN_KEYS = frozenset(
+    ("run", "run_id", "run_name", "experiment", "experiment_id", "experiment_name", "exp", "exp_name", "trial",
+     "trial_id", "seed", "variant", "config_name", "job_id")
+)  # fmt: skip
+"""Names of columns that tell runs apart, in lower case."""
+GROUP_KEYS = frozenset(
+    ("group", "group_id", "group_idx", "prompt_id", "prompt_idx", "prompt_index", "task_id", "question_id",
+     "problem_id", "example_id", "uid")
+)  # fmt: skip
+"""Names of columns that tell the groups of completions apart."""
+_WORDS = RUN_KEYS | GROUP_KEYS
+"""Keys whose text is kept."""
+
+
 def to_float(value: Any) -> float:
     """Reads one logged value as a finite float, NaN where it is not a number.
 
@@ -120,11 +134,15 @@ class Table:
     Attributes:
         n: Number of rows.
         keys: Raw keys in order of first appearance.
+        labels: Key of `RUN_KEYS` or `GROUP_KEYS` → its text in each row, "" where a row has none.
     """
 
-    def __init__(self, n: int, chunks: Mapping[str, list[_Chunk]]) -> None:
+    def __init__(
+        self, n: int, chunks: Mapping[str, list[_Chunk]], labels: Mapping[str, list[str]] | None = None
+    ) -> None:
         self.n = n
         self._chunks = chunks
+        self.labels = labels or {}
         self.keys: tuple[str, ...] = tuple(chunks)
 
     @classmethod
@@ -132,7 +150,8 @@ class Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
-        return cls(n, {k: [_Chunk(0, None, a)] for k, a in arrays.items()})
+        words = {str(k): _words(v) for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
+        return cls(n, {k: [_Chunk(0, None, a)] for k, a in arrays.items()}, {k: w for k, w in words.items() if any(w)})
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -151,11 +170,21 @@ class Table:
 
     def column(self, key: str) -> np.ndarray:
         """Values of a key, shape (n,), NaN where a row does not have it."""
+        values = self._cells(key)
+        values[np.isinf(values)] = np.nan
+        return values
+
+    def _cells(self, key: str) -> np.ndarray:
         values = np.full(self.n, np.nan)
         for chunk in self._chunks.get(key, ()):
             values[chunk.where] = chunk.values
-        values[np.isinf(values)] = np.nan
         return values
+
+    def rows(self, index: np.ndarray) -> Table:
+        """Some rows, shape (m,), of which keys without a value are left out."""
+        columns = {key: values for key in self.keys if not np.isnan(values := self._cells(key)[index]).all()}
+        labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
+        return Table(len(index), {key: [_Chunk(0, None, values)] for key, values in columns.items()}, labels)
 
     def broken(self, key: str) -> np.ndarray:
         """Rows in which a value was logged under a key and is no number, shape (n,)."""
@@ -185,7 +214,11 @@ class Table:
         chunks = {k: list(v) for k, v in self._chunks.items()}
         for key, parts in other._chunks.items():
             chunks.setdefault(key, []).extend(part._replace(start=part.start + self.n) for part in parts)
-        return Table(self.n + other.n, chunks)
+        labels = {
+            k: [*self.labels.get(k, [""] * self.n), *other.labels.get(k, [""] * other.n)]
+            for k in {**self.labels, **other.labels}
+        }
+        return Table(self.n + other.n, chunks, labels)
 
 
 class TableBuilder:
@@ -198,6 +231,7 @@ class TableBuilder:
         self._rows: list[Mapping[Any, Any]] = []
         self._seen: dict[Any, None] = {}
         self._chunks: dict[str, list[_Chunk]] = {}
+        self._labels: dict[str, list[str]] = {}
         self._n = self._cells = 0
 
     def add(self, row: Mapping[Any, Any]) -> None:
@@ -211,7 +245,7 @@ class TableBuilder:
     def build(self) -> Table:
         """The table of everything added so far."""
         self._flush()
-        return Table(self._n, self._chunks)
+        return Table(self._n, self._chunks, {k: w for k, w in self._labels.items() if any(w)})
 
     def _flush(self) -> None:
         rows: list[Any] = self._rows
@@ -227,6 +261,9 @@ class TableBuilder:
             )
         for key, chunk in self._columns(rows, keys):
             self._chunks.setdefault(str(key), []).append(chunk)
+        for key in {k for k in keys if is_label(str(k))} | set(self._labels):
+            words = self._labels.setdefault(key, [""] * self._n)
+            words += _words([row.get(key) for row in rows])
         self._n += len(rows)
         self._rows, self._seen, self._cells = [], {}, 0
 
@@ -243,6 +280,15 @@ class TableBuilder:
                 found[key].append(value)
         for key in keys:
             yield key, _Chunk(self._n, np.array(places.pop(key), dtype=np.int64), to_floats(found.pop(key)))
+
+
+def is_label(key: str) -> bool:
+    """Whether the text under a key is kept."""
+    return key.strip().lower() in _WORDS
+
+
+def _words(values: list[Any]) -> list[str]:
+    return [x if isinstance(x, str) else "" for x in values]
 
 
 def _as_floats(values: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 """What people hold in a session as the rows of a log: data frames, columns, records, a trainer's state, a W&B run.
 
-Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is known by what it offers.
+Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is known by what it offers. Only a run that
+W&B keeps on its servers, ``wandb://entity/project/run``, needs the user's own client and account.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean
-from bayes_grpo.logs.parsed import Parsed
-from bayes_grpo.logs.progress import StepCounter
-from bayes_grpo.logs.readers.json_records import of_document
-from bayes_grpo.logs.readers.trl_state import of_state
-from bayes_grpo.logs.rowkinds import parted, told_apart, without_nan
+from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, parted, without_nan
+from bayes_grpo.logs.readers.json_text import of_document, of_state
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.run_config import flat_config
 from bayes_grpo.logs.table import Table, flatten, to_float
+from bayes_grpo.logs.training_args import flat_config
 
 if TYPE_CHECKING:
     import pandas as pd
+from pathlib import Path
+
+from bayes_grpo.common.errors import MissingExtraError
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
 
@@ -80,7 +82,7 @@ def _of_records(records: Iterable[Any], total: float | None = None, window: floa
     rows, other = [], 0
     for record in records:
         if isinstance(record, Mapping):
-            rows.append(told_apart({str(k): v for k, v in record.items()}))
+            rows.append(marked_evaluation({str(k): v for k, v in record.items()}))
         else:
             other += 1
     if not rows:
@@ -137,3 +139,51 @@ def to_frame(run: Run) -> pd.DataFrame:
     columns["eval_reward"] = np.full(len(step), np.nan)
     columns["eval_reward"][np.searchsorted(step, run.eval_step)] = run.eval_reward
     return pd.DataFrame(columns)
+
+
+FORMAT_CLIENT = "wandb_client"
+_SCHEME = "wandb:"
+
+
+def address_of(path: Path) -> str | None:
+    """``entity/project/run`` where a path is the address of a run; None where it is a path.
+
+    Raises:
+        LogReadError: It is an address of something else.
+    """
+    if path.parts[:1] != (_SCHEME,):  # a Path has made one slash of the two
+        return None
+    parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
+    if len(parts) not in (2, 3):
+        raise LogReadError(
+            f"{clean(path, 200)}: expected wandb://entity/project/run, found {len(parts)} parts; "
+            f"copy the run's path from its overview"
+        )
+    return "/".join(parts)
+
+
+def read_from_client(address: str) -> Parsed:
+    """All rows of a run, its name and its configuration.
+
+    Args:
+        address: ``entity/project/run``, or ``project/run`` under the user's own entity.
+
+    Raises:
+        MissingExtraError: The client is not installed.
+        LogReadError: The client does not get the run.
+    """
+    try:
+        import wandb
+    except ImportError:
+        raise MissingExtraError(
+            "reading wandb:// needs W&B's client, which is not installed; install the package wandb and log in"
+        ) from None
+    try:
+        return of_tracker(wandb.Api(timeout=60).run(address))
+    except LogReadError:
+        raise
+    except Exception as error:  # whatever client, network or account raise
+        raise LogReadError(
+            f"wandb://{clean(address, 200)}: expected a run that your account may read, found "
+            f"{clean(f'{type(error).__name__}: {error}', 300)}; check the path and log in"
+        ) from None

@@ -4,15 +4,98 @@
 is not known. A new trainer is a row of `TRAINERS`; of trainers with equally many signature keys the first is taken.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.trainer import ADAM, Derived, Trainer
+
+ADAM = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1}
+"""Defaults of every trainer that steps with Adam after each rollout."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A signal that a log holds only as a combination of its keys.
+
+    Attributes:
+        signal: Canonical name.
+        terms: Raw key, or a pattern as in `Trainer`, → weight of the sum.
+        constant: Added to the sum.
+        over: Raw key that the terms are divided by.
+        zero_says_nothing: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
+            batch before it was logged.
+    """
+
+    signal: str
+    terms: Mapping[str, float]
+    constant: float = 0.0
+    over: str | None = None
+    zero_says_nothing: bool = False
+
+    def text(self, keys: Sequence[str], over: str | None = None) -> str:
+        """The combination of a log's keys as one reads it, e.g. "a + b" or "1 - a / b"."""
+        parts = [f"{self.constant:g}"] if self.constant else []
+        for key, weight in zip(keys, self.terms.values(), strict=True):
+            size = "" if abs(weight) == 1 else f"{abs(weight):g}*"
+            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key + (f" / {over}" if over else ""))
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """What is known about the logs of one trainer.
+
+    A key may hold ``*`` (any text without "/") or ``**`` (any text). Keys are tried in the order written; the first
+    that the log has is used.
+
+    Attributes:
+        name: Short name, used in notes.
+        label: Name as its authors write it.
+        signature: Keys that only this trainer writes; the trainer with most of them present is taken.
+        steps: Groups of keys that hold the step. Keys of one group share one axis and complete each other
+            row by row; the first group present is used.
+        rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
+            with them.
+        reward: Keys of the mean train reward.
+        evals: Keys of the held-out reward.
+        signals: Canonical signal → keys.
+        prefixes: Put before every key above when it is looked up.
+        derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
+        defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
+            algorithms, is none: no run of GRPO has it.
+        std_kind: Meaning of the logged reward_std where the trainer fixes it.
+        config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
+        axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
+        rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
+    """
+
+    name: str
+    label: str
+    signature: tuple[str, ...]
+    reward: tuple[str, ...]
+    steps: tuple[tuple[str, ...], ...] = (("step",), ("_step",))
+    evals: tuple[str, ...] = ()
+    signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ("",)
+    rollouts: tuple[str, ...] = ()
+    derived: tuple[Derived, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
+    std_kind: str | None = None
+    config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
+    rows_without_rollout: bool = False
 
 
 def _keys(text: str) -> tuple[str, ...]:
     return tuple(text.split())
+
+
+def _table(text: str) -> dict[str, tuple[str, ...]]:
+    """Names with their keys, written as "name: key key; name: key"."""
+    return {name.strip(): _keys(keys) for name, _, keys in (part.partition(":") for part in text.split(";"))}
 
 
 def _groups(text: str) -> tuple[tuple[str, ...], ...]:
@@ -42,35 +125,28 @@ GENERIC = Trainer(
         "eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
         "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
     ),
-    signals={
-        "reward_std": _keys(
-            "reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std"
-        ),
-        "frac_reward_zero_std": _keys("frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio"),
-        "entropy": _keys("entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy"),
-        "kl": _keys("kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss"),
-        "clip_ratio": _keys("clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction"),
-        "grad_norm": _keys("grad_norm gradient_norm optim/grad_norm"),
-        "stiffness": _keys("curvature/stiffest"),
-        "stability_margin": _keys("curvature/margin"),
-        "completion_length": _keys(
-            "completion_length completions/mean_length response_length response_length/mean mean_completion_length "
-            "mean_response_length avg_completion_length avg_response_length avg_response_token_length avg_gen_tokens "
-            "mean_length"
-        ),
-        "learning_rate": _keys("learning_rate lr optim/lr optim/learning_rate"),
-        "loss": _keys("loss train_loss policy_loss pg_loss training_loss train_loss_mean"),
-        "accuracy": _keys("accuracy acc train_accuracy mean_accuracy correct"),
-        "completions_clipped_ratio": _keys("completions_clipped_ratio completions/clipped_ratio"),
-        "gold_reward": _keys(
-            "gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f"
-        ),
-        "engine_mismatch": _keys("engine_mismatch"),
-        "staleness": _keys("staleness staleness_mean async/staleness_mean async/steps_since_sync"),
-        "step_time": _keys("step_time time/step step_seconds seconds_per_step"),
-        "step_cost": _keys("step_cost cost_per_step"),
-        "total_cost": _keys("total_cost cumulative_cost"),
-    },
+    signals=_table(
+        "reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std; "
+        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio "
+        "flat_group_fraction; "
+        "entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy; "
+        "kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss; "
+        "clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction; "
+        "grad_norm: grad_norm gradient_norm optim/grad_norm; stiffness: curvature/stiffest; "
+        "stability_margin: curvature/margin; "
+        "completion_length: completion_length completions/mean_length response_length response_length/mean "
+        "mean_completion_length mean_response_length avg_completion_length avg_response_length "
+        "avg_response_token_length avg_gen_tokens mean_length; "
+        "learning_rate: learning_rate lr optim/lr optim/learning_rate; "
+        "loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean; "
+        "accuracy: accuracy acc train_accuracy mean_accuracy correct; "
+        "completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio; "
+        "gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f; "
+        "engine_mismatch: engine_mismatch; "
+        "staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync; "
+        "step_time: step_time time/step step_seconds seconds_per_step; step_cost: step_cost cost_per_step; "
+        "total_cost: total_cost cumulative_cost"
+    ),
     prefixes=("", "train/"),
 )
 
@@ -84,13 +160,11 @@ _TRL = Trainer(
     steps=_groups("train/global_step global_step | step | _step"),
     reward=_keys("reward"),
     evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
-    signals={
-        "clip_ratio": _keys("clip_ratio/region_mean clip_ratio"),
-        "completion_length": _keys("completions/mean_length completion_length"),
-        "engine_mismatch": _keys("sampling/sampling_logp_difference/mean"),
-        "staleness": _keys("sample/staleness_mean"),
-        "completions_clipped_ratio": _keys("completions/clipped_ratio"),
-    },
+    signals=_table(
+        "clip_ratio: clip_ratio/region_mean clip_ratio; completion_length: completions/mean_length completion_length; "
+        "engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean; "
+        "completions_clipped_ratio: completions/clipped_ratio"
+    ),
     prefixes=("", "train/"),
     defaults=ADAM | {"group_size": 8, "schedule": "linear"},
     rows_without_rollout=True,
@@ -105,13 +179,10 @@ TRAINERS = (
         steps=_groups("train/global_step global_step | step"),
         reward=_keys("objective/scores"),
         evals=_keys("eval_reward eval/reward eval_objective/scores"),
-        signals={
-            "entropy": _keys("policy/entropy_avg"),
-            "kl": _keys("objective/kl"),
-            "clip_ratio": _keys("policy/clipfrac_avg"),
-            "learning_rate": _keys("lr learning_rate"),
-            "loss": _keys("loss/policy_avg loss"),
-        },
+        signals=_table(
+            "entropy: policy/entropy_avg; kl: objective/kl; clip_ratio: policy/clipfrac_avg; "
+            "learning_rate: lr learning_rate; loss: loss/policy_avg loss"
+        ),
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
     ),
@@ -122,30 +193,23 @@ TRAINERS = (
         steps=_groups("training/global_step step | step | _step"),
         reward=_keys("critic/score/mean critic/rewards/mean"),
         evals=_keys("val-core/**/mean@* val-core/** val/test_score/** val/**"),
-        signals={
-            "entropy": _keys("actor/entropy actor/entropy_loss"),
-            "kl": _keys("actor/kl_loss actor/reward_kl_penalty critic/kl"),
-            "clip_ratio": _keys("actor/pg_clipfrac"),
-            "grad_norm": _keys("actor/grad_norm"),
-            "completion_length": _keys("response_length/mean response_length_non_aborted/mean"),
-            "learning_rate": _keys("actor/lr actor/lr(1e-4)"),
-            "loss": _keys("actor/pg_loss actor/loss"),
-            "engine_mismatch": _keys("training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff"),
-            "staleness": _keys("training/off_policy/trajectory_staleness/mean"),
-            "step_time": _keys("perf/time_per_step timing_s/step"),
-            "completions_clipped_ratio": _keys("response_length/clip_ratio"),
-        },
+        signals=_table(
+            "entropy: actor/entropy actor/entropy_loss; kl: actor/kl_loss actor/reward_kl_penalty critic/kl; "
+            "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; "
+            "completion_length: response_length/mean response_length_non_aborted/mean; "
+            "learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; "
+            "engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff; "
+            "staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step; "
+            "completions_clipped_ratio: response_length/clip_ratio"
+        ),
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
-        config={
-            "group_size": _keys("actor_rollout_ref/rollout/n"),
-            "prompts_per_step": _keys("data/train_batch_size"),
-            "momentum": _keys("actor_rollout_ref/actor/optim/betas/0"),
-            "schedule": _keys(
-                "actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style"
-            ),
-            "total_steps": _keys("trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps"),
-            "save_steps": _keys("trainer/save_freq"),
-        },
+        config=_table(
+            "group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size; "
+            "momentum: actor_rollout_ref/actor/optim/betas/0; "
+            "schedule: actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style; "
+            "total_steps: trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps; "
+            "save_steps: trainer/save_freq"
+        ),
     ),
     Trainer(
         name="openrlhf",
@@ -154,26 +218,20 @@ TRAINERS = (
         steps=_groups("train/global_step eval/global_step | step"),
         reward=_keys("train/reward"),
         evals=_keys("eval/*pass1 eval/*pass*"),
-        signals={
-            "reward_std": _keys("train/group_reward_std"),
-            "entropy": _keys("train/entropy_loss"),
-            "kl": _keys("train/kl"),
-            "clip_ratio": _keys("train/ppo_clip_ratio"),
-            "grad_norm": _keys("train/actor_grad_norm"),
-            "completion_length": _keys("train/response_length"),
-            "learning_rate": _keys("train/actor_lr"),
-            "engine_mismatch": _keys("train/logprobs_diff"),
-            "completions_clipped_ratio": _keys("train/truncated"),
-            "loss": _keys("train/policy_loss train/act_loss"),
-        },
+        signals=_table(
+            "reward_std: train/group_reward_std; entropy: train/entropy_loss; kl: train/kl; "
+            "clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
+            "completion_length: train/response_length; learning_rate: train/actor_lr; "
+            "engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated; "
+            "loss: train/policy_loss train/act_loss"
+        ),
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
         std_kind="within",
-        config={
-            "group_size": _keys("rollout/n_samples_per_prompt n_samples_per_prompt"),
-            "prompts_per_step": _keys("rollout/batch_size rollout_batch_size"),
-            "momentum": _keys("actor/adam/betas/0 actor/adam_betas/0 adam_betas/0"),
-            "schedule": _keys("actor/lr_scheduler lr_scheduler"),
-        },
+        config=_table(
+            "group_size: rollout/n_samples_per_prompt n_samples_per_prompt; "
+            "prompts_per_step: rollout/batch_size rollout_batch_size; "
+            "momentum: actor/adam/betas/0 actor/adam_betas/0 adam_betas/0; schedule: actor/lr_scheduler lr_scheduler"
+        ),
     ),
     Trainer(
         name="prime_rl",
@@ -181,32 +239,22 @@ TRAINERS = (
         signature=_keys("train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**"),
         reward=_keys("train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean"),
         evals=_keys("eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*"),
-        signals={
-            "entropy": _keys("entropy/all/mean entropy/mean"),
-            "engine_mismatch": _keys("mismatch_kl/all/mean mismatch_kl/mean"),
-            "clip_ratio": _keys("is_masked/all/mean is_masked/mean"),
-            "grad_norm": _keys("optim/grad_norm"),
-            "completion_length": _keys(
-                "train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean seq_len/all/mean"
-            ),
-            "learning_rate": _keys("optim/lr"),
-            "loss": _keys("loss/mean loss/all/mean"),
-            "staleness": _keys("off_policy/mean"),
-            "step_time": _keys("time/step"),
-            "completions_clipped_ratio": _keys("train/agg/all/*/is_truncated/mean"),
-        },
+        signals=_table(
+            "entropy: entropy/all/mean entropy/mean; engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; "
+            "clip_ratio: is_masked/all/mean is_masked/mean; grad_norm: optim/grad_norm; "
+            "completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean "
+            "seq_len/all/mean; "
+            "learning_rate: optim/lr; loss: loss/mean loss/all/mean; staleness: off_policy/mean; step_time: time/step; "
+            "completions_clipped_ratio: train/agg/all/*/is_truncated/mean"
+        ),
         derived=(
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
         ),
-        config={
-            "group_size": _keys(
-                "orchestrator/group_size group_size orchestrator/rollouts_per_example rollouts_per_example"
-            ),
-            "momentum": _keys("trainer/optim/betas1 optim/betas1"),
-            "total_steps": _keys("max_steps orchestrator/max_steps"),
-            "save_steps": _keys("ckpt/interval trainer/ckpt/interval"),
-            "completions_per_step": _keys("orchestrator/batch_size batch_size"),
-        },
+        config=_table(
+            "group_size: orchestrator/group_size group_size orchestrator/rollouts_per_example rollouts_per_example; "
+            "momentum: trainer/optim/betas1 optim/betas1; total_steps: max_steps orchestrator/max_steps; "
+            "save_steps: ckpt/interval trainer/ckpt/interval; completions_per_step: orchestrator/batch_size batch_size"
+        ),
     ),
     Trainer(
         name="nemo_rl",
@@ -214,30 +262,22 @@ TRAINERS = (
         signature=_keys("train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error"),
         reward=_keys("train/reward"),
         evals=_keys("validation/accuracy validation/reward"),
-        signals={
-            "entropy": _keys("train/approx_entropy"),
-            "kl": _keys("train/kl_penalty"),
-            "engine_mismatch": _keys("train/gen_kl_error"),
-            "grad_norm": _keys("train/grad_norm"),
-            "completion_length": _keys("train/mean_gen_tokens_per_sample"),
-            "learning_rate": _keys("train/lr"),
-            "loss": _keys("train/loss"),
-            "staleness": _keys("train/avg_trajectory_age"),
-            "step_time": _keys("timing/train/total_step_time"),
-        },
+        signals=_table(
+            "entropy: train/approx_entropy; kl: train/kl_penalty; engine_mismatch: train/gen_kl_error; "
+            "grad_norm: train/grad_norm; completion_length: train/mean_gen_tokens_per_sample; learning_rate: train/lr; "
+            "loss: train/loss; staleness: train/avg_trajectory_age; step_time: timing/train/total_step_time"
+        ),
         derived=(
             Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
         ),
         defaults=ADAM | {"group_size": 16, "prompts_per_step": 32, "schedule": "constant"},
-        config={
-            "group_size": _keys("grpo/num_generations_per_prompt"),
-            "prompts_per_step": _keys("grpo/num_prompts_per_step"),
-            "momentum": _keys("policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1"),
-            "total_steps": _keys("grpo/max_num_steps"),
-            "save_steps": _keys("checkpointing/save_period"),
-        },
+        config=_table(
+            "group_size: grpo/num_generations_per_prompt; prompts_per_step: grpo/num_prompts_per_step; "
+            "momentum: policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1; "
+            "total_steps: grpo/max_num_steps; save_steps: checkpointing/save_period"
+        ),
     ),
     Trainer(
         name="open_instruct",
@@ -246,22 +286,16 @@ TRAINERS = (
         steps=_groups("training_step | step | _step"),
         reward=_keys("scores objective/verifiable_reward"),
         evals=_keys("eval/scores eval/pass_at_1"),
-        signals={
-            "entropy": _keys("policy/entropy_avg"),
-            "kl": _keys("loss/kl_avg objective/kl_avg objective/kl3_avg"),
-            "clip_ratio": _keys("policy/clipfrac_avg"),
-            "grad_norm": _keys("optim/grad_norm"),
-            "completion_length": _keys("val/sequence_lengths"),
-            "learning_rate": _keys("lr"),
-            "loss": _keys("loss/policy_avg loss/total_avg"),
-        },
+        signals=_table(
+            "entropy: policy/entropy_avg; kl: loss/kl_avg objective/kl_avg objective/kl3_avg; "
+            "clip_ratio: policy/clipfrac_avg; grad_norm: optim/grad_norm; completion_length: val/sequence_lengths; "
+            "learning_rate: lr; loss: loss/policy_avg loss/total_avg"
+        ),
         defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
-        config={
-            "group_size": _keys("num_samples_per_prompt_rollout"),
-            "prompts_per_step": _keys("num_unique_prompts_rollout"),
-            "schedule": _keys("lr_scheduler_type"),
-            "total_steps": _keys("num_training_steps"),
-        },
+        config=_table(
+            "group_size: num_samples_per_prompt_rollout; prompts_per_step: num_unique_prompts_rollout; "
+            "schedule: lr_scheduler_type; total_steps: num_training_steps"
+        ),
     ),
     Trainer(
         name="areal",
@@ -269,23 +303,19 @@ TRAINERS = (
         signature=_keys("ppo_actor/**"),
         reward=_keys("ppo_actor/task_reward/avg rollout/reward"),
         evals=_keys("eval-rollout/reward"),
-        signals={
-            "entropy": _keys("ppo_actor/update/entropy/avg"),
-            "kl": _keys("ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg"),
-            "clip_ratio": _keys("ppo_actor/update/clip_ratio/avg"),
-            "grad_norm": _keys("ppo_actor/update/grad_norm"),
-            "completion_length": _keys("ppo_actor/seq_len/avg"),
-            "learning_rate": _keys("ppo_actor/update/lr"),
-            "completions_clipped_ratio": _keys("ppo_actor/no_eos_ratios/avg"),
-        },
+        signals=_table(
+            "entropy: ppo_actor/update/entropy/avg; "
+            "kl: ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg; "
+            "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
+            "completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr; "
+            "completions_clipped_ratio: ppo_actor/no_eos_ratios/avg"
+        ),
         defaults=ADAM | {"schedule": "constant"},
-        config={
-            "group_size": _keys("gconfig/n_samples"),
-            "prompts_per_step": _keys("train_dataset/batch_size"),
-            "momentum": _keys("actor/optimizer/beta1"),
-            "schedule": _keys("actor/optimizer/lr_scheduler_type"),
-            "total_steps": _keys("total_train_steps"),
-        },
+        config=_table(
+            "group_size: gconfig/n_samples; prompts_per_step: train_dataset/batch_size; "
+            "momentum: actor/optimizer/beta1; schedule: actor/optimizer/lr_scheduler_type; "
+            "total_steps: total_train_steps"
+        ),
     ),
     Trainer(
         name="slime",
@@ -294,25 +324,17 @@ TRAINERS = (
         steps=_groups("train/step | rollout/step eval/step | step | _step"),
         reward=_keys("rollout/raw_reward"),
         evals=_keys("eval/*"),
-        signals={
-            "entropy": _keys("train/entropy_loss rollout/entropy"),
-            "kl": _keys("train/kl_loss"),
-            "clip_ratio": _keys("train/pg_clipfrac"),
-            "grad_norm": _keys("train/grad_norm"),
-            "completion_length": _keys("rollout/response_len/mean"),
-            "learning_rate": _keys("train/lr-pg_0"),
-            "loss": _keys("train/pg_loss train/loss"),
-            "engine_mismatch": _keys("train/train_rollout_logprob_abs_diff"),
-            "step_time": _keys("perf/step_time"),
-            "completions_clipped_ratio": _keys("rollout/truncated_ratio"),
-        },
+        signals=_table(
+            "entropy: train/entropy_loss rollout/entropy; kl: train/kl_loss; clip_ratio: train/pg_clipfrac; "
+            "grad_norm: train/grad_norm; completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; "
+            "loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff; "
+            "step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio"
+        ),
         rollouts=_keys("rollout/step eval/step"),
-        config={
-            "group_size": _keys("n_samples_per_prompt"),
-            "momentum": _keys("adam_beta1"),
-            "schedule": _keys("lr_decay_style"),
-            "completions_per_step": _keys("global_batch_size"),
-        },
+        config=_table(
+            "group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style; "
+            "completions_per_step: global_batch_size"
+        ),
         axes=_keys("train rollout eval"),
         rows_without_rollout=True,
     ),
@@ -323,21 +345,14 @@ TRAINERS = (
         steps=_groups("iteration | step | _step"),
         reward=_keys("train_total_rewards_mean"),
         evals=_keys("val_total_rewards_mean"),
-        signals={
-            "reward_std": _keys("train_total_rewards_std"),
-            "kl": _keys("train_kl"),
-            "clip_ratio": _keys("train_clip_ratio_total"),
-            "completion_length": _keys("train_average_generated_tokens"),
-            "loss": _keys("train_loss"),
-            "completions_clipped_ratio": _keys("train_hit_max_tokens_ratio hit_max_tokens_ratio"),
-        },
+        signals=_table(
+            "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
+            "completion_length: train_average_generated_tokens; loss: train_loss; "
+            "completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio"
+        ),
         defaults=ADAM | {"group_size": 4},
         std_kind="total",
-        config={
-            "group_size": _keys("group_size"),
-            "prompts_per_step": _keys("batch_size"),
-            "total_steps": _keys("iters"),
-        },
+        config=_table("group_size: group_size; prompts_per_step: batch_size; total_steps: iters"),
     ),
     Trainer(
         name="art",
@@ -346,18 +361,13 @@ TRAINERS = (
         steps=_groups("training_step step | _step"),
         reward=_keys("train/reward"),
         evals=_keys("val/reward test/reward"),
-        signals={
-            "reward_std": _keys("train/reward_std_dev"),
-            "entropy": _keys("loss/entropy train/entropy"),
-            "kl": _keys("loss/kl_div loss/kl_policy_ref"),
-            "grad_norm": _keys("loss/grad_norm train/grad_norm"),
-            "completion_length": _keys("train/completion_tokens"),
-            "learning_rate": _keys("loss/learning_rate train/learning_rate"),
-            "loss": _keys("loss/train train/policy_loss"),
-            "step_time": _keys("time/step_wall_s"),
-            "step_cost": _keys("costs/all"),
-            "total_cost": _keys("costs/cum/all"),
-        },
+        signals=_table(
+            "reward_std: train/reward_std_dev; entropy: loss/entropy train/entropy; "
+            "kl: loss/kl_div loss/kl_policy_ref; grad_norm: loss/grad_norm train/grad_norm; "
+            "completion_length: train/completion_tokens; learning_rate: loss/learning_rate train/learning_rate; "
+            "loss: loss/train train/policy_loss; step_time: time/step_wall_s; step_cost: costs/all; "
+            "total_cost: costs/cum/all"
+        ),
         derived=(
             Derived(
                 "frac_reward_zero_std",
@@ -375,18 +385,13 @@ TRAINERS = (
         steps=_groups("step | progress/batch | progress/step"),
         reward=_keys("env/all/reward/total reward/total reward/mean env/all/reward/mean"),
         evals=_keys("test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total"),
-        signals={
-            "entropy": _keys("optim/entropy policy/entropy"),
-            "kl": _keys("optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base"),
-            "grad_norm": _keys("optim/grad_norm"),
-            "completion_length": _keys("env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory"),
-            "learning_rate": _keys("optim/lr"),
-            "loss": _keys("optim/loss loss"),
-            "staleness": _keys("async/staleness_mean"),
-            "total_cost": _keys("eval/snapshot/cumulative_cost_usd"),
-            "accuracy": _keys("env/all/correct"),
-            "gold_reward": _keys("reward/correctness_f reward/f"),
-        },
+        signals=_table(
+            "entropy: optim/entropy policy/entropy; "
+            "kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base; grad_norm: optim/grad_norm; "
+            "completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; learning_rate: optim/lr; "
+            "loss: optim/loss loss; staleness: async/staleness_mean; total_cost: eval/snapshot/cumulative_cost_usd; "
+            "accuracy: env/all/correct; gold_reward: reward/correctness_f reward/f"
+        ),
         derived=(
             Derived(
                 "frac_reward_zero_std",
@@ -423,24 +428,19 @@ TRAINERS = (
         steps=_groups("trainer/global_step | step | _step"),
         reward=_keys("reward/avg_raw_reward"),
         evals=_keys("eval/all/avg_score eval/*/avg_score"),
-        signals={
-            "entropy": _keys("policy/policy_entropy"),
-            "kl": _keys("policy/policy_kl"),
-            "clip_ratio": _keys("policy/loss_metrics/clip_ratio policy/ppo_clip_ratio"),
-            "grad_norm": _keys("policy/raw_grad_norm policy/grad_norm"),
-            "completion_length": _keys("generate/avg_num_tokens"),
-            "learning_rate": _keys("policy/policy_lr"),
-            "loss": _keys("policy/policy_loss policy/final_loss"),
-            "engine_mismatch": _keys("policy/rollout_train_logprobs_abs_diff_mean"),
-            "staleness": _keys("async/staleness_mean"),
-            "step_time": _keys("timing/step"),
-        },
-        config={
-            "group_size": _keys("generator/n_samples_per_prompt"),
-            "prompts_per_step": _keys("trainer/train_batch_size"),
-            "momentum": _keys("trainer/policy/optimizer_config/adam_betas/0"),
-            "schedule": _keys("trainer/policy/optimizer_config/scheduler"),
-        },
+        signals=_table(
+            "entropy: policy/policy_entropy; kl: policy/policy_kl; "
+            "clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio; "
+            "grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens; "
+            "learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss; "
+            "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; staleness: async/staleness_mean; "
+            "step_time: timing/step"
+        ),
+        config=_table(
+            "group_size: generator/n_samples_per_prompt; prompts_per_step: trainer/train_batch_size; "
+            "momentum: trainer/policy/optimizer_config/adam_betas/0; "
+            "schedule: trainer/policy/optimizer_config/scheduler"
+        ),
     ),
     Trainer(
         name="easyr1",
@@ -451,26 +451,18 @@ TRAINERS = (
         ),
         reward=_keys("critic/score/mean critic/rewards/mean reward/overall"),
         evals=_keys("val/reward_score val/overall_reward"),
-        signals={
-            "entropy": _keys("actor/entropy_loss actor/entropy"),
-            "kl": _keys("actor/kl_loss critic/kl"),
-            "grad_norm": _keys("actor/grad_norm"),
-            "completion_length": _keys("response_length/mean"),
-            "learning_rate": _keys("actor/lr"),
-            "loss": _keys("actor/pg_loss"),
-            "step_time": _keys("perf/time_per_step timing_s/step"),
-            "completions_clipped_ratio": _keys("response_length/clip_ratio"),
-        },
+        signals=_table(
+            "entropy: actor/entropy_loss actor/entropy; kl: actor/kl_loss critic/kl; grad_norm: actor/grad_norm; "
+            "completion_length: response_length/mean; learning_rate: actor/lr; loss: actor/pg_loss; "
+            "step_time: perf/time_per_step timing_s/step; completions_clipped_ratio: response_length/clip_ratio"
+        ),
         derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
         defaults=ADAM | {"schedule": "constant"},
-        config={
-            "group_size": _keys("worker/rollout/n"),
-            "prompts_per_step": _keys("data/rollout_batch_size"),
-            "momentum": _keys("worker/actor/optim/betas/0"),
-            "schedule": _keys("worker/actor/optim/lr_scheduler_type"),
-            "total_steps": _keys("trainer/max_steps"),
-            "save_steps": _keys("trainer/save_freq"),
-        },
+        config=_table(
+            "group_size: worker/rollout/n; prompts_per_step: data/rollout_batch_size; "
+            "momentum: worker/actor/optim/betas/0; schedule: worker/actor/optim/lr_scheduler_type; "
+            "total_steps: trainer/max_steps; save_steps: trainer/save_freq"
+        ),
     ),
     Trainer(
         name="roll",
@@ -481,20 +473,16 @@ TRAINERS = (
         ),
         reward=_keys("critic/score/mean critic/rewards/mean"),
         evals=_keys("val_correct/all/mean val_correct/*/mean"),
-        signals={
-            "entropy": _keys("critic/entropy/mean actor/entropy_mean"),
-            "kl": _keys("actor/kl_loss* critic/kl actor/policykl* actor/approxkl*"),
-            "clip_ratio": _keys("actor/ppo_ratio_clipfrac*"),
-            "grad_norm": _keys("actor_train/grad_norm actor/grad_norm"),
-            "completion_length": _keys("tokens/response_length/mean token/response_length/mean"),
-            "learning_rate": _keys("actor/lr*"),
-            "loss": _keys("actor/pg_loss* actor/total_loss*"),
-        },
-        config={
-            "group_size": _keys("num_return_sequences_in_group"),
-            "prompts_per_step": _keys("rollout_batch_size"),
-            "total_steps": _keys("max_steps"),
-        },
+        signals=_table(
+            "entropy: critic/entropy/mean actor/entropy_mean; "
+            "kl: actor/kl_loss* critic/kl actor/policykl* actor/approxkl*; clip_ratio: actor/ppo_ratio_clipfrac*; "
+            "grad_norm: actor_train/grad_norm actor/grad_norm; "
+            "completion_length: tokens/response_length/mean token/response_length/mean; learning_rate: actor/lr*; "
+            "loss: actor/pg_loss* actor/total_loss*"
+        ),
+        config=_table(
+            "group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size; total_steps: max_steps"
+        ),
     ),
     Trainer(
         name="minimind",
@@ -502,13 +490,10 @@ TRAINERS = (
         signature=_keys("kl_ref adv_std actor_loss"),
         steps=_groups("step"),
         reward=_keys("reward"),
-        signals={
-            "kl": _keys("kl_ref"),
-            "completion_length": _keys("avg_response_len avg_len"),
-            "learning_rate": _keys("learning_rate lr"),
-            "loss": _keys("actor_loss"),
-            "accuracy": _keys("correct"),
-        },
+        signals=_table(
+            "kl: kl_ref; completion_length: avg_response_len avg_len; learning_rate: learning_rate lr; "
+            "loss: actor_loss; accuracy: correct"
+        ),
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""

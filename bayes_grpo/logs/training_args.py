@@ -1,4 +1,7 @@
-"""``training_args.bin``: the settings that transformers saves with every checkpoint, read without unpickling."""
+"""Settings that trainers and stores keep beside a log: ``training_args.bin``, and the configuration of a run.
+
+The former is what transformers saves with every checkpoint, read without unpickling.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.wording import clean
 from bayes_grpo.logs.finding import checkpoint_step
-from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.options import known_setting
 from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain_values
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import Trainer
 
 FILE_NAME = "training_args.bin"
 
@@ -70,12 +73,7 @@ def settings_of_args(arguments: Mapping[str, Any], where: str = FILE_NAME) -> di
     found: dict[str, Setting] = {}
 
     def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
-        try:
-            stated = checked({name: value}, where)
-        except SettingError:
-            return
-        if name in stated:
-            found[name] = Setting(stated[name], provenance, note)
+        found.update(known_setting(name, value, note, provenance))
 
     def number(name: str, default: float = float("nan")) -> float:
         value = to_float(arguments.get(name))
@@ -157,3 +155,63 @@ def _value(value: Any) -> bool | int | float | str | None:
     if isinstance(value, int | float) and abs(value) <= _LARGEST:
         return value
     return None
+
+
+WHERE = "the run's configuration"
+
+_MAX_DEPTH = 10
+_MAX_ENTRIES = 20_000
+_MAX_ITEMS = 8
+_MAX_TEXT = 1_000
+
+
+def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
+    found: dict[str, Any] = {}
+    left: list[tuple[str, Any, int]] = [("", config, _MAX_DEPTH + 1)]
+    while left and len(found) < _MAX_ENTRIES:
+        name, value, depth = left.pop()
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value[:_MAX_ITEMS]))
+        if isinstance(value, Mapping):
+            begin = f"{name}/" if name else ""
+            below = [(begin + str(key).replace(".", "/"), x, depth - 1) for key, x in value.items()]
+            left += below[::-1] if depth else []
+        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+            found.setdefault(name, value)
+    return found
+
+
+def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
+    """Settings that a trainer's configuration states; impossible values are passed over.
+
+    Args:
+        config: Flat configuration, from `flat_config`.
+        trainer: Whose configuration it is.
+    """
+    found: dict[str, Setting] = {}
+    if "num_generations" in config and "per_device_train_batch_size" in config:
+        found |= settings_of_args(config, WHERE)
+    for name, keys in trainer.config.items():
+        if name == COMPLETIONS:
+            continue
+        for key in keys:
+            value = config.get(key)
+            if name == "schedule":
+                value = SCHEDULES.get(str(value).lower(), value)
+            if stated := known_setting(name, value, f"{clean(key)} in {WHERE}"):
+                found |= stated
+                if name == "momentum":
+                    found["momentum_convention"] = Setting("ema", Provenance.CONFIG, f"{clean(key)} in {WHERE}")
+                break
+    group = to_float(found.get("group_size", Setting()).value)
+    for key in trainer.config.get(COMPLETIONS, ()):
+        prompts = to_float(config.get(key)) / group
+        note = f"{clean(key)} in {WHERE}, in completions"
+        if prompts > 0 and (stated := known_setting("prompts_per_step", prompts, note)):
+            return found | stated
+    return found
+
+
+COMPLETIONS = "completions_per_step"
+"""Beside the names of settings in `Trainer.config`: completions of an optimizer step, where prompts are not stated."""

@@ -72,9 +72,8 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
                 )
             if name == "learning_rate":
                 now = UNKNOWN_RATE
-                cautions.append(
-                    "learning_rate: not logged; candidates are times the present one (--set learning_rate=… states it)"
-                )
+                times = "candidates are times the present one (--set learning_rate=…)"
+                cautions.append(f"learning_rate: not recognized in this log; {times}")
             else:
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         elif name == "learning_rate":

@@ -43,7 +43,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     if signal == "eval" and not run.has_eval:
         raise FitError(f"{run.source}: no held-out reward in this log; fit its train reward: --signal reward")
     if signal == "reward" and not run.has_reward:
-        hint = "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --reward-column"
+        hint = "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --column reward=KEY"
         raise FitError(f"{run.source}: no train reward in this log; {hint}")
     if signal != "auto":
         return {"reward": "reward", "eval": "eval_reward"}[signal], ""
@@ -51,7 +51,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
         return "reward", ""
     if run.has_eval:
         return "eval_reward", "no train reward in this log: its held-out reward was fitted instead"
-    raise FitError(f"{run.source}: no reward in this log; name its column: --reward-column or --eval-column")
+    raise FitError(f"{run.source}: no reward in this log; name its column: --column reward=KEY or heldout=KEY")
 
 
 def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:

@@ -19,8 +19,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
-from bayes_grpo.logs.folder import logs_in
-from bayes_grpo.logs.reading import RunLike, read_log
+from bayes_grpo.logs.reading import RunLike, logs_in, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of

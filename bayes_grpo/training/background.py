@@ -30,7 +30,7 @@ from typing import Any
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
 from bayes_grpo.common.machine import cores, threads
 from bayes_grpo.common.text import plain
-from bayes_grpo.logs.records import Known
+from bayes_grpo.logs.assembling import Known
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 EVERY = 10.0
@@ -262,7 +262,7 @@ def serve(folder: str, parent: int) -> None:
     rest, rows, begun = bytearray(), [], -float("inf")
     setup, *messages = _received(come, rest)
     memory: Memory | None = setup.memory
-    from bayes_grpo.logs.records import run_of
+    from bayes_grpo.logs.assembling import run_of
     from bayes_grpo.watching.update import update_of
 
     while True:

@@ -18,9 +18,9 @@ from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import SEVERITY
+from bayes_grpo.logs.assembling import Known
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.records import Known
 from bayes_grpo.logs.training_args import settings_of_args
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.training.monitor import number_of, watching_of

@@ -10,7 +10,7 @@ from typing import Any, Self
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.wording import clean, listed
 from bayes_grpo.decision.question import Question
-from bayes_grpo.logs.records import Known, run_of
+from bayes_grpo.logs.assembling import Known, run_of
 from bayes_grpo.logs.run import SIGNALS, Run
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup

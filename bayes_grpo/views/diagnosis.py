@@ -58,12 +58,19 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("Earlier", "" if d.history is None else f"What would have been said: {d.history.sentence}"),
             section("Notes", *d.notes),
         ),
-        unchecked=f"{missing} (not recognized in this log)" if missing else "",
+        unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
         series=None
         if reward is None
         else Series(reward.raw_step.tolist(), reward.raw.tolist(), {label_of(e.mode): _rounded(e) for e in found[:3]}),
     )
+
+
+def _maybe(d: Diagnosis) -> str:
+    """Which keys of the log the missing signals may be, and how to name them."""
+    names = ("heldout" if "held-out" in x else x for x in d.missing)
+    found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
+    return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}" if found else ""
 
 
 def episodes(d: Diagnosis) -> list[Episode]:

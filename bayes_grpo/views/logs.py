@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import PurePath
 
 from bayes_grpo.common.wording import listed
+from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary, describe_run
-from bayes_grpo.logs.unused import grouped_by_reason
 from bayes_grpo.views.document import Cell, Document, Drawing, Tabular, digits, head, number, section, shows, words
 from bayes_grpo.views.plots.logs import plot_run
 
@@ -43,11 +43,16 @@ def log_document(s: RunSummary) -> Document:
         title=s.name,
         answer=f"{s.sentence.rstrip('.')}.",
         why=f"Read as {s.format} from {files}; {len(s.signals)} signals beside the reward"
-        + (f", which goes from {ends[0]:.3g} to {ends[1]:.3g}." if ends else "."),
-        do="" if s.reward.finite or s.evals.finite else "name the reward's column (--reward-column).",
+        + (f", which goes from {ends[0]:.3g} to {ends[1]:.3g}." if ends else ".")
+        + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken),
+        do="" if s.reward.finite or s.evals.finite else "name the reward's column (--column reward=KEY).",
         table=columns(s),
         sections=(
+            section("Trainings in the file", tables=(trainings(s),) if s.trainings else ()),
             section("Settings", tables=(settings(s),)),
+            section(
+                "Not recognized", *(f"{x}: maybe {listed(k)} (--column {x}={k[0]})" for x, k in s.suggested.items())
+            ),
             section("Notes", *s.notes),
             section(
                 "Not used", *(f"{why}: {listed(keys, _NAMED)}" for why, keys in grouped_by_reason(s.unused).items())
@@ -75,6 +80,19 @@ def columns(s: RunSummary) -> Tabular:
     held = {"eval_reward": s.evals} if s.evals.finite else {}
     rows = tuple(line(name, x) for name, x in ({"reward": s.reward, **s.signals} | held).items())
     return Tabular("Logged", head("column", "key in the log", "values", "lowest", "highest", "first", "last"), rows)
+
+
+def trainings(s: RunSummary) -> Tabular:
+    """All trainings in the file, of which one was read."""
+    rows = tuple(
+        (
+            words(x.name, mark=x.taken),
+            *(number(digits(v)) for v in (x.rows, x.first_step, x.last_step, x.rewards)),
+            words("read" if x.taken else ""),
+        )
+        for x in s.trainings
+    )
+    return Tabular("Trainings", head("training", "rows", "first step", "last step", "rewards", ""), rows)
 
 
 def settings(s: RunSummary) -> Tabular:

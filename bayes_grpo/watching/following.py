@@ -22,8 +22,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.logs.hygiene import row_windows
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.stores.companions import MLFLOW_RUN
-from bayes_grpo.stores.sqlite_copy import BESIDE
+from bayes_grpo.stores.files import BESIDE, MLFLOW_RUN
 
 PATIENCE = 30.0
 """Seconds after which a last line without an end counts as it is: some trainers never end their last line."""

@@ -385,7 +385,7 @@ BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "empty.json": (b"", ("an empty file", "check the path")),
     "cut.json": (b'{"log_history": [{"step": 1, "reward": 0.1}, {"st', ("cut off", "checkpoint")),
     "binary.bin": (bytes(range(256)) * 20, ("binary data", "export")),
-    "no_reward.csv": (b"step,loss\n1,0.5\n2,0.4\n3,0.3\n", ("step, loss", "--reward-column")),
+    "no_reward.csv": (b"step,loss\n1,0.5\n2,0.4\n3,0.3\n", ("step, loss", "--column reward")),
     "one_row.csv": (b"step,reward\n1,0.5\n", ("at least two rows", "wait for more")),
     "three_rows.csv": (b"step,reward\n1,0.5\n2,0.6\n3,0.7\n", ("at least", "found 3")),
     "constant.csv": (b"step,reward\n" + b"".join(b"%d,0.5\n" % i for i in range(1, 31)), ("0.5 in all 30 rows",)),
@@ -546,7 +546,7 @@ def test_hostile_keys_and_values(tmp_path: Path, curve: np.ndarray, write_trl_lo
         outcome = call(*arguments, "--plot", tmp_path / "p.png")
         assert outcome.code == code, outcome
         assert "\x1b" not in outcome.out + outcome.err
-    check_refusal(call("fit", path, "--reward-column", evil), "log.json")
+    check_refusal(call("fit", path, "--column", f"reward={evil}"), "log.json")
 
 
 def test_hostile_names_of_missing_files_stay_on_one_line(tmp_path: Path):

@@ -23,19 +23,19 @@ def log(tmp_path):
 def test_every_setting_can_be_stated_on_the_command_line(log):
     stated = {"learning_rate": 1e-6, "kl_weight": 0.04, "clip_range": 0.2, "epochs": 2, "model_size": 7}
     flags = [x for name, value in stated.items() for x in ("--set", f"{name}={value}")]
-    done = call("inspect", log, "--reward-column", "score_a", *flags, "--total-steps", 90, "--group-size", 4, "--json")
+    done = call("inspect", log, "--column", "reward=score_a", *flags, "--total-steps", 90, "--group-size", 4, "--json")
     found = {name: x["value"] for name, x in json.loads(done.out)["settings"].items() if x["provenance"] == "user"}
     assert found == {**stated, "total_steps": 90, "group_size": 4}
 
 
 def test_flags_and_costs_beside_the_log_are_defaults_that_the_command_line_overrides(log):
     (log.parent / "bayes_grpo.toml").write_text(
-        '[settings]\nmodel_size = 3\n[flags]\nreward-column = "score_a"\nuntil = 40\n[costs]\ncost_per_step = 2.5\n'
+        '[settings]\nmodel_size = 3\n[columns]\nreward = "score_a"\n[flags]\nuntil = 40\n[costs]\ncost_per_step = 2.5\n'
     )
     found = json.loads(call("inspect", log, "--json").out)
     assert found["reward"]["key"] == "score_a"
     assert found["settings"]["model_size"]["value"] == 3
-    assert json.loads(call("inspect", log, "--reward-column", "score_b", "--json").out)["reward"]["key"] == "score_b"
+    assert json.loads(call("inspect", log, "--column", "reward=score_b", "--json").out)["reward"]["key"] == "score_b"
     assert defaults_for(["forecast", str(log)], PARAMETERS) == {"forecast": {"until": 40, "cost_per_step": 2.5}}
     assert defaults_for(["inspect", str(log.parent)], PARAMETERS) == {"inspect": {}}
     assert defaults_for(["forecast", "--sidecar", str(log.parent / "bayes_grpo.toml")], PARAMETERS)["forecast"]
@@ -57,13 +57,13 @@ def test_a_file_cannot_state_what_runs_or_writes(log, text, said):
     (log.parent / "bayes_grpo.toml").write_text(text)
     with pytest.raises(SettingError, match=said):
         defaults_for(["watch", str(log)], {"watch": ["on_alarm"]})
-    assert call("inspect", log, "--reward-column", "score_a").code == 3
+    assert call("inspect", log, "--column", "reward=score_a").code == 3
 
 
 def test_columns_of_an_index_are_settings_of_the_run(log, tmp_path):
     (tmp_path / "index.csv").write_text("run_id,lr,model_params_b,logging_window,schedule\nrun,2e-6,1.5,2,nonsense\n")
     index = index_of(tmp_path / "index.csv")
-    run = index.stated(bg.read_log(log, reward_column="score_a", settings={"model_size": 9}))
+    run = index.stated(bg.read_log(log, columns={"reward": "score_a"}, settings={"model_size": 9}))
     assert (run.settings.learning_rate.value, run.settings.model_size.value) == (2e-6, 9)
     assert str(run.settings.learning_rate.provenance) == "config"
     assert run.settings.schedule.value != "nonsense"

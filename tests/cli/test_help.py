@@ -46,7 +46,7 @@ def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
 
 def test_flags_of_one_kind_stand_together():
     said = call("forecast", "-h").out
-    order = [said.index(x) for x in ("How to read the log", "--reward-column", "When to stop", "--value-per-reward")]
+    order = [said.index(x) for x in ("How to read the log", "--column", "When to stop", "--value-per-reward")]
     assert sorted(order[:2]) == order[:2]
     assert sorted(order[2:]) == order[2:]
 

@@ -205,5 +205,5 @@ def test_prose_is_refused_with_a_way_out(write):
     text = "".join(
         f"PHASE 9: PERFORMANCE (step {s})\n  Average reward: 0.2{s}\n  Gen 1: Reward= 0.6 | M: a\n" for s in range(9)
     )
-    with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*--reward-column.*--format"):
+    with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*step,reward.*--format"):
         read_log(write("out.log", text))

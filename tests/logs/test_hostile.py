@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import SIGNALS, Run, read_log
-from bayes_grpo.logs.detect import all_readers
-from bayes_grpo.logs.readers.console_dict import parse_dict
+from bayes_grpo.logs.formats import all_readers
+from bayes_grpo.logs.readers.console import parse_dict
 
 FORMATS = [None, *all_readers()]
 KEYS = st.one_of(
@@ -172,7 +172,7 @@ def test_rows(path, format, rows, shape, reward):
     else:
         text = json.dumps(rows)
     path.write_text(text, encoding="utf-8", errors="replace")
-    check(path, format=format, reward_column=reward)
+    check(path, format=format, columns=None if reward is None else {"reward": reward})
 
 
 @pytest.mark.parametrize("format", ["csv", "wandb_csv", None])

@@ -63,7 +63,7 @@ def test_the_list_with_rewards_is_taken(write):
 
 
 def test_two_lists_with_rewards_are_an_error(write):
-    with pytest.raises(LogReadError, match=r"expected one list of records, found first, second"):
+    with pytest.raises(LogReadError, match=r"expected one run, found 2: first, second; choose with --run"):
         read_log(write("r.json", {"first": STEPS, "second": STEPS}))
 
 

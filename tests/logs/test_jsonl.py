@@ -142,7 +142,7 @@ def test_openrlhf_evaluations_have_their_own_step_key(write):
 
 def test_nested_rows_are_flattened(write):
     rows = [{"step": s, "metrics": {"reward": {"mean": 0.1 * s}, "kl": 0.2}} for s in range(1, 6)]
-    run = read_log(write("log.jsonl", rows), reward_column="metrics/reward/mean")
+    run = read_log(write("log.jsonl", rows), columns={"reward": "metrics/reward/mean"})
     np.testing.assert_allclose(run.reward, 0.1 * run.step)
 
 
@@ -264,7 +264,7 @@ def test_a_reward_named_after_the_rollout_is_told_apart_too(write):
     rows = [
         {"split": x, "step": s, "rollout_reward": 0.1 * s + (x != "train")} for s in range(5) for x in ("train", "val")
     ]
-    run = read_log(write("metrics.jsonl", rows), eval_column="eval/rollout_reward")
+    run = read_log(write("metrics.jsonl", rows), columns={"heldout": "eval/rollout_reward"})
     np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
     np.testing.assert_allclose(run.eval_reward, 1.0 + 0.1 * np.arange(5))
 

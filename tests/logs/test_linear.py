@@ -11,10 +11,9 @@ import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.console import MAX_LINE
 from bayes_grpo.logs.keyindex import MAX_COLUMNS
-from bayes_grpo.stores.damage import Damage
-from bayes_grpo.stores.leveldb_log import FILE_HEADER, leveldb_records
+from bayes_grpo.logs.readers.console import MAX_LINE
+from bayes_grpo.stores.records import FILE_HEADER, Damage, leveldb_records
 from tests.helpers.patterns import all_patterns, seconds, strains
 from tests.helpers.selection import few
 
@@ -91,7 +90,7 @@ def test_a_line_that_is_too_long_is_passed_over_with_a_note(write, format):
 
 
 def test_long_json_lines_are_passed_over_with_a_note(write, monkeypatch):
-    monkeypatch.setattr("bayes_grpo.logs.readers.jsonl._MAX_LINE", 100)
+    monkeypatch.setattr("bayes_grpo.logs.readers.json_text._MAX_LINE", 100)
     rows = [{"step": s, "reward": s / 10} for s in range(1, 5)]
     rows[1]["text"] = "x" * 100
     run = read_log(write("a.jsonl", "\n".join(map(json.dumps, rows))))
@@ -101,7 +100,7 @@ def test_long_json_lines_are_passed_over_with_a_note(write, monkeypatch):
 
 def test_names_of_columns_do_not_hang(write):
     path = write("a.csv", f"step{'_a' * 40}!,reward,x{' ' * 60_000}y\n1,0.1,1\n2,0.2,1\n")
-    assert read_log(path, reward_column="reward").reward.tolist() == [0.1, 0.2]
+    assert read_log(path, columns={"reward": "reward"}).reward.tolist() == [0.1, 0.2]
 
 
 def test_pieces_of_a_record_without_end_do_not_hang():

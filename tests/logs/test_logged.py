@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.logs.records import Known, run_of
-from bayes_grpo.logs.reward_spread import share_without_spread_of
+from bayes_grpo.logs.assembling import Known, run_of
+from bayes_grpo.logs.resolve import share_without_spread_of
 
 NAN = math.nan
 ROWS = [

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.marked_tables import html_tables, markdown_tables, plain_tables
+from bayes_grpo.logs.readers.pages import html_tables, markdown_tables, plain_tables
 from tests.helpers.command import call
 
 STEPS = range(1, 13)

@@ -113,7 +113,7 @@ def test_a_resume_still_leaves_nothing_of_the_abandoned_attempt(read):
 def test_trainings_that_were_started_anew_are_counted(read):
     run = read([row(s, reward=0.01 * s + k) for k, n in ((0, 30), (1, 50), (2, 20)) for s in range(1, n + 1)])
     np.testing.assert_allclose(run.reward, [2 + 0.01 * s for s in range(1, 21)])
-    assert any("3 trainings that begin at the same step are in the log; the last one is read" in n for n in run.notes)
+    assert any("training 3 of 3 in the log is read, the last with rewards" in n for n in run.notes)
 
 
 def console(rows=100, end="", first=False):
@@ -190,6 +190,6 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
 
 def test_two_candidates_for_the_reward_are_an_error_that_names_both(read):
     with pytest.raises(
-        LogReadError, match="several that differ: train_reward, mean_reward; choose with --reward-column"
+        LogReadError, match="several that differ: train_reward, mean_reward; choose with --column reward"
     ):
         read([{"step": s, "train_reward": 0.1 * s, "mean_reward": 0.2 * s} for s in STEPS])

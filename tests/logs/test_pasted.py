@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 import bayes_grpo as bg
+from bayes_grpo.common.errors import LogReadError
 
 
 def rows(n: int) -> list[dict[str, float]]:
@@ -51,3 +53,134 @@ def test_a_total_of_environments_is_the_reward(tmp_path):
     run = bg.read_log(tmp_path / "log.jsonl")
     assert run.keys["reward"] == "reward/all/mean"
     assert set(run.environments) == {"math", "code"}
+
+
+LINES = [
+    {"loss": 0.01 * i, "grad_norm": 0.3, "reward": round(0.2 + 0.01 * i, 4), "epoch": round(0.02 * i, 2)}
+    for i in range(1, 25)
+]
+
+
+def test_dictionaries_that_were_pasted_without_their_braces(tmp_path):
+    path = tmp_path / "pasted.txt"
+    for before, after in (("", ""), ("", "}"), ("  ", ",")):
+        path.write_text("\n".join(before + str(row)[1:-1] + after for row in LINES))
+        run = bg.read_log(path)
+        assert (run.format, run.reward.tolist()) == ("console_dict", [row["reward"] for row in LINES])
+
+
+def test_prose_in_quotes_is_no_dictionary(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(f"'reward': {i}" for i in range(9)))
+    with pytest.raises(LogReadError, match="no reader knows"):
+        bg.read_log(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_what_two_processes_print_counts_once(tmp_path, in_turns):
+    text = (
+        [x for row in LINES for x in (row, row)] if in_turns else [*LINES[:12], *LINES[:12], *LINES[12:], *LINES[12:]]
+    )
+    (tmp_path / "run.log").write_text("\n".join(map(str, text)))
+    run = bg.read_log(tmp_path / "run.log")
+    assert run.reward.tolist() == [row["reward"] for row in LINES]
+    assert any("every dictionary is printed 2 times, as by 2 processes" in note for note in run.notes)
+    assert run.trainings == ()
+
+
+def test_a_closing_line_does_not_cost_the_step_axis(tmp_path):
+    closing = {"train_runtime": 4.0, "train_steps_per_second": 0.04, "reward": 0.5, "epoch": 1.0}
+    text = [*map(str, LINES), str(closing), "100%|####| 480/480 [1:08:23<00:00,  4.46s/it]"]
+    (tmp_path / "run.log").write_text("\n".join(text))
+    run = bg.read_log(tmp_path / "run.log")
+    assert run.step.tolist() == list(range(20, 500, 20))
+    assert run.settings.logging_window.value == 20
+
+
+def test_dictionaries_behind_the_words_of_a_logger(tmp_path):
+    lines = [f"2026-03-02 10:00:{i:02d},1 - trainer - INFO - {row}" for i, row in enumerate(LINES)]
+    (tmp_path / "run.log").write_text("\n".join(lines))
+    assert len(bg.read_log(tmp_path / "run.log").reward) == 24
+
+
+def completions(**names):
+    rng = np.random.default_rng(1)
+    return [
+        {name: f(group) for name, f in names.items()} | {"reward": {"format": 1.0, "total": float(rng.random() < 0.5)}}
+        for group in range(12)
+        for _ in range(4)
+    ]
+
+
+def test_one_line_a_completion_is_read_by_group_in_order(tmp_path):
+    for names in ({"task_id": "task {}".format}, {"prompt_id": int}):
+        rows = completions(**names)
+        (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        run = bg.read_log(tmp_path / "log.jsonl")
+        means = np.reshape([row["reward"]["total"] for row in rows], (12, 4)).mean(axis=1)
+        np.testing.assert_allclose(run.reward, means)
+        assert any(f"the 4 of each '{next(iter(names))}' are averaged" in note for note in run.notes)
+
+
+def test_one_line_a_completion_without_a_group_is_referred_to_rollouts(tmp_path):
+    rows = completions(completion="text {}".format)
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(LogReadError, match=r"48 lines of one completion each .*bayes-grpo rollouts"):
+        bg.read_log(tmp_path / "log.jsonl")
+
+
+def test_a_table_of_one_prompt_a_row_is_no_table_of_completions(tmp_path):
+    (tmp_path / "a.csv").write_text("task_id,reward\n" + "".join(f"t{i % 7},{0.01 * i}\n" for i in range(40)))
+    assert len(bg.read_log(tmp_path / "a.csv").reward) == 40
+
+
+def test_verl_behind_a_long_configuration(tmp_path):
+    config = "\n".join(f"'reward_model{i}': {{'reward_kwargs': {{'steps': None, 'n': 1}}}}," for i in range(3000))
+    lines = [f"(TaskRunner pid=1) step:{i} - critic/score/mean:{0.01 * i} - actor/lr:1e-06" for i in range(1, 21)]
+    (tmp_path / "run.log").write_text("\n".join([config, *lines]))
+    run = bg.read_log(tmp_path / "run.log")
+    assert (run.format, len(run.reward)) == ("verl_console", 20)
+
+
+def test_counts_of_outcomes_are_mean_rewards_of_training_and_evaluation(tmp_path):
+    def outcomes(right, n):
+        return {"correct with both format and answer reward 1": right, "format reward 1 and answer reward 0": n - right}
+
+    lines = [f"histogram:  {outcomes(10 + i, 64)}" for i in range(20)]
+    for place in (15, 10, 5):
+        lines.insert(place, f"histogram:  {outcomes(100 + place, 500)}")
+    (tmp_path / "loop.txt").write_text("\n".join(lines))
+    run = bg.read_log(tmp_path / "loop.txt")
+    np.testing.assert_allclose(run.reward, (10 + np.arange(20)) / 64)
+    np.testing.assert_allclose(run.eval_reward, [0.21, 0.22, 0.23])
+
+
+def test_keys_of_newer_trainers_are_known(tmp_path):
+    more = {"flat_group_fraction": 0.25, "distillation_loss": 0.1, "tools/call_frequency": 0.5, "entropy_coef": 0.01}
+    (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row | more | {"step": i}) for i, row in enumerate(LINES)))
+    run = bg.read_log(tmp_path / "log.jsonl")
+    assert set(run.signals["frac_reward_zero_std"]) == {0.25}
+    adapted = bg.read_log([row | {"step": i, "entropy_coef": 0.01 * i} for i, row in enumerate(LINES, 1)])
+    assert adapted.settings.entropy_weight.value is None
+    assert any("'entropy_coef' is adapted, from 0.01 to 0.24" in note for note in adapted.notes)
+    assert run.settings.entropy_weight.value == 0.01
+    assert (run.unused["distillation_loss"], run.unused["tools/call_frequency"]) == (
+        "a part of the loss",
+        "counts calls of tools",
+    )
+
+
+def test_two_readers_that_find_the_same_rewards_do_not_refuse_a_log(tmp_path, monkeypatch):
+    from bayes_grpo.logs import formats
+
+    known = dict(formats.all_readers())
+    twin = formats.Reader("twin", known["csv"].sniff, known["csv"].read)
+    other = formats.Reader("other", known["csv"].sniff, lambda source, options: known["csv"].read(source, options))
+    monkeypatch.setattr(formats, "all_readers", lambda: {"csv": known["csv"], "twin": twin, "zero": other})
+    (tmp_path / "a.csv").write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
+    assert len(bg.read_log(tmp_path / "a.csv").reward) == 3
+    wrong = formats.Parsed(formats.Table.from_columns({"step": [1, 2, 3], "reward": [3, 2, 1]}))
+    monkeypatch.setattr(
+        formats, "all_readers", lambda: {"csv": known["csv"], "x": formats.Reader("x", twin.sniff, lambda *_: wrong)}
+    )
+    with pytest.raises(LogReadError, match="expected one format, found several"):
+        bg.read_log(tmp_path / "a.csv")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.repeats import abandoned, mean_of_parts
+from bayes_grpo.logs.hygiene import abandoned, mean_of_parts
 
 
 def rows_at(steps, offset=0.0, **more):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bayes_grpo.stores.safe_yaml import settings_in
+from bayes_grpo.stores.files import settings_in
 
 
 def test_plain_values():

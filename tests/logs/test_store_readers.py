@@ -10,7 +10,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
-from bayes_grpo.logs.detect import all_readers
+from bayes_grpo.logs.formats import all_readers
 from tests.helpers import stores
 from tests.helpers.command import call
 from tests.helpers.stores import WRITERS

@@ -79,7 +79,7 @@ def test_updates_that_fit_no_rollout_are_refused(write):
     rows = [r for r in slime_rows(1) if "rollout/step" in r] + [
         {"train/step": s, "train/pg_loss": 0.3} for s in range(9)
     ]
-    with pytest.raises(LogReadError, match=r"same number of updates with each rollout, found 9 with 6.*--step-column"):
+    with pytest.raises(LogReadError, match=r"same number of updates with each rollout, found 9 with 6.*--column step"):
         read_log(write("log.jsonl", rows))
 
 
@@ -244,7 +244,7 @@ def test_the_rollout_is_the_step_where_nothing_else_is(write):
 @pytest.mark.parametrize("value", ["five", "3 of 9", None, "1/2/3"])
 def test_a_step_that_cannot_be_read_is_refused(write, value):
     rows = [{"step": value, "reward": 0.1 * s} for s in ROWS]
-    with pytest.raises(LogReadError, match=r"expected the step as a number, found step without one in 6 rows.*--step"):
+    with pytest.raises(LogReadError, match=r"step as a number, found step without one in 6 rows.*--column step=KEY"):
         read_log(write("log.jsonl", rows))
 
 

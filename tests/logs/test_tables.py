@@ -35,10 +35,10 @@ def test_numbers_are_read_to_the_last_digit(write):
 
 def test_columns_by_name(write):
     path = write("a.csv", "t,r,e\n" + "".join(f"{s},0.{s},{s}\n" for s in range(1, 6)))
-    run = read_log(path, format="csv", step_column="t", reward_column="r", eval_column="e")
+    run = read_log(path, format="csv", columns={"step": "t", "reward": "r", "heldout": "e"})
     assert run.keys == {"step": "t", "reward": "r", "eval_reward": "e"}
-    with pytest.raises(LogReadError, match=r"--reward-column .*'x' is not in the log; the numeric keys are t, r, e"):
-        read_log(path, reward_column="x")
+    with pytest.raises(LogReadError, match=r"--column reward=KEY .*'x' is not in the log; .* keys are t, r, e"):
+        read_log(path, columns={"reward": "x"})
 
 
 def test_notebook_table_of_unsloth(write):
@@ -87,7 +87,7 @@ def test_rows_of_an_evaluation_are_told_by_their_split(write):
 
 
 def test_candidates_that_differ_are_an_error(write):
-    with pytest.raises(LogReadError, match=r"several that differ: reward, mean_reward; choose with --reward-column"):
+    with pytest.raises(LogReadError, match=r"several that differ: reward, mean_reward; choose with --column reward"):
         read_log(write("a.csv", "step,reward,mean_reward\n1,0.1,0.2\n2,0.2,0.3\n"))
 
 
@@ -137,10 +137,10 @@ def test_wandb_charts_are_joined(write):
 def test_wandb_chart_of_several_runs(write):
     text = "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n"
     path = write("wandb_export.csv", text)
-    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run-name"):
+    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run"):
         read_log(path)
     with pytest.raises(LogReadError, match=r"among a, b - v2, found 'c'"):
-        read_log(path, run_name="c")
+        read_log(path, run="c")
     run = read_log(path, run_name="b - v2")
     assert run.name == "b - v2"
     np.testing.assert_array_equal(run.reward, [0.5, 0.6])

@@ -11,8 +11,7 @@ from bayes_grpo.logs import SIGNALS, Provenance, mapping, read_log
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainer import Derived, Trainer
-from bayes_grpo.logs.trainers import TRAINERS, identify
+from bayes_grpo.logs.trainers import TRAINERS, Derived, Trainer, identify
 
 MADE_UP = Trainer(
     name="made_up",

@@ -74,8 +74,8 @@ def test_several_sources_are_averaged_and_one_can_be_named(write):
     path = write("run.jsonl", rows)
     run = read_log(path)
     np.testing.assert_allclose(run.eval_reward, [0.4])
-    assert any("--eval-column" in n for n in run.notes)
-    np.testing.assert_array_equal(read_log(path, eval_column="val-core/b/acc/mean@8").eval_reward, [0.6])
+    assert any("--column heldout" in n for n in run.notes)
+    np.testing.assert_array_equal(read_log(path, columns={"heldout": "val-core/b/acc/mean@8"}).eval_reward, [0.6])
 
 
 @pytest.mark.parametrize("wrap", ["{}", "np.float64({})"])

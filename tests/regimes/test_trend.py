@@ -245,7 +245,7 @@ def test_too_few_rows_are_refused_with_the_number_needed(name):
 @pytest.mark.parametrize(
     ("entropy", "sentence"),
     [
-        (None, "this log has no entropy"),
+        (None, "no entropy is recognized in this log"),
         (np.linspace(-0.9, -0.1, 40), "found values from -0.9 to -0.1"),
         (np.linspace(180.0, 90.0, 40), "found values from 90 to 180"),
         (np.full(40, 0.7), "hardly changes"),

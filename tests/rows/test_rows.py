@@ -86,7 +86,7 @@ def test_long_logs_are_averaged_in_blocks():
         (make_run(range(9), [0.5] * 9), "auto", "never changes"),
         (make_run(range(9), range(9)), "eval", "no held-out reward"),
         (make_run(range(9), [np.nan] * 9, evals={1: 1}), "reward", "--signal eval"),
-        (make_run(range(9), [np.nan] * 9), "auto", "--reward-column"),
+        (make_run(range(9), [np.nan] * 9), "auto", "--column reward"),
         (make_run(range(9), range(9)), "loss", "expected auto, reward or eval"),
     ],
 )

@@ -15,8 +15,8 @@ import pytest
 
 from bayes_grpo.common.errors import BayesGrpoWarning, MissingExtraError, SettingError
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.logs.reading import read_log
-from bayes_grpo.logs.records import run_of
 from bayes_grpo.training import callback as module
 from bayes_grpo.training.background import BackgroundSetup
 from bayes_grpo.training.callback import AGREEING, Watcher, known_by

@@ -1,5 +1,1 @@
-"""One module a log format. A module with ``NAME``, ``sniff`` and ``read`` placed here is a reader.
-
-``sniff(source)`` returns `bayes_grpo.logs.parsed.Evidence` or None; ``read(source, options)`` returns
-`bayes_grpo.logs.parsed.Parsed`. Nothing else has to be registered.
-"""
+"""One module a kind of file. Readers that a module placed here lists in ``READERS`` are known by that alone."""

@@ -9,20 +9,18 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.wording import clean
-from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions
-from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.table import Table, flatten, to_floats
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
+from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
 
-NAME = "parquet"
 _MAX_CELLS = 100_000_000
 
 
-def sniff(source: Source) -> Evidence | None:
+def _sniff(source: Source) -> Evidence | None:
     """Recognises the magic bytes."""
     return Evidence(3, "Parquet") if source.is_parquet else None
 
 
-def read(source: Source, options: ReadOptions) -> Parsed:
+def _read(source: Source, options: ReadOptions) -> Parsed:
     """Every scalar column as numbers; structs are flattened with "/".
 
     Raises:
@@ -45,7 +43,9 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         arrow = pq.read_table(io.BytesIO(source.data), columns=wanted, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
-            if pa.types.is_dictionary(column.type):
+            if is_label(name):
+                columns.setdefault(name, column.to_pylist())
+            elif pa.types.is_dictionary(column.type):
                 columns.setdefault(name, _numbers_of_words(column))
             elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
                 values = column.cast(pa.float64(), safe=False).to_numpy().copy()
@@ -94,3 +94,6 @@ def _numbers_of_words(column: Any) -> np.ndarray:
         there = chunk.indices.is_valid().to_numpy(zero_copy_only=False)
         values[there] = known[chunk.indices.drop_null().to_numpy(zero_copy_only=False)]
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+READERS = (Reader("parquet", _sniff, _read),)

@@ -63,7 +63,8 @@ class Entropy(TrendRegime):
         """
         super().check(table)
         if table.entropy is None:
-            raise FitError("regime entropy: this log has no entropy; log it, name its column, or fit another regime")
+            mend = "log it, name its column (--column entropy=KEY), or fit another regime"
+            raise FitError(f"regime entropy: no entropy is recognized in this log; {mend}")
         low, high = float(np.min(table.entropy)), float(np.max(table.entropy))
         if low < 0 or high > _LARGEST:
             raise FitError(

@@ -1,7 +1,8 @@
-"""A store's SQLite file, read from a private copy: the writer is never held up, and its log of changes is not lost.
+"""A store's file with those that belong to it: SQLite read from a private copy, settings in YAML, folders of MLflow.
 
-The copy is opened by SQLite itself, which applies the write-ahead log or takes back an unfinished change, as it would
-after a crash of the writer. Only plain tables can be read: views, triggers and functions of a hostile file never run.
+The writer of a database is never held up, and its log of changes is not lost: SQLite itself opens the copy, which
+applies the write-ahead log or takes back an unfinished change, as after a crash. Only plain tables can be read: views,
+triggers and functions of a hostile file never run.
 """
 
 from __future__ import annotations
@@ -10,11 +11,38 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.files import folder_for_a_while
 from bayes_grpo.common.wording import clean
+
+_MAX_CHARACTERS = 200_000
+
+
+class _Loader(yaml.SafeLoader):
+    """Builds plain values, and none of them twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """A node that is written out; a reference to another one could hold itself, or grow without bound."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a reference")
+        return super().compose_node(parent, index)
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """The mapping in a text; empty where there is none."""
+    if len(text) > _MAX_CHARACTERS:
+        return {}
+    try:
+        found = yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
+        return {}
+    return {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+
 
 MAGIC = b"SQLite format 3\x00"
 BESIDE = ("-wal", "-journal")
@@ -129,3 +157,87 @@ def _only_reads(action: int, first: str | None, second: str | None, base: str | 
 
 def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+MLFLOW_RUN = "meta.yaml"
+"""File that makes a folder a run of MLflow's text store, where a folder `METRICS` lies beside it."""
+METRICS, PARAMS = "metrics", "params"
+SWANLAB_CONFIG = "config.yaml"
+
+_ATTEMPTS = 5
+_PAUSE = 0.05
+_MAX_FILES = 20_000
+_MAX_SMALL = 1 << 24
+_MAX_DEPTH = 6
+
+
+def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
+    """The bytes of a file, and name → bytes of those that belong to it.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    data = path.read_bytes()
+    if data.startswith(MAGIC):
+        return _database(path)
+    if data.startswith(b":SWL"):
+        config = path.parent / "files" / SWANLAB_CONFIG
+        return data, _small({SWANLAB_CONFIG: config})
+    if path.name == MLFLOW_RUN and (path.parent / METRICS).is_dir():
+        return data, _run_of_text_files(path.parent)
+    return data, {}
+
+
+def _database(path: Path) -> tuple[bytes, dict[str, bytes]]:
+    """A database and its unfinished changes of one moment, as far as a writer leaves one between two readings."""
+    others = {end: path.with_name(path.name + end) for end in BESIDE}
+    attempt = 0
+    while True:
+        before = [_state(p) for p in (path, *others.values())]
+        data = path.read_bytes()
+        beside = {end: content for end, p in others.items() if (content := _bytes(p))}
+        attempt += 1
+        if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
+            return data, beside
+        time.sleep(_PAUSE * attempt)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _run_of_text_files(folder: Path) -> dict[str, bytes]:
+    """The files of metrics and parameters of a run, by their names in its folder."""
+    found: dict[str, Path] = {}
+    for part in (METRICS, PARAMS):
+        for directory, folders, names in (folder / part).walk(follow_symlinks=False):
+            below = directory.relative_to(folder)
+            if len(below.parts) > _MAX_DEPTH:
+                folders.clear()
+            found |= {(below / name).as_posix(): directory / name for name in sorted(names)}
+            if len(found) > _MAX_FILES:
+                break
+    return _small(found)
+
+
+def _small(paths: dict[str, Path]) -> dict[str, bytes]:
+    """Files that are there and not larger than those of settings and metrics are."""
+    found = {}
+    for name, path in paths.items():
+        try:
+            if path.is_file() and path.stat().st_size <= _MAX_SMALL:
+                found[name] = path.read_bytes()
+        except OSError:
+            continue
+    return found
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""

@@ -1,4 +1,4 @@
-"""MLflow's two stores: an SQLite file with many runs, and folders of text files (``mlruns/EXPERIMENT/RUN``)."""
+"""MLflow's two stores, an SQLite file and folders of text files (``mlruns/EXPERIMENT/RUN``), and Trackio's projects."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.wording import clean, counted
-from bayes_grpo.logs.parsed import Evidence, Parsed, ReadOptions, RunName
-from bayes_grpo.logs.pick import chosen_run
-from bayes_grpo.logs.run_config import flat_config
-from bayes_grpo.logs.source import Source
-from bayes_grpo.logs.store_rows import Points
-from bayes_grpo.logs.table import to_float
-from bayes_grpo.stores.companions import METRICS, MLFLOW_RUN, PARAMS
-from bayes_grpo.stores.safe_yaml import settings_in
-from bayes_grpo.stores.sqlite_copy import MAGIC, DatabaseTables, has_columns, opened
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.readers.event_files import Points
+from bayes_grpo.logs.readers.json_text import parse_line
+from bayes_grpo.logs.table import TableBuilder, to_float
+from bayes_grpo.logs.training_args import flat_config
+from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
 
-NAME = "mlflow"
-
-_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
+_MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")
 """How verl writes the "@" of ``mean@4``, which MLflow does not take."""
 _HELD_OUT = ("val-core/", "val-aux/")
@@ -28,19 +23,19 @@ _FIELDS = (2, 3, 5)
 _MAX_NUMBER = 64
 
 
-def sniff(source: Source) -> Evidence | None:
+def _sniff_mlflow(source: Source) -> Evidence | None:
     """Recognises the tables of the database, or the description of a run beside its metrics."""
     if _is_text(source):
         return Evidence(3, "a run of MLflow's text store")
-    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _TABLES) else None
+    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
-def read(source: Source, options: ReadOptions) -> Parsed:
+def _read_mlflow(source: Source, options: ReadOptions) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
     if not source.data.startswith(MAGIC):
         return _from_text(source)
     with opened(source.data, source.beside) as tables:
-        found = _runs(tables)
+        found = _mlflow_runs(tables)
         run = found[chosen_run(found, options.run)]
         points = Points()
         columns = ("key", "value", "step", "is_nan")
@@ -51,17 +46,17 @@ def read(source: Source, options: ReadOptions) -> Parsed:
         return Parsed(points.table(), flat_config(_config(config)), notes=notes, run_name=run.name)
 
 
-def runs(source: Source) -> list[RunName]:
+def _runs_mlflow(source: Source) -> list[RunName]:
     """The runs of the database, or the one that a folder holds."""
     if source.data.startswith(MAGIC):
         with opened(source.data, source.beside) as tables:
-            return _runs(tables)
+            return _mlflow_runs(tables)
     return [_named(source)]
 
 
-def _runs(tables: DatabaseTables) -> list[RunName]:
+def _mlflow_runs(tables: DatabaseTables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
-    if not has_columns(tables.columns, _TABLES):
+    if not has_columns(tables.columns, _MLFLOW_TABLES):
         raise LogReadError(
             f"expected a database of MLflow with the tables metrics and runs, found the tables "
             f"{clean(', '.join(tables.columns))}; pass mlflow.db"
@@ -151,3 +146,75 @@ def _config(config: dict[str, Any]) -> dict[str, Any]:
         number = to_float(value)
         found[key] = number if math.isfinite(number) and isinstance(value, str) else value
     return found
+
+
+_TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
+
+
+def _sniff_trackio(source: Source) -> Evidence | None:
+    """Recognises the columns of the table of metrics."""
+    return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TRACKIO_TABLES) else None
+
+
+def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of one run, with its configuration; its own counter is ``_step``."""
+    with opened(source.data, source.beside) as tables:
+        found = _trackio_runs(tables)
+        run = found[chosen_run(found, options.run)]
+        ids = "run_id" in tables.columns["metrics"]
+        which = {"run_id": run.id} if ids else {"run_name": run.id}
+        builder, unread = TableBuilder(), 0
+        for step, encoded in tables.rows("metrics", ("step", "metrics"), **which):
+            row = _mapping(encoded)
+            if row is None:
+                unread += 1
+                continue
+            builder.add({**row, "_step": step})
+        config: dict[str, Any] = {}
+        if "configs" in tables.columns:
+            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": run.name}
+            for (encoded,) in tables.rows("configs", ("config",), **own):
+                config |= _mapping(encoded) or {}
+        notes = [tables.broken] if tables.broken else []
+        if unread:
+            notes.append(f"{counted(unread, 'row')} whose metrics are no JSON object left out")
+        return Parsed(builder.build(), flat_config(config), notes=tuple(notes), run_name=run.name)
+
+
+def _runs_trackio(source: Source) -> list[RunName]:
+    """The runs of the project."""
+    with opened(source.data, source.beside) as tables:
+        return _trackio_runs(tables)
+
+
+def _trackio_runs(tables: DatabaseTables) -> list[RunName]:
+    if not has_columns(tables.columns, _TRACKIO_TABLES):
+        raise LogReadError(
+            f"expected a database of Trackio with a table metrics, found the tables "
+            f"{clean(', '.join(tables.columns))}; pass PROJECT.db of Trackio"
+        )
+    ids = "run_id" if "run_id" in tables.columns["metrics"] else "run_name"
+    found: dict[str, RunName] = {}
+    for name, key in tables.rows("metrics", ("run_name", ids)):
+        if isinstance(key, str):
+            found.setdefault(key, RunName(str(name), key))
+    if not found:
+        raise LogReadError(
+            f"expected runs in the database of Trackio, found none{f': {tables.broken}' if tables.broken else ''}; "
+            f"wait for the first logged row"
+        )
+    return list(found.values())
+
+
+def _mapping(encoded: Any) -> dict[str, Any] | None:
+    """The object in a column, which holds text or bytes."""
+    if isinstance(encoded, bytes):
+        encoded = encoded.decode("utf-8", errors="replace")
+    value = parse_line(encoded) if isinstance(encoded, str) else None
+    return value if isinstance(value, dict) else None
+
+
+READERS = (
+    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
+    Reader("trackio", _sniff_trackio, _read_trackio, _runs_trackio, takes_run=True),
+)

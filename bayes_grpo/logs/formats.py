@@ -1,0 +1,361 @@
+"""Files as bytes and text, what a reader of a format gets and hands over, and which reader fits a file."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.modules import modules_in
+from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.logs import readers
+from bayes_grpo.logs.mapping import map_columns
+from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.trainers import Trainer
+from bayes_grpo.stores.files import MAGIC, columns_in, files_beside
+from bayes_grpo.stores.records import starts_record
+
+HEAD = 65_536
+"""Characters that a reader looks at to recognise its format."""
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7z": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+_STORES = (MAGIC, b":W&B", b":SWL")
+"""How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
+_OTHERS = (
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"\x89HDF", "an HDF5 file"),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, read whole.
+
+    Attributes:
+        path: Where it lies.
+        data: Its bytes.
+        beside: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
+    """
+
+    path: Path
+    data: bytes
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none.
+
+        NUL bytes, which a network disk leaves where a write was lost, are left out.
+        """
+        if self.is_store:
+            return ""
+        if self.is_utf16:
+            return self.data.decode("utf-16", errors="replace")
+        return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the text."""
+        return self.text[:HEAD]
+
+    @property
+    def ending(self) -> Source | None:
+        """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
+        if self.is_store or self.is_parquet or len(self.text) <= HEAD:
+            return None
+        return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
+
+    @property
+    def is_utf16(self) -> bool:
+        """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
+        return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")
+
+    @cached_property
+    def nul_bytes(self) -> int:
+        """NUL bytes in a text."""
+        return 0 if self.is_store or self.is_parquet or self.is_utf16 else self.data.count(0)
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file begins like Parquet."""
+        return self.data[:4] == b"PAR1"
+
+    @cached_property
+    def is_store(self) -> bool:
+        """Whether the file begins like that of a store."""
+        return self.data.startswith(_STORES) or starts_record(self.data)
+
+    @cached_property
+    def tables(self) -> Mapping[str, tuple[str, ...]]:
+        """Table → names of its columns where the file is a database; nothing where it is none."""
+        return columns_in(self.data, self.beside) if self.data.startswith(MAGIC) else {}
+
+    def parts(self) -> Iterator[bytes]:
+        """The bytes of all files that belong to it, in an order of their own."""
+        yield self.data
+        for name in sorted(self.beside):
+            yield self.beside[name]
+
+
+def load(path: Path) -> Source:
+    """Reads a file.
+
+    Raises:
+        LogReadError: It is missing, unreadable, empty, compressed or not a log at all.
+    """
+    try:
+        if path.is_char_device() or path.is_block_device():
+            raise OSError(errno.EINVAL, "a device")
+        data, beside = files_beside(path)
+    except FileNotFoundError:
+        raise LogReadError("expected a log file, found nothing there; check the path") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
+    source = Source(path, data, beside)
+    problem = None if source.is_parquet or source.is_store else _why_not_text(source)
+    if problem:
+        raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
+    return source
+
+
+def _why_not_text(source: Source) -> str | None:
+    data = source.data
+    if not data.strip():
+        return "an empty file; wait for the first logged row, or check the path"
+    for magic, name in _COMPRESSED.items():
+        if data.startswith(magic):
+            return f"{name} data; decompress it first"
+    for magic, name in _OTHERS:
+        if data.startswith(magic):
+            return f"{name}; export the run as CSV or JSONL first"
+    if source.is_utf16 or not source.nul_bytes:
+        return None
+    kept = data[:HEAD].replace(b"\0", b"")
+    control = sum(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
+    lines = source.text.count("\n")
+    if control or not lines or b"\n" not in kept[:HEAD] or _mostly_nul(data):
+        return "binary data; export the run as CSV or JSONL first"
+    return None
+
+
+def _mostly_nul(data: bytes) -> bool:
+    """Whether NUL bytes lie between the others, as in UTF-16 without its mark, and not in stretches."""
+    pairs = sum(data[i] and not data[i + 1] for i in range(0, min(len(data), HEAD) - 1, 2))
+    return pairs > 0.1 * min(len(data), HEAD) / 2
+
+
+class Evidence(NamedTuple):
+    """Why a reader believes that a file is of its format.
+
+    Attributes:
+        strength: 3 for a mark that only this format has, 2 for its shape, 1 for a bare possibility.
+        reason: What was seen, in a few words.
+        rows: Records counted in the head of the file, where several readers of console text compete.
+    """
+
+    strength: int
+    reason: str
+    rows: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The higher, the better."""
+        return self.strength, self.rows
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows as logged, before anything is decided about them.
+
+    Attributes:
+        table: Rows in file order under the trainer's keys.
+        config: Scalars that the file keeps beside its rows.
+        total_steps: Planned steps, where the file states them.
+        logging_steps: Optimizer steps a row averages, where the file states them.
+        trainer: The trainer, where the format tells.
+        notes: What the reader did.
+        settings: Settings that a file of the trainer beside the log states.
+        run_name: Name of the run, where the file states it.
+        starts: Rows at which the reader has seen another training begin.
+    """
+
+    table: Table
+    config: Mapping[str, Any] = field(default_factory=dict)
+    total_steps: float | None = None
+    logging_steps: float | None = None
+    trainer: Trainer | None = None
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    run_name: str = ""
+    starts: tuple[int, ...] = ()
+
+
+class ReadOptions(NamedTuple):
+    """What a caller may say about the reading of a log.
+
+    Attributes:
+        run_name: The run to take from a chart export that holds several.
+        run: The run to take where several are kept: its name, its id, or the beginning of either.
+    """
+
+    run_name: str | None = None
+    run: str | None = None
+
+
+class RunName(NamedTuple):
+    """How a run of a store is called.
+
+    Attributes:
+        name: Its name; several may share one.
+        id: What only this run is called.
+    """
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One log format; a module of `bayes_grpo.logs.readers` lists its own in ``READERS``.
+
+    Attributes:
+        name: Name of the format.
+        sniff: Evidence that a file has this format, None where it has not.
+        read: Rows of the file; raises `LogReadError` where it is broken or not of this format.
+        runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
+        takes_run: Whether it takes one of several runs by its name itself.
+    """
+
+    name: str
+    sniff: Callable[[Source], Evidence | None]
+    read: Callable[[Source, ReadOptions], Parsed]
+    runs: Callable[[Source], list[RunName]] | None = None
+    takes_run: bool = False
+
+
+def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
+    """A note on lines, by their numbers from 1, that were passed over because they are too long."""
+    if not numbers:
+        return ()
+    lines = counted(len(numbers), "line")
+    return (f"{lines} of more than {longest:,} characters passed over, the first is line {numbers[0]}",)
+
+
+def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
+    """Which run is meant: the only one, or the one whose name or id is or begins with a text.
+
+    Args:
+        runs: Runs with a name, which others may share, and an id, which they may not.
+        wanted: The text; None for the only one.
+
+    Returns:
+        Its place in ``runs``.
+
+    Raises:
+        LogReadError: None or several are meant.
+    """
+    if wanted is None:
+        if len(runs) == 1:
+            return 0
+        raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
+    same_id = [i for i, run in enumerate(runs) if run.id == wanted]
+    same_name = [i for i, run in enumerate(runs) if run.name == wanted]
+    begin = [i for i, run in enumerate(runs) if run.id.startswith(wanted) or run.name.startswith(wanted)]
+    for fitting in (same_id, same_name, begin):
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise LogReadError(
+                f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
+                f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
+            )
+    raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
+
+
+def listed_runs(runs: Sequence[Any]) -> str:
+    """Runs by name, each with its id where that says more."""
+    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
+
+
+def all_readers() -> Mapping[str, Reader]:
+    """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
+    return _readers_in(tuple(readers.__path__))
+
+
+@cache
+def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
+    """The readers, looked for once for each search path of the package."""
+    found = [reader for module in modules_in(readers, "READERS") for reader in module.READERS]
+    return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
+
+
+def pick_reader(source: Source, name: str | None = None) -> Reader:
+    """The reader that a user named, or the one whose evidence is strongest.
+
+    Raises:
+        LogReadError: The name is unknown, no reader knows the file, or two fit equally well.
+    """
+    known = all_readers()
+    if name is not None:
+        if name not in known:
+            raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
+        return known[name]
+    evidence = _evidence(known, source) or _evidence(known, source.ending)
+    if not evidence and source.is_store:
+        raise LogReadError(
+            "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
+            "pass PROJECT.db or mlflow.db"
+        )
+    if not evidence:
+        raise LogReadError(
+            f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
+            f"{_seen(source)}; convert it to CSV with the columns step,reward, "
+            f"or force a format with --format ({', '.join(known)})"
+        )
+    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
+        evidence.pop("console_pairs", None)
+    best = max(e.rank for e in evidence.values())
+    fitting = [n for n, e in evidence.items() if e.rank == best]
+    if len(fitting) > 1 and not _agree([known[n] for n in fitting], source):
+        reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
+        raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
+    return known[fitting[0]]
+
+
+def _agree(readers: list[Reader], source: Source) -> bool:
+    """Whether readers find the same rewards in a file."""
+    found = []
+    for reader in readers:
+        try:
+            parsed = reader.read(source, ReadOptions())
+            reward = map_columns(parsed.table, {}, parsed.trainer).train["reward"]
+        except LogReadError:
+            return False
+        found.append(reward[np.isfinite(reward)])
+    return all(np.array_equal(found[0], x) for x in found)
+
+
+def _evidence(known: Mapping[str, Reader], source: Source | None) -> dict[str, Evidence]:
+    """What the readers that know a source say of it."""
+    return {} if source is None else {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
+
+
+def _seen(source: Source) -> str:
+    lines = [line for line in source.head.splitlines() if line.strip()][:3]
+    return listed([repr(clean(line, 60)) for line in lines], limit=3)

@@ -1,0 +1,202 @@
+"""Several trainings in one file: where each begins, which one is read, and what the note on the others says.
+
+A training begins after a trainer's closing line, where steps or epochs go back to their start, where a column names
+another run, and where rewards begin after rows without any. Where the steps go on, the training was resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.logs.formats import RunName, chosen_run
+from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.run import LoggedTraining
+from bayes_grpo.logs.table import RUN_KEYS, Table
+
+CLOSING = ("train_runtime", "train/train_runtime")
+"""Keys that only the line has that closes a training."""
+_MAX_STARTS = 50
+"""A log whose steps go back more often is interleaved."""
+_LEAST = 2
+_KEYS_BEFORE = 3
+"""Rows without a reward before the first one, from which on they are another training's."""
+_SHARE = 0.8
+
+
+class Starts(NamedTuple):
+    """Rows at which trainings begin, after the first, and steps at which one was resumed after its closing line."""
+
+    rows: tuple[int, ...]
+    resumed: tuple[float, ...]
+
+
+class Chosen(NamedTuple):
+    """The training that is read.
+
+    Attributes:
+        rows: Its rows in the log, shape (m,); None where the log is one training.
+        trainings: All trainings of the log; none where it is one.
+        resumed: Steps at which it was resumed after a closing line.
+        notes: Which is read, what was left out, and how to read another.
+        is_last: Whether no other training follows it.
+    """
+
+    rows: np.ndarray | None
+    trainings: tuple[LoggedTraining, ...] = ()
+    resumed: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_last: bool = True
+
+
+def closing_rows(table: Table) -> np.ndarray:
+    """Rows that close a training, shape (n,)."""
+    return np.logical_or.reduce([np.isfinite(table.column(key)) for key in CLOSING])
+
+
+def starts_of(
+    closing: np.ndarray, columns: Mapping[str, np.ndarray], step: np.ndarray | None, epoch: np.ndarray
+) -> Starts:
+    """Where trainings begin in rows in file order; an epoch stands in for the step where the log has none.
+
+    ``columns`` are "reward" and "loss"; all arrays have the shape (n,).
+    """
+    train = np.logical_or.reduce([np.isfinite(x) for x in columns.values()]) & ~closing
+    axis = epoch if step is None or np.isfinite(step[train]).sum() < _LEAST else step
+    placed = bool(np.isfinite(axis[train]).sum() >= _LEAST)
+    rows = np.flatnonzero(train & np.isfinite(axis)) if placed else np.flatnonzero(train)
+    if len(rows) < _LEAST:
+        return Starts((), ())
+    at = axis[rows] if placed else np.zeros(len(rows))
+    shut = np.diff(np.cumsum(closing)[rows]) > 0
+    places = set((1 + np.flatnonzero(shut | (np.diff(at) < 0))).tolist())
+    if len(places) > _MAX_STARTS:
+        return Starts((), ())
+    values = {name: column[rows] for name, column in columns.items()}
+    first = _first_reward(values)
+    ordered = sorted(places | {first} - {0})
+    begun, starts, resumed = 0, [], []
+    for k, end in pairwise([*ordered, len(rows)]):
+        goes_on, closed = placed and at[k] > at[begun:k].max(), bool(shut[k - 1])
+        if goes_on and k != first:
+            resumed += [float(at[k])] if closed and axis is step else []
+            continue
+        if k == first or (closed and not placed) or _anew(at, values, slice(begun, k), slice(k, end), closed):
+            between = np.arange(rows[k - 1], rows[k])
+            own = axis[between] < at[k] if goes_on else axis[between] > at[k:end].min()
+            starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
+            begun, resumed = k, []
+    return Starts(tuple(starts), tuple(resumed))
+
+
+def _first_reward(values: Mapping[str, np.ndarray]) -> int:
+    """The row of the first reward where rows of another training are before it, 0 where there are none."""
+    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
+    first = int(np.argmax(reward)) if reward.any() else 0
+    return (
+        first
+        if loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+        else 0
+    )
+
+
+def _anew(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
+    """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
+    old, new = at[before], at[after]
+    if new[0] > max(old[0], old.min() + 0.1 * np.ptp(old) * closed):
+        return False
+    inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
+    if not closed and min(inside) < _LEAST:
+        return False
+    shared = [v for v in values.values() if np.isfinite(v[before]).any() and np.isfinite(v[after]).any()]
+    return any(_differ(old, v[before], new, v[after]) for v in shared)
+
+
+def _differ(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
+    """Whether two stretches of rows have other values at the steps that they share, or share none."""
+    known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}
+    pairs = [(known[s], v) for s, v in zip(new.tolist(), now.tolist(), strict=True) if v == v and s in known]
+    return not pairs or not np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)
+
+
+def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
+    """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
+
+    ``known`` are rows at which the reader has seen trainings begin.
+
+    Raises:
+        LogReadError: There are several, and none or several are called so.
+    """
+    closing = closing_rows(table)
+    reward = columns.train["reward"]
+    if not np.isfinite(reward).any():
+        reward = columns.evals
+    loss = columns.train.get("loss", np.full(table.n, np.nan))
+    parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
+    resumed: tuple[float, ...] = ()
+    if not parts:
+        index = KeyIndex(table)
+        epoch = index.first(("epoch", "train/epoch"))
+        epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
+        starts = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
+        resumed = starts.resumed
+        begun = known or starts.rows
+        if not begun:
+            return Chosen(None, resumed=resumed, notes=_resumed(resumed))
+        ends = (0, *begun, table.n)
+        parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
+    found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
+    rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
+    taken = rewarded[-1] if wanted is None else chosen_run([RunName(x.name, x.name) for x in found], wanted)
+    why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    why = why if wanted is None else "as --run names it"
+    left = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
+    notes = (
+        f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another; left out: "
+        f"{left}",
+    )
+    last = taken == len(found) - 1
+    found[taken] = found[taken]._replace(taken=True)
+    resumed = resumed if last else ()
+    return Chosen(list(parts.values())[taken], tuple(found), resumed, (*notes, *_resumed(resumed)), last)
+
+
+def _resumed(steps: Sequence[float]) -> tuple[str, ...]:
+    return (f"resumed at step {', '.join(f'{s:g}' for s in steps)}, after a closing line",) if steps else ()
+
+
+def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
+    values = [*columns.train.values(), columns.evals]
+    used = rows[np.logical_or.reduce([np.isfinite(v[rows]) for v in values])]
+    rewards = int(np.isfinite(reward[rows]).sum())
+    step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
+    steps = np.unique(step[np.isfinite(step)])
+    ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
+    return LoggedTraining(name, len(steps), *ends, rewards)
+
+
+def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
+    """Run → its rows, where a column tells runs apart whose steps are not one after another; else nothing."""
+    for key in table.keys:
+        if key.strip().lower() not in RUN_KEYS:
+            continue
+        words = table.labels.get(key) or [f"{key}={x:g}" if x == x else "" for x in table.column(key).tolist()]
+        names, place = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
+        rows = {clean(name): np.flatnonzero(place == i) for i, name in enumerate(names) if name.strip()}
+        rows = {name: r for name, r in rows.items() if train[r].sum() >= _LEAST}
+        rows = dict(sorted(rows.items(), key=lambda x: x[1][0]))
+        if 1 < len(rows) <= _MAX_STARTS and (step is None or _overlap([step[r[train[r]]] for r in rows.values()])):
+            return rows
+    return {}
+
+
+def _overlap(steps: Sequence[np.ndarray]) -> bool:
+    """Whether runs have steps in common ranges: where each begins beyond the one before, a training was resumed."""
+    ends = [(np.nanmin(s), np.nanmax(s)) for s in steps if np.isfinite(s).any()]
+    return any(b[0] <= a[0] for i, a in enumerate(ends) for b in ends[i + 1 :])

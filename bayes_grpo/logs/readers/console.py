@@ -1,0 +1,648 @@
+"""Console text of a training: dicts, lines with a step and named numbers, headings, progress bars, verl's lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from sys import intern
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import ANSI, clean, counted
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
+from bayes_grpo.logs.phases import CLOSING, starts_of
+from bayes_grpo.logs.readers.json_text import parse_line
+from bayes_grpo.logs.table import Table, to_float
+
+_BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
+_BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
+_PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
+MAX_LINE = 65_536
+"""Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
+
+
+class ConsoleLine(NamedTuple):
+    """One line of console text.
+
+    Attributes:
+        text: The line without escape sequences, progress bars and the prefix Ray puts before it.
+        bars: Progress bars on it, as (done, planned).
+        timed: Those that state the time of a step, as a training's does and a download's does not.
+    """
+
+    text: str
+    bars: tuple[tuple[int, int], ...] = ()
+    timed: tuple[tuple[int, int], ...] = ()
+
+
+def lines_of(text: str) -> Iterator[ConsoleLine]:
+    """Lines of console text of at most `MAX_LINE` characters; a carriage return ends a line too."""
+    for raw in _raw_lines(text):
+        if len(raw) > MAX_LINE:
+            continue
+        line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
+        if "%|" not in line:
+            yield ConsoleLine(line)
+            continue
+        bars = [
+            (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
+        ]
+        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(x[:2] for x in bars), tuple(x[:2] for x in bars if x[2]))
+
+
+def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
+    """A note on the lines of console text that are longer than a reader looks at; nothing where there is none."""
+    if len(text) <= longest:
+        return ()
+    return long_lines([n for n, line in enumerate(_raw_lines(text), 1) if len(line) > longest], longest)
+
+
+def _raw_lines(text: str) -> list[str]:
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def names_reward(keys: Iterable[str]) -> bool:
+    """Whether any of the names reads like a reward."""
+    return any(_REWARD.search(key) for key in keys)
+
+
+def usual(values: Iterable[float | None]) -> float | None:
+    """The most frequent of the values that are there; None where there is none."""
+    found = Counter(x for x in values if x).most_common(1)
+    return found[0][0] if found else None
+
+
+def nothing_found(expected: str, source: Source) -> LogReadError:
+    """What to say where a reader that was asked for by name finds no row."""
+    return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
+
+
+_OPEN = re.compile(r"\{\s*['\"]")
+_TOKEN = re.compile(r"['\"{}\\]")
+_CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
+_BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
+_DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
+_JSON = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
+"""A JSON document or JSON lines; other readers take those."""
+_NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
+"""A dict that was pasted without its braces."""
+_OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
+"""The end of an outcome's name: the reward of its answer."""
+_STEP_KEY = re.compile(r"step(?!s_per_second)")
+
+_LEAST_COPIED, _MOSTLY = 3, 0.9
+_MAX_LENGTH = 20_000
+_MAX_DEPTH = 8
+_MAX_COUNT = 64
+_MAX_BARS = 32
+"""Bars that are kept in mind: loading a model and its data shows a few before the training's."""
+_NO_BARS: Mapping[int, int] = MappingProxyType({})
+
+
+class _Found(NamedTuple):
+    """A row, and the progress bars before it as planned → done at the newest.
+
+    Attributes:
+        row: The row; empty at the end of the text.
+        bars: All that were there before the first row.
+        passed: Those of a training that came since the row before, the newest last.
+    """
+
+    row: dict[str, Any]
+    bars: Mapping[int, int]
+    passed: Mapping[int, int]
+
+
+def _sniff_console_dict(source: Source) -> Evidence | None:
+    """Recognises dicts with a reward inside lines of text."""
+    if _JSON.match(source.head):
+        return None
+    rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
+    return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
+
+
+def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
+    *found, end = _dicts(source.text)
+    if not found:
+        raise nothing_found("dicts of metrics in the text", source)
+    found, copies = _without_copies(found)
+    progress = StepCounter(marked_evaluation(row) for row in _counted_outcomes([f.row for f in found]))
+    rows = list(progress)
+    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
+    total = progress.planned
+    if not any(_STEP_KEY.search(k) for row in rows for k in row):
+        found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
+        starts = _starts(found)
+        rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
+        return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+
+
+def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that count completions by outcome, ``{'answer reward 1': 54, 'answer reward 0': 202}``, as mean rewards.
+
+    The usual number of completions is a train batch; another one is an evaluation.
+    """
+    found = {i: list(zip(map(_OUTCOME.search, row), row.values(), strict=True)) for i, row in enumerate(rows)}
+    found = {i: x for i, x in found.items() if all(key and type(n) is int and n >= 0 for key, n in x)}
+    batch = usual(sum(n for _, n in x) for x in found.values())
+    for i, counts in found.items():
+        total = sum(n for _, n in counts)
+        mean = sum(float(key[1]) * n for key, n in counts if key) / max(total, 1)
+        rows[i] = {"reward" if total == batch else "eval_reward": mean, "completions": total}
+    return rows
+
+
+def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
+    """Rows without those that other processes print too, and a note; all of them where rows are not all copied."""
+    texts = [repr(f.row) for f in found]
+    counts = Counter(texts)
+    each, rows = Counter(counts.values()).most_common(1)[0] if counts else (1, 0)
+    if each < 2 or rows < _LEAST_COPIED or rows < _MOSTLY * len(counts):
+        return found, ()
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
+    note = f"every dictionary is printed {each} times, as by {each} processes; the first of each is kept"
+    return [found[i] for i in sorted(first.values())], (note,)
+
+
+def _starts(found: list[_Found]) -> tuple[int, ...]:
+    """Rows at which trainings begin, after the first."""
+    values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
+    epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
+    return starts_of(np.isfinite(closing), values, None, epoch).rows
+
+
+def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+    """Rows with the steps that progress bars give them, for each training by itself; planned steps and notes."""
+    placed: list[list[dict[str, Any]]] = []
+    total, notes = None, ()
+    for part, following in zip(parts, [*parts[1:], [end]], strict=True):
+        later = {planned for f in following[1:] for planned in f.passed}
+        after = {planned: done for planned, done in following[0].passed.items() if planned not in later}
+        rows, total, notes = _on_bar(part, after)
+        placed.append(rows)
+    if len({"step" in rows[-1] for rows in placed}) > 1:
+        placed = [x if "step" in x[-1] else [{**row, "step": i} for i, row in enumerate(x, 1)] for x in placed]
+    return [row for rows in placed for row in rows], total, notes
+
+
+def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+    """The same for one training, with the bars that came after its last row."""
+    rows = [f.row for f in part]
+    if (planned := _own_bar(part)) is not None:
+        steps = np.maximum.accumulate([f.bars[planned] if _is_train(f.row) else 0 for f in part])
+        last = [step if CLOSING[0] in f.row else f.bars[planned] for f, step in zip(part, steps.tolist(), strict=True)]
+        rows = [{**f.row, "step": step} for f, step in zip(part, last, strict=True)]
+        return rows, float(planned), (f"the step is that of the progress bar of {planned}",)
+    passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
+    if not passed:
+        return rows, None, ()
+    planned, done = passed[-1]
+    placed = _placed_by((done, planned), rows)
+    if placed is None:
+        return rows, None, (
+            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
+            f"steps, state --set logging_window=N",
+        )  # fmt: skip
+    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
+    return placed[0], float(planned), (note,)
+
+
+def _own_bar(found: list[_Found]) -> int | None:
+    """The bar that counts the training: seen before every row, and moved on by every train row."""
+    train = [f for f in found if _is_train(f.row)]
+    for planned in found[0].bars:
+        steps = [f.bars.get(planned) for f in found]
+        own = [f.bars.get(planned, 0) for f in train]
+        if None not in steps and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
+            return planned
+    return None
+
+
+def _is_train(row: dict[str, Any]) -> bool:
+    return not any(k.startswith(("eval", "train_runtime")) for k in row)
+
+
+def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
+    """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
+
+    Rows are as many steps apart as the bar has steps for each of them; the first may stand for the first step alone.
+    """
+    n, done = sum(map(_is_train, rows)), bar[0]
+    first = n > 2 and done % n != 0 and done % (n - 1) == 0
+    if n < 2 or done < n or (done % n and not first):
+        return None
+    each, out, seen = done // (n - first), [], 0
+    for row in rows:
+        seen += _is_train(row)
+        step = done if "train_runtime" in row else max(each * (seen - first), 1)
+        out.append({**row, "step": float(step)})
+    return out, each
+
+
+def _dicts(text: str) -> Iterator[_Found]:
+    bars: dict[int, int] = {}
+    passed: dict[int, int] = {}
+    counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
+    held: _Display | None = None
+    for line in lines_of(text):
+        for done, planned in line.bars:
+            if counting is None or planned in counting:
+                bars.pop(planned, None)
+                bars[planned] = done
+                if len(bars) > _MAX_BARS:
+                    del bars[next(iter(bars))]
+        for done, planned in line.timed[-_MAX_BARS:]:
+            passed.pop(planned, None)
+            passed[planned] = done
+        piece = line.text
+        if line.bars and not piece.strip():
+            continue
+        at = 0
+        while True:
+            if held is None or (at == 0 and _OPEN.match(piece)):
+                start = _OPEN.search(piece, at)
+                if start is None:
+                    held = None
+                    if (
+                        at == 0
+                        and piece.count(":") > 1
+                        and _NO_BRACES.match(piece)
+                        and (row := parse_dict(f"{{{piece.strip().strip('{},')}}}"))
+                    ):
+                        yield _Found(row, dict(bars) if bars else _NO_BARS, passed)
+                        passed = {}
+                    break
+                at = start.start()
+                held = _Display(piece[max(at - _MAX_COUNT, 0) : at])
+            end = held.closed_in(piece, at)
+            if end is None:
+                held = held if held.length <= _MAX_LENGTH else None
+                break
+            if row := parse_dict(held.text):
+                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS, passed)
+                passed = {}
+                counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
+            at, held = end, None
+    yield _Found({}, _NO_BARS, passed)
+
+
+class _Display:
+    """A dict display that is being read, maybe over several lines; every character is looked at once.
+
+    Attributes:
+        before: What stands before it on its line, the last characters.
+        length: Characters of it so far.
+    """
+
+    def __init__(self, before: str) -> None:
+        self.before, self.length = before, 0
+        self._parts: list[str] = []
+        self._depth, self._quote, self._escaped = 0, "", False
+
+    @property
+    def text(self) -> str:
+        """All of it so far."""
+        return "".join(self._parts)
+
+    def closed_in(self, piece: str, start: int) -> int | None:
+        """Goes on with a line from a place; the position after the brace that ends it, None where it is not there."""
+        limit = min(start + _MAX_LENGTH + 1 - self.length, len(piece))
+        position, self._escaped = start + self._escaped, False
+        while (token := _TOKEN.search(piece, position, limit)) is not None:
+            char, position = token[0], token.end()
+            if char == "\\":
+                self._escaped = position == len(piece)
+                position += 1
+            elif self._quote:
+                self._quote = "" if char == self._quote else self._quote
+            elif char in "'\"":
+                self._quote = char
+            else:
+                self._depth += 1 if char == "{" else -1
+                if self._depth == 0 or self._depth > _MAX_DEPTH:
+                    self._take(piece[start:position])
+                    return position
+        self._take(piece[start:limit])
+        return None
+
+    def _take(self, part: str) -> None:
+        self._parts.append(part)
+        self.length += len(part)
+
+
+def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the count that stands before it: ``rollout 3: {…}``, and ``step 12: {…}`` for its updates (slime)."""
+    count = _DICT_COUNT.search(before)
+    if count is None:
+        return row
+    word = count[1].lower()
+    key = f"{word}/step" if word != "step" else "train/step" if any(k.startswith("train/") for k in row) else "step"
+    return {key: float(count[2]), **row}
+
+
+def parse_dict(text: str) -> dict[str, Any]:
+    """A dict display as a dict with text keys and at least one number; empty where it is none."""
+    value = None
+    if (
+        '"' not in text and "\\" not in text
+    ):  # nearly all are JSON but for their quotes, which is read ten times as fast
+        value = parse_line(text.replace("'", '"'))
+    if value is None:
+        value = _evaluated(text)
+    if not isinstance(value, dict):
+        return {}
+    row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
+    metrics = row.pop("metrics", None)  # {"step": …, "metrics": {…}}
+    if isinstance(metrics, dict):
+        row |= {intern(str(k)): v for k, v in metrics.items()}
+    elif metrics is not None:
+        row["metrics"] = metrics
+    return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
+
+
+def _evaluated(text: str) -> Any:
+    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return parse_line(text)
+
+
+_WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
+_LINE_STEP = re.compile(
+    rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE
+)
+_LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
+_EPOCH = re.compile(r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6})(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE)
+_NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
+_LINE_PAIR = re.compile(
+    r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
+    rf"{_NUMBER}(?![\w:])",
+    re.IGNORECASE,
+)
+_BEFORE_NAME = 4
+"""Characters that may stand before a name."""
+_NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
+"""A whole segment "name number", as in "loss 0.3, reward 0.2"."""
+
+_RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
+"""All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
+
+_NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
+"""What follows the step in a row of metrics, and rarely in prose."""
+
+_LINE_MAX_LINE = 4_000
+_MIN_LINES = 3
+
+
+def _sniff_pipe_console(source: Source) -> Evidence | None:
+    """Recognises at least three lines that hold a step and a reward."""
+    rows = sum(1 for row, _ in _line_rows(source.head) if names_reward(row))
+    return Evidence(2, f"{rows} lines with a step and a reward", rows) if rows >= _MIN_LINES else None
+
+
+def _read_pipe_console(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of all such lines; the step is ``i`` of ``i/N``, or the number after "step"."""
+    found = list(_line_rows(source.text))
+    if not found:
+        raise nothing_found("lines such as '3/100 | reward=0.24'", source)
+    steps, total = _line_counted([place for _, place in found])
+    rows = ({**row, "step": step} for (row, _), step in zip(found, steps, strict=True))
+    return Parsed(Table.from_rows(rows), total_steps=total, notes=too_long(source.text, _LINE_MAX_LINE))
+
+
+def _line_counted(places: list[_Place]) -> tuple[list[float], float | None]:
+    """Steps that go on from one epoch to the next, and how many are planned."""
+    most = usual(p.steps for p in places)
+    inside = any(p.inside for p in places)  # "Epoch:[1/3](5/100)"
+    again = any(
+        a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
+        for a, b in pairwise(places)
+    )
+    if not inside and not again:
+        return [p.step for p in places], most
+    epochs = [p.epoch for p in places if p.epoch is not None]
+    each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
+    first = 0.0 if min(epochs) == 0 else 1.0
+    epochs_planned = usual(p.epochs for p in places)
+    total = epochs_planned * each if epochs_planned and most else None
+    return [p.step + (0.0 if p.epoch is None else (p.epoch - first) * each) for p in places], total
+
+
+class _Place(NamedTuple):
+    """Where in a training a line stands.
+
+    Attributes:
+        step: The step.
+        steps: Planned steps, as the line says them.
+        epoch: The epoch.
+        epochs: Planned epochs.
+        inside: Whether the step is written as one of the epoch's.
+    """
+
+    step: float
+    steps: float | None
+    epoch: float | None
+    epochs: float | None
+    inside: bool
+
+
+def _line_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
+    """Rows, and where they stand."""
+    for line in lines_of(text):
+        if len(line.text) > _LINE_MAX_LINE or line.text.lstrip()[:1] == "{":
+            continue
+        epoch = _EPOCH.search(line.text)
+        # Counts of epochs are none of steps.
+        step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
+        if step is None or not _is_row(line.text[step.end() :]):
+            continue
+        inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("
+        start = epoch.start() if inside and epoch is not None else step.start()
+        row = _numbers(line.text[:start]) | _numbers(line.text[step.end() :])
+        if row:
+            number, planned = step.groups()
+            this, epochs = epoch.groups() if epoch else (None, None)
+            yield (
+                row,
+                _Place(float(number), _count(planned), None if this is None else float(this), _count(epochs), inside),
+            )
+
+
+def _count(text: str | None) -> float | None:
+    return float(text) or None if text else None
+
+
+def _is_row(rest: str) -> bool:
+    """Whether what follows the step is that of a row of metrics, and not of prose."""
+    return _AFTER_STEP.match(rest) is not None or _RUN_ON.fullmatch(rest) is not None
+
+
+def _numbers(text: str) -> dict[str, float]:
+    row = {
+        intern(key): to_float(value) for key, value in _LINE_PAIR.findall(text)
+    }  # a name of a million rows is kept once
+    for segment in _SEPARATOR.split(text):
+        if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
+            continue  # neither pattern below can match it; nearly all segments end here
+        if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
+            for name, value in _NAME_NUMBER.findall(segment):
+                row.setdefault(name, to_float(value))
+        named = _NAMED.fullmatch(segment)
+        if named is not None:
+            row.setdefault(named[1], to_float(named[2]))
+    return row
+
+
+_SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
+_SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
+_MIN_BARS = 3
+
+
+class _Shown(NamedTuple):
+    done: int
+    planned: int | None
+    row: dict[str, float]
+
+
+def _sniff_progress_bar(source: Source) -> Evidence | None:
+    """Recognises at least three bars with a reward."""
+    bars = sum(1 for _ in _rewarded(source.head))
+    return Evidence(1, f"{bars} progress bars with a reward", bars) if bars >= _MIN_BARS else None
+
+
+def _read_progress_bar(source: Source, options: ReadOptions) -> Parsed:
+    """A row for every count of the bar, as it was first shown: a bar redrawn shows the metrics of the step to come."""
+    shown = list(_rewarded(source.text))
+    if not shown:
+        raise nothing_found("progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'", source)
+    planned = usual(x.planned for x in shown)
+    first: dict[int, dict[str, float]] = {}
+    for x in shown:
+        if x.planned == planned:
+            first.setdefault(x.done, x.row)
+    if first.get(0) == first.get(1):
+        first.pop(0, None)  # drawn before the first step was counted
+    rows = [{**row, "step": float(done)} for done, row in first.items()]
+    return Parsed(Table.from_rows(rows), total_steps=planned, notes=("read from a progress bar, which rounds",))
+
+
+def _rewarded(text: str) -> Iterator[_Shown]:
+    """Bars with a reward, in their order."""
+    for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
+        row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
+        if names_reward(key for key, value in row.items() if value == value):
+            yield _Shown(int(done), int(planned) if planned else None, row)
+
+
+_HEADING = re.compile(
+    r"[^\w\n]{0,80}(?:global |training |train )?(?:step|iteration|iter|update)\s{0,4}[:#=]?\s{0,4}"
+    r"(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
+    re.IGNORECASE,
+)
+"""A line that holds nothing but the step."""
+
+_BLOCK_PAIR = re.compile(
+    r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
+)
+"""A line that holds nothing but a name and a number."""
+
+_BLOCK_MAX_LINE = 200
+_MIN_BLOCKS = 3
+_SHARE = 0.8
+
+_Block = tuple[float, float | None, dict[str, float]]
+
+
+def _sniff_step_blocks(source: Source) -> Evidence | None:
+    """Recognises at least three headings over a reward, in most of the blocks."""
+    blocks = list(_blocks(source.head))
+    rewarded = sum(1 for _, _, row in blocks if names_reward(row))
+    if rewarded < _MIN_BLOCKS or rewarded < _SHARE * (len(blocks) - 1):  # the last one may be cut off
+        return None
+    return Evidence(1, f"{rewarded} headings of a step over a reward", rewarded)
+
+
+def _read_step_blocks(source: Source, options: ReadOptions) -> Parsed:
+    """A row for every heading, of the names that stand below it once."""
+    blocks = list(_blocks(source.text))
+    if not blocks:
+        raise nothing_found("headings such as 'Step 3/100' over lines such as 'reward: 0.24'", source)
+    rows = [{**row, "step": step} for step, _, row in blocks]
+    return Parsed(Table.from_rows(rows), total_steps=usual(total for _, total, _ in blocks))
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Step, planned steps, and the numbers that the lines below name once."""
+    head: re.Match[str] | None = None
+    pairs: list[tuple[str, str]] = []
+    for line in lines_of(text):
+        if len(line.text) > _BLOCK_MAX_LINE:
+            continue
+        heading = _HEADING.fullmatch(line.text)
+        if heading is not None:
+            yield from _block(head, pairs)
+            head, pairs = heading, []
+        elif head is not None and (pair := _BLOCK_PAIR.fullmatch(line.text)) is not None:
+            pairs.append((pair[1], pair[2]))
+    yield from _block(head, pairs)
+
+
+def _block(head: re.Match[str] | None, pairs: list[tuple[str, str]]) -> Iterator[_Block]:
+    names = Counter(name for name, _ in pairs)
+    row = {name: to_float(value) for name, value in pairs if names[name] == 1}
+    if head is not None and row:
+        yield float(head[1]), float(head[2]) if head[2] else None, row
+
+
+_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
+_REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
+"""What Ray puts behind a line that several processes print."""
+
+
+def _sniff_verl_console(source: Source) -> Evidence | None:
+    """Recognises lines that begin the way verl prints its metrics."""
+    rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
+    if not rows and not source.is_parquet and not _JSON.match(source.head):
+        rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
+    return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
+
+
+def _read_verl_console(source: Source, options: ReadOptions) -> Parsed:
+    """Rows of all such lines."""
+    return Parsed(Table.from_rows(_verl_rows(source.text)), notes=too_long(source.text))
+
+
+def _verl_rows(text: str) -> Iterator[dict[str, float]]:
+    for line in lines_of(text):
+        if (found := _VERL_STEP.search(line.text)) is None:
+            continue
+        row = {"step": float(found[1])}
+        for part in _REPEATED.split(line.text[found.end() :], maxsplit=1)[0].split(" - "):
+            key, colon, value = part.rpartition(":")
+            if colon and key:
+                row[key.strip()] = to_float(value)
+        yield row
+
+
+READERS = (
+    Reader("console_dict", _sniff_console_dict, _read_console_dict),
+    Reader("console_pairs", _sniff_pipe_console, _read_pipe_console),
+    Reader("progress_bar", _sniff_progress_bar, _read_progress_bar),
+    Reader("step_blocks", _sniff_step_blocks, _read_step_blocks),
+    Reader("verl_console", _sniff_verl_console, _read_verl_console),
+)

@@ -1,0 +1,260 @@
+"""Delimited text with a header line: comma, tab, semicolon or bar; also as Weights & Biases exports a chart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.keyindex import normal, parted
+from bayes_grpo.logs.table import MAX_KEYS, Table
+
+_DELIMITERS = (",", "\t", ";", "|")
+_LOOKED_AT = 12
+_CELLS_A_BYTE = 4
+"""A full row has a delimiter or an end of line for each of its cells."""
+_CHEAP = 1_000_000
+_EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
+_NAN = ("nan", "-nan", "+nan")
+_DECIMAL_COMMA = re.compile(r"\d,\d")
+
+
+def header(source: Source) -> tuple[list[str], str] | None:
+    """Column names and delimiter of a file that begins like delimited text, else None."""
+    lines = [line for line in source.head.split("\n") if line.strip()][:_LOOKED_AT]
+    if len(source.text) > len(source.head) and len(lines) > 1:
+        lines.pop()  # maybe cut off by the end of the head
+    if not lines or lines[0].lstrip()[:1] in "{[":
+        return None
+    widths = {d: [len(_split(line, d)) for line in lines] for d in _DELIMITERS}
+    delimiter = max(_DELIMITERS, key=lambda d: (widths[d][0], -_DELIMITERS.index(d)))
+    names = [name.strip() for name in _split(lines[0], delimiter)]
+    if any(abs(width - len(names)) > 1 for width in widths[delimiter]):
+        return None
+    if not any(names) or any(_is_number(name) for name in names):
+        return None
+    return names, delimiter
+
+
+def load_csv(source: Source, delimiter: str) -> Table:
+    """All columns of delimited text as numbers.
+
+    Raises:
+        LogReadError: A line has more cells than the header, or quotes do not close; says where.
+    """
+    import pandas as pd
+
+    data = source.text.encode() if source.is_utf16 else source.data
+    _check_size(data, delimiter)
+    starts = _headers(data, delimiter)
+    if starts:  # a training that was started again has written its header again
+        parts = [data[i:k] for i, k in pairwise([0, *starts, len(data)])]
+        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts))
+    decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame = pd.read_csv(
+                io.BytesIO(data),
+                sep=delimiter,
+                decimal=decimal,
+                encoding="utf-8",
+                encoding_errors="replace",
+                skipinitialspace=True,
+                index_col=False,
+                low_memory=False,
+                keep_default_na=False,
+                na_values=_EMPTY,
+            )
+    except (ValueError, OverflowError, csv.Error, RecursionError, MemoryError) as error:
+        raise LogReadError(
+            f"expected rows as long as the header, found a table that cannot be parsed "
+            f"({clean(error, 160)}); repair that line"
+        ) from None
+    columns: dict[str, Any] = {}
+    for position, name in enumerate(frame.columns):
+        series = frame.iloc[:, position]
+        values = series.to_numpy()
+        columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
+    return Table.from_columns(parted(columns))
+
+
+def _headers(data: bytes, delimiter: str) -> list[int]:
+    """Where further lines of names begin; another training may have other columns."""
+    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip()
+    begin = first.split(delimiter.encode())[0] + delimiter.encode()
+    names = {x.strip() for x in first.decode("utf-8", "replace").split(delimiter)}
+    found = []
+    for match in re.finditer(rb"(?<=\n)" + re.escape(begin) + rb"[^\r\n]*", data):
+        cells = [x.strip() for x in match[0].decode("utf-8", "replace").split(delimiter)]
+        if 2 * len(names.intersection(cells)) > len(names) and not any(map(_is_number, cells)):
+            found.append(match.start())
+    return found
+
+
+def _cells(series: Any, decimal: str) -> list[Any]:
+    """Cells of a column that is not all numbers; None where empty.
+
+    The word "nan" is a value that the trainer wrote, unless it only fills the rows of another kind: then most
+    cells have it, none is empty, and numbers stand after it.
+    """
+    cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
+    if decimal == ",":
+        cells = [x and x.replace(",", ".") for x in cells]
+    words = [i for i, x in enumerate(cells) if x is not None and x.strip().lower() in _NAN]
+    if 2 * len(words) > len(cells) and None not in cells:
+        others = sorted(set(range(len(cells))) - set(words))
+        if others and others[-1] > words[len(words) // 2]:
+            cells = [None if x is not None and x.strip().lower() in _NAN else x for x in cells]
+    return cells
+
+
+def _check_size(data: bytes, delimiter: str) -> None:
+    """Refuses what would take much more memory than the file: pandas fills short rows up to the header's width."""
+    width = data.lstrip().partition(b"\n")[0].count(delimiter.encode()) + 1
+    if width > MAX_KEYS:
+        raise LogReadError(
+            f"expected a header of at most {MAX_KEYS} columns, found {width}; pass a file with a column for each metric"
+        )
+    lines = data.count(b"\n") + data.count(b"\r")
+    if lines * width > _CELLS_A_BYTE * len(data) + _CHEAP:
+        raise LogReadError(
+            f"expected rows as long as the header of {width} columns, found {lines} that are mostly shorter; "
+            f"write every row in full"
+        )
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        return []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
+"""Words of which names in a table of training metrics have at least one."""
+_BETWEEN = re.compile(r"[/_]")
+_NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
+
+
+def _sniff_csv_table(source: Source) -> Evidence | None:
+    """Recognises a header over rows of the same width, with a name that metrics have."""
+    if source.is_parquet or (found := header(source)) is None:
+        return None
+    names, _ = found
+    known = [name for name in names if _is_known(normal(name))]
+    if known or source.path.suffix.lower() in (".csv", ".tsv"):
+        return Evidence(2 if known else 1, f"a header {listed(names, 4)}")
+    return None
+
+
+def _is_known(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and any(_KNOWN.fullmatch(word) for word in _BETWEEN.split(name))
+
+
+def _read_csv_table(source: Source, options: ReadOptions) -> Parsed:
+    """Every column as numbers, under its header."""
+    found = header(source)
+    if found is None:
+        raise LogReadError("expected a table with a header line of column names, found none; add one")
+    return Parsed(load_csv(source, found[1]))
+
+
+_SEPARATOR = " - "
+_BOUNDS = ("__MIN", "__MAX")
+_STEP_AXES = ("step", "global_step", "_step", "iteration")
+_TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags", "end time", "id"}
+
+
+class _Column(NamedTuple):
+    run: str
+    metric: str
+    name: str
+
+
+def _sniff_wandb_csv(source: Source) -> Evidence | None:
+    """Recognises the paired bounds of a chart export, or the columns of a runs table."""
+    if source.is_parquet or (found := header(source)) is None:
+        return None
+    names, _ = found
+    if any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names):
+        return Evidence(3, "columns '<run> - <metric>__MIN' of a Weights & Biases chart")
+    if len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0]):
+        return Evidence(3, "columns '<run> - <metric>' of a Weights & Biases chart")
+    if _is_runs_table(names):
+        return Evidence(3, "a Weights & Biases table of runs")
+    return None
+
+
+def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
+    """The metrics of one run over the chart's x axis."""
+    found = header(source)
+    if found is None:
+        raise LogReadError("expected a Weights & Biases chart export, found no header line; export the chart again")
+    names, delimiter = found
+    if _is_runs_table(names):
+        raise LogReadError(
+            "expected a chart export with a history, found a table of runs (one row a run); "
+            "export the reward chart as CSV, or the run's history"
+        )
+    columns = [_column(name) for name in names[1:] if _SEPARATOR in name]
+    if not columns:
+        raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
+    runs = list(dict.fromkeys(c.run for c in columns))
+    wanted = options.run_name if options.run is None and options.run_name in runs else options.run
+    run = runs[chosen_run([RunName(x, x) for x in runs], wanted)]
+    table = load_csv(source, delimiter)
+    metrics = {c.name: c.metric for c in columns if c.run == run and not c.metric.endswith(_BOUNDS)}
+    axis = names[0]
+    notes = [f"run {clean(run)!r} of a Weights & Biases chart over {clean(axis)!r}"]
+    if not _is_step(axis):
+        notes.append(f"the x axis {clean(axis)!r} is not the step; rows are counted unless --column step=KEY names one")
+    if _is_bucketed(table, metrics):
+        notes.append("values lie between MIN and MAX: the chart averaged several rows into one; export more points")
+    return Parsed(table.renamed({axis: "step" if _is_step(axis) else axis, **metrics}), notes=tuple(notes))
+
+
+def _column(name: str) -> _Column:
+    run, _, metric = name.rpartition(_SEPARATOR)
+    return _Column(run, metric, name)
+
+
+def _is_step(name: str) -> bool:
+    return normal(name).rsplit("/", 1)[-1] in _STEP_AXES
+
+
+def _is_runs_table(names: list[str]) -> bool:
+    plain = {name.strip().lower() for name in names}
+    return "name" in plain and len(plain & _TABLE_MARKS) >= 2
+
+
+def _is_bucketed(table: Table, metrics: dict[str, str]) -> bool:
+    for name in metrics:
+        low, high = (table.column(name + bound) for bound in _BOUNDS)
+        if np.any(high > low):
+            return True
+    return False
+
+
+READERS = (
+    Reader("csv", _sniff_csv_table, _read_csv_table),
+    Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv, takes_run=True),
+)
