@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.table import is_share
@@ -133,7 +133,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         held_out=judged is not None,
         checkpoint=step,
         chosen_by=by,
-        rose=rows.rose,
+        rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,

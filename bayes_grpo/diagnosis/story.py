@@ -10,7 +10,7 @@ from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trend import span_text
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
 
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
 """What a solved task leaves: groups without spread and little entropy are no failure there."""
@@ -43,8 +43,7 @@ def progress_text(trends: RunTrends) -> str:
     """What the reward did, which every verdict rests on."""
     trend = trends.reward
     name = "held-out reward" if trends.uses_eval else "train reward"
-    p = float((trend.change() > trend.noise_sd).mean())
-    level = span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
+    p, level = rise_chance(trends), span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
     return (
         f"the {name} changed by {span_text(interval(trend.change()), '.3g')} to {level}; {percent(p)} chance that the "
         "rise exceeds one row's noise"

@@ -111,6 +111,7 @@ class Thresholds:
     gain_lost: float = _row(0.6, "of the gain", "that counts as nearly all")
     gain_part: float = _row(0.08, "of the range", "that its loss covers at least")
     rise_errors: float = _row(4.0, "standard errors", "that a rise exceeds")
+    sure: float = _row(0.95, "probability", "of a rise beyond a row's noise, from which it is said to have risen")
     rose_errors: float = _row(2.5, "standard errors", "of two thirds, above which a reward is said to have risen")
     going_errors: float = _row(
         2.0, "standard errors", "of two means, above which the last half rises, below which it rests"

@@ -78,3 +78,8 @@ def trends_of(run: Run) -> RunTrends | None:
         signals={key: trend for key, trend in fitted.items() if trend is not None},
         components={key: trend for key, trend in parts.items() if trend is not None},
     )
+
+
+def rise_chance(trends: RunTrends) -> float:
+    """Probability that the reward rose by more than the noise of a row."""
+    return float((trends.reward.change() > trends.reward.noise_sd).mean())
