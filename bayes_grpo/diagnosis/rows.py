@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
-from bayes_grpo.logs.reward_spread import share_without_spread_of
+from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
