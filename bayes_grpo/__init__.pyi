@@ -19,7 +19,6 @@ from .decision.budget import steps_for_gain as steps_for_gain
 from .decision.decide import decide as decide
 from .decision.price import priced as priced
 from .decision.question import Question as Question
-from .decision.recall import doubt_of as doubt_of
 from .decision.result import Decision as Decision
 from .decision.result import Stopping as Stopping
 from .diagnosis.diagnose import diagnose as diagnose

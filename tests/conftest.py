@@ -19,7 +19,6 @@ LONGEST = (
     "report/test_pages.py",
     "cli/test_cli.py",
     "regimes/test_distribution.py",
-    "learning/test_learn.py",
     "dynamics/test_likelihood.py",
     "fitting/test_fit.py",
     "watching/test_update.py",

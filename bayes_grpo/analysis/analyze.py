@@ -67,7 +67,7 @@ _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
 
-class Look(NamedTuple):
+class GrowingRun(NamedTuple):
     """What makes a forecast one look at a growing run (`bayes_grpo.analysis.growing`).
 
     Attributes:
@@ -86,7 +86,7 @@ class _Work(NamedTuple):
     settings: AnalysisSettings
     rows: FitRows
     fit: Fit | None
-    look: Look | None
+    look: GrowingRun | None
     parts: dict[str, Future[Part[Any]]]
     tell: Tell
 
@@ -98,7 +98,7 @@ def analyze(
     settings: AnalysisSettings | None = None,
     rows: FitRows = "since_break",
     fit: Fit | None = None,
-    look: Look | None = None,
+    look: GrowingRun | None = None,
     progress: Tell | None = None,
 ) -> Analysis:
     """Computes the parts of an analysis of one run.

@@ -25,7 +25,7 @@ _EXACT, _WEIGHT = 1e-6, 0.02
 """Share of the variance of a total that its parts may leave over; difference of two weights that counts."""
 
 
-class Part(NamedTuple):
+class RewardPart(NamedTuple):
     """A measure that all runs log, with its mean over the last common rows of each run.
 
     Attributes:
@@ -41,7 +41,7 @@ class Part(NamedTuple):
     unit: float
 
 
-def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Part]:
+def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[RewardPart]:
     """Measures besides the compared signal that every run of both sides logs.
 
     Args:
@@ -63,7 +63,7 @@ def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Part]:
         if unit > 0.0:
             mean, error = (np.array(x) for x in zip(*known, strict=True))
             n = len(a)
-            out.append(Part(name, Side(mean[:n], error[:n]), Side(mean[n:], error[n:]), unit))
+            out.append(RewardPart(name, Side(mean[:n], error[:n]), Side(mean[n:], error[n:]), unit))
     return out
 
 

@@ -27,7 +27,7 @@ SPREAD_OF_REWARDS = "spread or extremes of a reward"
 PART_OF_LOSS, TOOLS = "a part of the loss", "counts calls of tools"
 
 _EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
-_SPREAD = re.compile(r"(?:reward|score).*(?:std|min|max|var|median|p\d\d)$|rewards?/.*/(?:std|min|max)$")
+_SPREAD = re.compile(r"(?:std|min|max|var|median|p\d\d)$")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
@@ -136,7 +136,7 @@ def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | Non
         )
     if _COUNTS.search(name):
         return "counts or times rows"
-    if _SPREAD.search(name):
+    if _SPREAD.search(name) and ("reward" in name or "score" in name):
         return SPREAD_OF_REWARDS
     if name.endswith("distillation_loss") or re.search(r"(?:^|/)tools/", name):
         return PART_OF_LOSS if name.endswith("loss") else TOOLS

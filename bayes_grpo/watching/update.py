@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.analysis.advice import given
-from bayes_grpo.analysis.analyze import Look, analyze
+from bayes_grpo.analysis.analyze import GrowingRun, analyze
 from bayes_grpo.analysis.result import Forecasted, ForecastState
 from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
@@ -108,12 +108,12 @@ def _asked(watching: Watching) -> AnalysisSettings:
     )
 
 
-def _look(memory: Memory, siblings: Siblings | None) -> Look:
+def _look(memory: Memory, siblings: Siblings | None) -> GrowingRun:
     """Where the forecast of this look starts."""
     state = ForecastState(memory.points, memory.rough, memory.length)
     if siblings is None:
-        return Look(state)
-    return Look(state, lambda rows: read_together(rows, siblings.runs, siblings.courses))
+        return GrowingRun(state)
+    return GrowingRun(state, lambda rows: read_together(rows, siblings.runs, siblings.courses))
 
 
 def _outlook(ahead: Forecasted) -> Outlook:

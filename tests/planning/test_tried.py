@@ -19,7 +19,7 @@ def sibling(name, rate, failed=False, seed=0):
 
 
 def test_siblings_are_told_by_their_settings_and_what_became_of_them(monkeypatch):
-    monkeypatch.setattr(rooms, "is_failing", lambda _: False)  # half a second each; those that fail here collapse
+    monkeypatch.setattr(rooms, "failure_of", lambda _: None)  # half a second each; those that fail here collapse
     run = sibling("now", 1e-5)
     others = [
         sibling("same", 1e-5, seed=1),
