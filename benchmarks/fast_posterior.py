@@ -34,7 +34,7 @@ from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.sampling.weighted import WeightedPoints
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 

@@ -34,7 +34,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.future import FutureRows
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of, window_weight
 from bayes_grpo.rows.schedule import schedule_of

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.unfinished import undone_at_an_end
 
 PICTURES = (".png", ".pdf", ".svg")
 """Suffixes of pictures."""
@@ -87,3 +86,28 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+_UNDER_WAY: dict[object, Callable[[], object]] = {}
+
+
+@contextmanager
+def undone_at_an_end(undo: Callable[[], object]) -> Iterator[None]:
+    """Within the block, an end of the process that leaves no block calls a function; it may be called twice.
+
+    Args:
+        undo: What takes back the work of the block.
+    """
+    mine = object()
+    _UNDER_WAY[mine] = undo
+    try:
+        yield
+    finally:
+        _UNDER_WAY.pop(mine, None)
+
+
+def undo_all() -> None:
+    """Takes back all that is under way in this process, the latest first. Only for one that ends right after."""
+    for undo in reversed(list(_UNDER_WAY.values())):
+        with suppress(Exception):
+            undo()

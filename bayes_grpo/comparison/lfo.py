@@ -24,11 +24,11 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.batch import densities_of_rows
-from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.rows.padding import PreparedRows
 from bayes_grpo.rows.table import RowTable
 
 SHARE = 0.1

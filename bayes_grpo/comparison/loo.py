@@ -18,13 +18,11 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.pareto import smoothed_with_shape
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.loo_view import loo_view
-from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.result import Fit, loo_view
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.importance import fast_posterior
-from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 
 REFITS = 5
 """Rows of a law that are refitted exactly at most; where more fail, the result says so."""

@@ -11,8 +11,8 @@ from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.results import Result
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
+from bayes_grpo.fitting.draws import SmoothedDraws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 
@@ -91,7 +91,7 @@ class Comparison(Result):
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
         weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
-            (see `bayes_grpo.comparison.stacking.shrunk_weights`, with the forecast origins as points). Equal weights of
+            (see `bayes_grpo.comparison.table.shrunk_weights`, with the forecast origins as points). Equal weights of
             all laws that can forecast where there are no forecast scores.
         run: The run.
         window: Which of its rows were fitted, and why.

@@ -13,11 +13,9 @@ from bayes_grpo.common.about import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
-from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
@@ -212,3 +210,40 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
     sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
+
+
+def stacking_weights(log_density: np.ndarray, steps: int = 2000) -> np.ndarray:
+    """Weights that maximise the mean log density of the mixture, by expectation maximisation.
+
+    Args:
+        log_density: Log predictive density of every row under every law, shape (rows, laws).
+        steps: Iterations.
+
+    Returns:
+        Shape (laws,), summing to 1.
+    """
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    weight = np.full(density.shape[1], 1.0 / density.shape[1])
+    for _ in range(steps):
+        share = density * weight
+        new = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
+        if np.max(np.abs(new - weight)) < 1e-9:
+            break
+        weight = new
+    return weight / weight.sum()
+
+
+def shrunk_weights(weight: np.ndarray, points: int) -> np.ndarray:
+    """Weights drawn towards equal ones, as if every law had been right once more.
+
+    With b independent points and K laws the result is (b · weight + 1) / (b + K): the mean of a Dirichlet posterior
+    that starts from one count a law.
+
+    Args:
+        weight: Weights, shape (laws,).
+        points: Effective number of independent points.
+
+    Returns:
+        Shape (laws,), summing to 1.
+    """
+    return (points * weight + 1.0) / (points + len(weight))

@@ -13,15 +13,14 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, draws_at
+from bayes_grpo.fitting.draws import Draws, draws_at, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.fitting.smoothed import smoothed_at
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")

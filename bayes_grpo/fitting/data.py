@@ -18,22 +18,28 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from bayes_grpo.common.programs import over_draws
 from bayes_grpo.diagnosis.trend import rate_spent_at
+from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.replicates import replicate
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.target import Target, values_of_draws
-from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.sampling.target import Target, state_space_at, values_of_draws
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
 PRIOR_DRAWS = 4000
@@ -216,3 +222,57 @@ def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSetti
         "convergence": json.dumps(asdict(draws.diagnostics)),
         "versions": json.dumps({name: version(name) for name in ("jax", "numpyro", "arviz", "numpy")}),
     }
+
+
+_CHUNK = 500
+"""Draws a call of the compiled program."""
+
+
+class Replicates(NamedTuple):
+    """Runs drawn from the law, and the two parts of the logged run's log likelihood.
+
+    Attributes:
+        rows: Rows of a new run with the same steps at every draw, shape (..., n).
+        normalisation: −½ log |2πC| of the logged rows' covariance C at every draw, shape (...).
+        misfit: −½ rᵀC⁻¹r of their distances r from the law's mean, shape (...). The sum of the two is
+            log p(rows | all parameters).
+    """
+
+    rows: np.ndarray
+    normalisation: np.ndarray
+    misfit: np.ndarray
+
+
+def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator) -> Replicates:
+    """Draws a run at every draw of the parameters.
+
+    Args:
+        target: Regime and rows; the priors play no part.
+        values: Every parameter of the law, the levels included, in its unit; arrays of one shape (...).
+        rng: Randomness of the rows.
+
+    Returns:
+        The runs and the likelihood of the logged one.
+    """
+    regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
+    sampled, levels = (
+        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1) for part in (regime.sampled, regime.linear)
+    )
+    shape = sampled.shape[:-1]
+    noise = np.zeros((int(np.prod(shape)), len(rows.y)))
+    noise[:, :n] = rng.standard_normal((len(noise), n))
+    each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
+    with jax.enable_x64(True):
+        shown, normalisation, misfit = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    return Replicates(shown[:, :n].reshape(*shape, n), normalisation.reshape(shape), misfit.reshape(shape))
+
+
+def _replicate_program(regime: Regime) -> Any:
+    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array, Array]:
+        space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
+        return draw_rows(space, jnp.asarray(rows.y), noise)
+
+    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array, Array]:
+        return jax.vmap(one, in_axes=(0, 0, 0, None))(*draws, rows)
+
+    return run

@@ -18,7 +18,7 @@ from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.mixing import ess_tail
+from bayes_grpo.fitting.sampling.convergence import ess_tail
 
 ALPHAS = (0.99, 1.01)
 """Powers to which prior and likelihood are raised."""

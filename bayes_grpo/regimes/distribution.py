@@ -19,6 +19,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from numpyro.distributions import constraints
@@ -27,8 +28,10 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.curve import Curve
-from bayes_grpo.rows.padding import Rows
+from bayes_grpo.regimes.base import Curve
+from bayes_grpo.regimes.priors import is_distribution, resolve_priors
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.table import RowTable
 
 
 class _RealOrMissing(constraints.ParameterFreeConstraint):
@@ -175,3 +178,44 @@ def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> R
         p.name: values[p.name] if isinstance(values[p.name], tuple) else (values[p.name], 0.0) for p in regime.linear
     }
     return RowsDistribution(regime, {p.name: values[p.name] for p in regime.sampled}, levels, rows)
+
+
+def model(regime: Curve, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The model.
+
+    Sites: every linear parameter, and every one with a NumPyro distribution of your own as its prior, under its name;
+    ``<name>_free`` for every other one, its normal coordinate, and ``<name>`` as a deterministic site, after
+    `Regime.physical` has bound it to the rows (no response faster than they are, say); ``y``, the logged values. To
+    condition on a parameter by its name, give it a distribution of your own.
+
+    Args:
+        regime: The law.
+        table: Rows of the log.
+        priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+
+    Returns:
+        Every parameter by name.
+
+    Raises:
+        FitError: The law cannot be put on these rows.
+        PriorError: An override is impossible.
+    """
+    regime.check(table)
+    own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
+    known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    rows = padded(table, len(table.y))
+    free = {}
+    for p in regime.sampled:
+        prior = known[p.name]
+        if p.name in own:
+            free[p.name] = numpyro.sample(p.name, own[p.name])
+        else:
+            u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
+            free[p.name] = p.transform.forward(u)
+    bound = regime.physical(free, rows)
+    values = {k: v if k in own else numpyro.deterministic(k, bound[k]) for k, v in free.items()}
+    for p in regime.linear:
+        prior = known[p.name]
+        values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))
+    numpyro.sample("y", rows_distribution(regime, values, rows), obs=rows.y)
+    return values

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.regimes.curve import Curve
+from bayes_grpo.regimes.base import Curve
 from bayes_grpo.regimes.parameters import UNIT, Parameter, Prior
 from bayes_grpo.rows.table import RowTable
 

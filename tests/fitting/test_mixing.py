@@ -7,7 +7,7 @@ import pytest
 from arviz_stats.base.array import array_stats as typed
 
 from bayes_grpo.common.pareto import smoothed_weights, smoothed_with_shape
-from bayes_grpo.fitting.sampling.mixing import energy_fraction, ess_bulk, ess_tail, rhat
+from bayes_grpo.fitting.sampling.convergence import energy_fraction, ess_bulk, ess_tail, rhat
 
 array_stats: Any = typed  # its methods are typed for every shape of answer
 

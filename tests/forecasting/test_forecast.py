@@ -24,8 +24,7 @@ from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.future import FutureRows, extended, future_rows, future_steps
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, remaining_rate

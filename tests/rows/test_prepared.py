@@ -5,8 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from bayes_grpo.rows.padding import bucket, doubled, padded, shared
-from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import PreparedRows, bucket, doubled, padded, prepare_rows, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from tests.helpers.runs import rising_run

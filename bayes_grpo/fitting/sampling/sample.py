@@ -9,20 +9,19 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import draws_at
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, draws_at, smoothed_by
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
 from bayes_grpo.fitting.sampling.batch import summarise
-from bayes_grpo.fitting.sampling.chains import converged
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
     SamplerSettings,
     Start,
+    converged,
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, values_of_draws
-from bayes_grpo.fitting.sampling.weighted import WeightedPoints
-from bayes_grpo.fitting.smoothed import SmoothedDraws, smoothed_by
+from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 
 
 def sample_posterior(
@@ -148,3 +147,46 @@ def check_settings(settings: SamplerSettings, seed: int) -> None:
             raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
     if seed < 0:
         raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")
+
+
+def fast_posterior(
+    target: Target,
+    *,
+    seed: int = 0,
+    settings: ImportanceSettings | None = None,
+    start: np.ndarray | None = None,
+    sampler: SamplerSettings | None = None,
+    fallback: bool = True,
+) -> Draws:
+    """A posterior for a score or a forecast and not for a report.
+
+    Args:
+        target: Regime, priors and rows.
+        seed: Seed of all randomness.
+        settings: How many points to spend.
+        start: Draws of a posterior that is expected to be close, in the sampler's coordinates, shape (n, p).
+        sampler: Settings of NUTS where it is needed.
+        fallback: Whether to run NUTS where the points cannot be trusted.
+
+    Returns:
+        Draws, marginal likelihood and checks.
+    """
+    settings = settings or ImportanceSettings()
+
+    def drawn(part: str) -> np.ndarray:
+        return points.resampled(settings.draws, np.random.default_rng(seed_of(seed, part)))
+
+    def weighted(part: str, start: np.ndarray | None = None) -> tuple[WeightedPoints, WeightDiagnostics]:
+        return weighted_points(target, seed_of(seed, part), settings, start)
+
+    points, found = weighted("points", start)
+    if start is not None and not found.passed:
+        points, found = weighted("afresh")
+    z, nuts, usable = drawn("draws"), "", found.passed
+    if fallback and not usable:
+        chains = sample_posterior(target, seed=seed, sampler=sampler).draws
+        points, found = weighted("about", chains.points)
+        usable = chains.usable or found.passed
+        nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
+    note = " ".join(x for x in (found.sentence, nuts) if x)
+    return draws_at(target, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)

@@ -25,8 +25,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
-from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
 class PriorNumbers(NamedTuple):
