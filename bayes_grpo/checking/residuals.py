@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.draws import spread
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import filter_rows
 from bayes_grpo.dynamics.smoother import smooth

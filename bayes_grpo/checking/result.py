@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.checking.residuals import Residuals
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, fields_of, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,10 @@ the other's half-made modules: Python breaks the deadlock between its import loc
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import threading
+from types import ModuleType
 from typing import Any
 
 _ONE = threading.RLock()
@@ -27,3 +30,15 @@ def scores() -> Any:
         from arviz_stats.loo.compare import compare
         from arviz_stats.loo.loo import loo
     return arviz_base, loo, compare
+
+
+def modules_in(package: ModuleType, constant: str) -> list[ModuleType]:
+    """Modules of a package that state a constant, by name.
+
+    Args:
+        package: The package; other folders may be added to its ``__path__``.
+        constant: What a module must hold to count, e.g. "TRAINER".
+    """
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    found = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [module for module in found if hasattr(module, constant)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")
 
@@ -31,3 +32,29 @@ def safe(text: object, limit: int = 300) -> str:
     from rich.markup import escape
 
     return escape(plain(text, limit))
+
+
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Terminal escape sequences: colours, cursor moves, window titles."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+def clean(text: object, limit: int = 80) -> str:
+    """Text on one line, without escape sequences and control characters, at most ``limit`` long."""
+    plain = _CONTROL.sub(" ", ANSI.sub("", str(text)[: 4 * limit])).strip()
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, e.g. "1 row", "7 rows"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Iterable[object], limit: int = 12) -> str:
+    """Items as "a, b, c" with the number left out, e.g. "a, b and 7 more"; "nothing" where empty."""
+    texts = [clean(item) for item in items]
+    if not texts:
+        return "nothing"
+    more = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {more} more" if more > 0 else "")

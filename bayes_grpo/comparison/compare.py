@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.progress import teller
+from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
 from bayes_grpo.comparison.loo import REFITS, leave_one_out_of

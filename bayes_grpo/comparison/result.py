@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.draws import SmoothedDraws

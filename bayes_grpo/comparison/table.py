@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.about import About
+from bayes_grpo.common.results import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence

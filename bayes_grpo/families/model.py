@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.draws import spread as evenly
+from bayes_grpo.common.intervals import spread as evenly
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.paths import mean_path

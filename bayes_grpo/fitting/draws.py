@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.common.draws import spread
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.fitting.sampling.batch import DrawSummary, level_draws, summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain

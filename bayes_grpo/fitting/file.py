@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.base import Regime

@@ -21,8 +21,8 @@ from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.schedule import FutureRows
 
 _CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import FitFileError
-from bayes_grpo.common.results import Shown
+from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers

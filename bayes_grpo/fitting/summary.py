@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.probabilities import probabilities
 from bayes_grpo.fitting.result import Fit

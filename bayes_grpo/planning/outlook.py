@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.readings import LAWS, SAMPLER
 from bayes_grpo.families.recipes import seed_prior

@@ -52,7 +52,7 @@ class Prior:
         median: Median, in the parameter's unit.
         spread: Standard deviation in the transformed coordinate: e-folds for a positive parameter, the
             parameter's own unit for a real one.
-        quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.quantiles.GRID`, for a
+        quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.priors.GRID`, for a
             prior that is not normal there; then the spread is half of the way between those at -1 and 1.
         name: Name of its distribution; "" for a normal one.
     """

@@ -22,8 +22,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
-from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
+from bayes_grpo.regimes.common import NOISES, FirstOrderRow, first_order_row, initial_levels, measurement_var
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
 from bayes_grpo.rows.padding import Rows
 

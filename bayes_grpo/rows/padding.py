@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayes_grpo.rows.future import FutureRows, extended
+from bayes_grpo.rows.schedule import FutureRows, extended
 from bayes_grpo.rows.table import RowTable
 
 

@@ -23,11 +23,10 @@ from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.future import FutureRows, extended, future_rows, future_steps
 from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from bayes_grpo.rows.schedule import FutureRows, RemainingRate, extended, future_rows, future_steps, remaining_rate
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run

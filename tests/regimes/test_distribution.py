@@ -17,8 +17,7 @@ from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.data import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.quantiles import GRID, tabulated
+from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
 from bayes_grpo.rows.padding import prepare_rows
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.densities import log_student_t
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.target import Target
 from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints, effective_size
@@ -236,3 +235,22 @@ def weighted_points(
 
 def _log_normal(z: np.ndarray) -> np.ndarray:
     return -0.5 * np.sum(z**2, axis=1) - 0.5 * z.shape[1] * math.log(2.0 * math.pi)
+
+
+def log_student_t(x: np.ndarray, centre: np.ndarray, root: np.ndarray, freedom: float) -> np.ndarray:
+    """Log density of a multivariate t distribution.
+
+    Args:
+        x: Points, shape (n, p), or one of shape (p,).
+        centre: Centre, shape (p,).
+        root: Lower triangular root of the scale matrix, ``root @ root.T``, shape (p, p). Above 2 degrees of freedom
+            the scale matrix is the covariance times (freedom − 2) / freedom.
+        freedom: Degrees of freedom, above 0.
+
+    Returns:
+        Shape (n,), or a scalar for one point.
+    """
+    p = len(centre)
+    distance = np.sum(np.linalg.solve(root, (x - centre).T) ** 2, axis=0)
+    constant = math.lgamma((freedom + p) / 2) - math.lgamma(freedom / 2) - 0.5 * p * math.log(freedom * math.pi)
+    return constant - np.sum(np.log(np.diag(root))) - 0.5 * (freedom + p) * np.log1p(distance / freedom)

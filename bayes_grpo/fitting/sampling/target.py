@@ -23,8 +23,7 @@ from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
+from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
@@ -36,7 +35,7 @@ class PriorNumbers(NamedTuple):
         scale: Likewise, shape (p,).
         linear_mean: Of the linear parameters, shape (l,).
         linear_sd: Likewise, shape (l,).
-        quantiles: Coordinates at `bayes_grpo.regimes.quantiles.GRID`, shape (p, 97), where a prior is not normal in its
+        quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
             coordinate; else None, which keeps the program as it is.
         slopes: Their derivatives, shape (p, 97), likewise.
         exact: Whether a prior is a distribution over the parameter's own values, shape (p,), likewise: then

@@ -14,8 +14,15 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import HALF_GAIN, LEVELS, NOISES, initial_levels, measurement_var, response_prior
-from bayes_grpo.regimes.first_order import first_order_row
+from bayes_grpo.regimes.common import (
+    HALF_GAIN,
+    LEVELS,
+    NOISES,
+    first_order_row,
+    initial_levels,
+    measurement_var,
+    response_prior,
+)
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
