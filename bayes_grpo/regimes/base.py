@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Curve(ABC):
-    """What a law says of rows.
+class Regime(ABC):
+    """A law of the reward curve.
 
     A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
     it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are hashable, because
@@ -125,16 +125,6 @@ class Curve(ABC):
         """Unit and meaning of a parameter or derived quantity."""
         known = {p.name: Quantity(p.unit, p.meaning) for p in self.parameters}
         return known.get(name) or self.quantities.get(name, Quantity("", ""))
-
-
-@dataclass(frozen=True)
-class Regime(Curve):
-    """A law of the reward curve.
-
-    A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults, see `Curve`. Without
-    fields of its own it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are
-    hashable, because compiled programs are kept by them.
-    """
 
     def distribution(self, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
         """The law on rows as a NumPyro distribution; see `bayes_grpo.regimes.distribution`.

@@ -28,7 +28,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Curve
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.table import RowTable
@@ -59,7 +59,7 @@ class RowsDistribution(dist.Distribution):
 
     def __init__(
         self,
-        regime: Curve,
+        regime: Regime,
         values: Mapping[str, Any],
         levels: Mapping[str, tuple[Any, Any]],
         rows: Rows,
@@ -82,7 +82,7 @@ class RowsDistribution(dist.Distribution):
 
         Args:
             value: Shape (..., T); NaN = missing.
-            intermediates: Not used; part of NumPyro's signature.
+            intermediates: Part of NumPyro's signature, not used.
 
         Returns:
             Batch shape.
@@ -163,7 +163,7 @@ def _is_pair(x: tuple[Any, ...]) -> bool:
     return len(x) == 2 and isinstance(x[1], int)
 
 
-def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
+def rows_distribution(regime: Regime, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
     """The distribution of a regime on rows; see `bayes_grpo.regimes.base.Regime.distribution`.
 
     Raises:
@@ -180,7 +180,7 @@ def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> R
     return RowsDistribution(regime, {p.name: values[p.name] for p in regime.sampled}, levels, rows)
 
 
-def model(regime: Curve, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The model.
 
     Sites: every linear parameter, and every one with a NumPyro distribution of your own as its prior, under its name;

@@ -20,27 +20,25 @@ class Transform:
         name: What the prior is called in this coordinate.
         forward: Real line → value, in JAX.
         inverse: Value → real line, on Python numbers.
-        spread_unit: What the spread of a prior means, for tables and messages.
         positive: Whether values are positive.
     """
 
     name: str
     forward: Callable[[Any], Any]
     inverse: Callable[[float], float]
-    spread_unit: str
     positive: bool = False
 
 
-POSITIVE = Transform("log-normal", jnp.exp, math.log, "e-folds", positive=True)
+POSITIVE = Transform("log-normal", jnp.exp, math.log, positive=True)
 
 
-UNIT = Transform("logit-normal", lambda u: 1.0 / (1.0 + jnp.exp(-u)), lambda v: math.log(v / (1.0 - v)), "logits")
+UNIT = Transform("logit-normal", lambda u: 1.0 / (1.0 + jnp.exp(-u)), lambda v: math.log(v / (1.0 - v)))
 
 
-REAL = Transform("normal", lambda u: u, lambda v: v, "its unit")
+REAL = Transform("normal", lambda u: u, lambda v: v)
 
 
-SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh, "asinh units")
+SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh)
 """Like the log-normal for large values, and smooth through zero to negative ones."""
 
 

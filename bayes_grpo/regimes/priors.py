@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.regimes.base import Curve
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import REAL, UNIT, Parameter, Prior
 from bayes_grpo.rows.table import RowTable
 
@@ -148,7 +148,7 @@ def _lies(parameter: Parameter) -> str:
     return "is a number" if parameter.transform is REAL else "lies between 0 and 1"
 
 
-def resolve_priors(regime: Curve, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
+def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:
