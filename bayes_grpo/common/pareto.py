@@ -10,21 +10,8 @@ import math
 import numpy as np
 
 
-def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> np.ndarray:
-    """Weights whose largest ones are replaced by the quantiles of a generalised Pareto distribution.
-
-    Args:
-        log_weight: Logarithms of the weights up to a constant, shape (..., n).
-        efficiency: Effective over actual number of the draws that are weighted.
-
-    Returns:
-        Normalised weights, shape (..., n).
-    """
-    return smoothed_with_shape(log_weight, efficiency)[0]
-
-
-def smoothed_with_shape(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
-    """The same, and the shape of the tail that was replaced: Pareto k-hat.
+def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
+    """Weights whose largest ones are replaced by quantiles of a generalised Pareto distribution, and its shape k-hat.
 
     Args:
         log_weight: Logarithms of the weights up to a constant, shape (..., n).

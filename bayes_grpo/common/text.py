@@ -7,12 +7,15 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Terminal escape sequences: colours, cursor moves, window titles."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
 def plain(text: object, limit: int = 300) -> str:
     """Text without control characters and escape sequences, cut to ``limit`` characters."""
-    shown = _ANSI.sub("", str(text))
+    shown = ANSI.sub("", str(text))
     shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in shown)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
@@ -34,16 +37,10 @@ def safe(text: object, limit: int = 300) -> str:
     return escape(plain(text, limit))
 
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""Terminal escape sequences: colours, cursor moves, window titles."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-
-
 def clean(text: object, limit: int = 80) -> str:
     """Text on one line, without escape sequences and control characters, at most ``limit`` long."""
-    plain = _CONTROL.sub(" ", ANSI.sub("", str(text)[: 4 * limit])).strip()
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    shown = _CONTROL.sub(" ", ANSI.sub("", str(text)[: 4 * limit])).strip()
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def counted(number: int, noun: str) -> str:

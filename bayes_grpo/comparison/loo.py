@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
-from bayes_grpo.common.pareto import smoothed_with_shape
+from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws
 from bayes_grpo.fitting.result import Fit, loo_view
@@ -109,7 +109,7 @@ def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits:
     _, loo, _ = imports.scores()
     terms = view.log_likelihood["y"].transpose(..., "chain", "draw")
     log_density = terms.values.reshape(*terms.shape[:-2], -1)
-    weight, shape = smoothed_with_shape(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
+    weight, shape = smoothed_weights(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
     with warnings.catch_warnings(), np.errstate(divide="ignore"):  # weights of 0
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
         found: Any = loo(

@@ -11,7 +11,7 @@ from bayes_grpo.common.intervals import spread
 from bayes_grpo.fitting.sampling.batch import DrawSummary, level_draws, summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
-from bayes_grpo.fitting.sampling.target import Target, values_of_draws
+from bayes_grpo.fitting.sampling.target import Target
 from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -89,21 +89,6 @@ class Draws:
         """The same with the linear parameters drawn given the rows and each draw of the others."""
         drawn = level_draws(self.target, self.points, np.random.default_rng(seed))
         return replace(self, values=dict(self.values) | {k: v.reshape(self.z.shape[:-1]) for k, v in drawn.items()})
-
-
-def draws_at(
-    target: Target,
-    z: np.ndarray,
-    diagnostics: Convergence | WeightDiagnostics,
-    *,
-    chains: Chain | None = None,
-    log_evidence: float = float("nan"),
-    usable: bool = True,
-    note: str = "",
-) -> Draws:
-    """Draws out of coordinates that a sampler has found, shape (chains, draws, p); the rest as in `Draws`."""
-    values = values_of_draws(target, z)
-    return Draws(target, values, z, diagnostics, chains, log_evidence, usable, note)
 
 
 TRAJECTORIES = 400

@@ -64,7 +64,7 @@ def _weights(log_density: np.ndarray) -> list[np.ndarray]:
     """Smoothed weights of the draws for each power, normalised, shape (draws,)."""
     # All chains in a row as one, as ArviZ takes them.
     efficiency = ess_tail(log_density.reshape(1, -1), 0.05, 0.95) / log_density.size
-    return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency) for alpha in ALPHAS]
+    return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency)[0] for alpha in ALPHAS]
 
 
 def _sense(draws: np.ndarray, weights: list[np.ndarray]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.relaxation import relaxation_step
-from bayes_grpo.dynamics.state_space import Entry, Matrix, Vector
+from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
@@ -124,6 +124,22 @@ def measurement_var(values: Mapping[str, Array], rows: Rows) -> Entry:
     """Variance of the measurement noise of each row: of fewer or more unequal completions, more."""
     var = values["observation_sd"] ** 2
     return var if rows.weight is None else var / jnp.asarray(rows.weight)
+
+
+def first_order_space(
+    moments: tuple[Vector, Matrix], row: FirstOrderRow, values: Mapping[str, Array], rows: Rows
+) -> StateSpace:
+    """State space (relaxing part, level) on the rows, from the moments of its first state."""
+    return StateSpace(
+        *moments,
+        transition=((row.transition, 0.0), (0.0, 1.0)),
+        noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
+        observation=(row.observation, 1.0),
+        cross_cov=(row.cross_cov, 0.0),
+        observation_var=row.observation_var,
+        offset=0.0,
+        measurement_var=measurement_var(values, rows),
+    )
 
 
 def half_gain_time(zeta: np.ndarray, omega: np.ndarray) -> np.ndarray:

@@ -177,18 +177,6 @@ class PreparedRows:
     table: RowTable
     arrays: Rows
 
-    def __post_init__(self) -> None:
-        """Checks that both are of the same rows.
-
-        Raises:
-            ValueError: They are not.
-        """
-        n, y = len(self.table.y), np.asarray(self.arrays.y)
-        there = np.isfinite(y)
-        same = not there[n:].any() and np.array_equal(y[there], self.table.y[there[:n]])
-        if not (same and self.arrays.length == self.table.length and self.arrays.start == self.table.start):
-            raise ValueError("expected a table and the arrays of its rows, found those of others; use `prepare_rows`")
-
     def without(self, row: int) -> PreparedRows:
         """The same log with one row missing.
 

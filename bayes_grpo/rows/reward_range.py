@@ -43,10 +43,8 @@ class RewardRange(NamedTuple):
     @property
     def sentence(self) -> str:
         """The ends in words."""
-        ends = [f"at least {self.low:g}"] * math.isfinite(self.low) + [f"at most {self.high:g}"] * math.isfinite(
-            self.high
-        )
-        return " and ".join(ends)
+        ends = ("at least", self.low), ("at most", self.high)
+        return " and ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
 
 
 def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:

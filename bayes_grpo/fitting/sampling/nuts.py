@@ -214,10 +214,6 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
-def _options(target: Target, settings: SamplerSettings, batched: bool) -> tuple[Any, ...]:
-    return target.regime, settings.warmup, settings.draws, batched
-
-
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
     """Runs all chains.
 
@@ -233,7 +229,8 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
     """
     keys = random_keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
+    options = (target.regime, settings.warmup, settings.draws, accelerated())
     if accelerated():
-        return Chain(*call(_chain_program, _options(target, settings, True), keys, start.z, *shared))
+        return Chain(*call(_chain_program, options, keys, start.z, *shared))
     each = list(zip(keys, start.z, strict=True))
-    return Chain(*chains_side_by_side(_chain_program, _options(target, settings, False), each, *shared))
+    return Chain(*chains_side_by_side(_chain_program, options, each, *shared))

@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws, draws_at, smoothed_by
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_by
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
 from bayes_grpo.fitting.sampling.batch import summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
@@ -121,7 +121,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
         named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
     note = "" if found.passed else found.sentence
-    draws = draws_at(target, z, found, chains=chain, usable=found.usable, note=note)
+    draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
     return smoothed_by(draws, summary), found
 
 
@@ -189,4 +189,5 @@ def fast_posterior(
         usable = chains.usable or found.passed
         nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
     note = " ".join(x for x in (found.sentence, nuts) if x)
-    return draws_at(target, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)
+    values = values_of_draws(target, z[None])
+    return Draws(target, values, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.pareto import generalised_pareto
+from bayes_grpo.common.pareto import smoothed_weights
 
 LEAST_EFFECTIVE = 400.0
 """Effective size of the weights from which draws are taken, as for the ESS of chains."""
@@ -132,29 +132,13 @@ def effective_size(log_weight: np.ndarray) -> float:
 
 
 def pareto_shape(log_weight: np.ndarray) -> float:
-    """Pareto k-hat of importance weights: above .7 their sums cannot be trusted.
+    """Pareto k-hat of importance weights, shape (n,): above .7 their sums cannot be trusted.
 
-    The generalised Pareto shape of the largest ``min(n / 5, 3 sqrt(n))`` weights (Vehtari et al. 2024,
-    https://jmlr.org/papers/v25/19-556.html), estimated as by Zhang and Stephens 2009
-    (https://doi.org/10.1198/tech.2009.08017) with the weakly informative prior of the former. ArviZ computes the same,
-    to which it is compared in the tests, but takes seconds to import, longer than the posterior.
-
-    Args:
-        log_weight: Logarithms of the weights up to a constant, shape (n,).
-
-    Returns:
-        The shape; infinity where every weight is 0 or one point has all of it.
+    Infinity where every weight is 0 or one point has all of it; minus infinity where all weights are alike.
     """
-    n = len(log_weight)
-    count = int(min(n / 5.0, 3.0 * math.sqrt(n)))
-    ordered = np.sort(log_weight)
-    if not np.isfinite(ordered[-1]):
+    if not np.isfinite(log_weight.max()):
         return math.inf
-    cutoff = max(ordered[-count - 1], ordered[-1] + math.log(np.finfo(float).tiny))
-    above = ordered[ordered > cutoff]
-    if len(above) < 5:
-        # No tail: all weights are alike, or one point has all of it.
-        return -math.inf if effective_size(log_weight) > 0.5 * n else math.inf
-    tail = np.exp(above - ordered[-1]) - math.exp(cutoff - ordered[-1])
-    shape = float(generalised_pareto(tail)[0])
-    return math.inf if math.isnan(shape) else shape
+    shape = float(smoothed_weights(log_weight, 1.0)[1])
+    if math.isnan(shape):
+        return -math.inf if effective_size(log_weight) > 0.5 * len(log_weight) else math.inf
+    return shape
