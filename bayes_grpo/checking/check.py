@@ -126,16 +126,7 @@ def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def findings_of(residuals: Residuals, step: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
-    """The four checks on standardised residuals.
-
-    Args:
-        residuals: Residuals at posterior draws.
-        step: Steps of the rows, shape (n,).
-        seed: Seed of the replicates.
-
-    Returns:
-        The findings, in a fixed order.
-    """
+    """The four checks on standardised residuals, in a fixed order."""
     e, n = residuals.innovation, residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
     typical = e.mean(axis=0)

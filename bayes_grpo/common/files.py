@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and taking back what is under way where a process ends in its midst."""
 
 from __future__ import annotations
 
@@ -48,11 +48,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
-    """An empty folder that is gone after the block, however that ends.
-
-    Args:
-        prefix: How its name begins.
-    """
+    """An empty folder that is gone after the block, however that ends."""
     folder = tempfile.TemporaryDirectory(prefix=prefix)
     with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
         yield Path(name)
@@ -93,11 +89,7 @@ _UNDER_WAY: dict[object, Callable[[], object]] = {}
 
 @contextmanager
 def undone_at_an_end(undo: Callable[[], object]) -> Iterator[None]:
-    """Within the block, an end of the process that leaves no block calls a function; it may be called twice.
-
-    Args:
-        undo: What takes back the work of the block.
-    """
+    """Within the block, an end of the process that leaves no block calls a function; it may be called twice."""
     mine = object()
     _UNDER_WAY[mine] = undo
     try:
@@ -107,7 +99,11 @@ def undone_at_an_end(undo: Callable[[], object]) -> Iterator[None]:
 
 
 def undo_all() -> None:
-    """Takes back all that is under way in this process, the latest first. Only for one that ends right after."""
+    """Takes back all that is under way in this process, the latest first. Only for one that ends right after.
+
+    A block that is left by an error undoes its own work. A command line that is interrupted ends at once, whatever its
+    threads are doing, and no block is left then.
+    """
     for undo in reversed(list(_UNDER_WAY.values())):
         with suppress(Exception):
             undo()

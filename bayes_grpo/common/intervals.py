@@ -1,4 +1,4 @@
-"""The one interval of this package: 90%, equal-tailed. Everything printed names it."""
+"""The one interval of this package: 90%, equal-tailed, named wherever it is printed; a few of many draws."""
 
 from __future__ import annotations
 
@@ -51,14 +51,8 @@ def percent(probability: float) -> str:
 
 
 def spread(total: int, size: int, *, repeat: bool = False) -> np.ndarray:
-    """Indices of evenly spread draws, the first and the last among them.
+    """Indices of evenly spread draws in rising order, the first and the last among them.
 
-    Args:
-        total: Draws that there are.
-        size: Draws that are wanted, at least 1.
-        repeat: Whether some come more than once where fewer than ``size`` are there; all of them come once otherwise.
-
-    Returns:
-        Indices in increasing order, shape (size,), or (total,) where fewer are there.
+    Where fewer than ``size`` are there, all of them come once, or some come more than once.
     """
     return np.linspace(0, total - 1, size if repeat else min(size, total)).astype(int)

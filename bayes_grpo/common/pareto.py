@@ -41,13 +41,8 @@ def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndar
 def generalised_pareto(excess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shape and scale of a generalised Pareto distribution, the shape with a weakly informative prior about 1/2.
 
-    Zhang and Stephens 2009, https://doi.org/10.1198/tech.2009.08017.
-
-    Args:
-        excess: Values above the cutoff in rising order, shape (..., n).
-
-    Returns:
-        Shape and scale, (...); NaN where the values are far from such a distribution.
+    Zhang and Stephens 2009, https://doi.org/10.1198/tech.2009.08017. Of values above the cutoff in rising order, shape
+    (..., n); NaN where they are far from such a distribution.
     """
     n = excess.shape[-1]
     quartile = excess[..., int(n / 4 + 0.5) - 1]

@@ -1,4 +1,4 @@
-"""What all results share: a short text and a picture where they are shown, a dictionary for JSON."""
+"""What all results share: a short text and a picture where they are shown, a dictionary for JSON, a table."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class AboutLog:
 
 
 def frame_of(rows: Iterable[Any], index: str | list[str], columns: Iterable[str] = ()) -> pd.DataFrame:
-    """A table of records.
+    """A table of records, numbers as they are: NaN and infinity stay.
 
     Args:
         rows: Records with the same fields: mappings, dataclasses, or results with what they list (`Result.contents`).
@@ -214,9 +214,6 @@ def frame_of(rows: Iterable[Any], index: str | list[str], columns: Iterable[str]
             probability inside it stands in the table's ``attrs["interval_level"]``.
         index: Field, or fields, that name a row.
         columns: Columns of a table without rows.
-
-    Returns:
-        The table, numbers as they are: NaN and infinity stay.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Text from logs made safe to print and to draw."""
+"""Text from logs made safe to print, to draw and to quote in messages."""
 
 from __future__ import annotations
 

@@ -190,17 +190,9 @@ def candidate_on(
     seed: int = 0,
     sampler: SamplerSettings | None = None,
 ) -> SmoothedDraws:
-    """A regime's posterior on rows.
+    """Smoothed draws of a regime's fast posterior, by which it is weighed; what is reported of it is a `Fit`.
 
-    Args:
-        regime: The regime.
-        rows: Rows.
-        priors: Overrides, parameter → (median, spread).
-        seed: Seed of all randomness.
-        sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
-
-    Returns:
-        The posterior with its curves and conditionals.
+    NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
 
     Raises:
         FitError: The law cannot be put on these rows, or no sampler reached its posterior.
@@ -214,12 +206,7 @@ def candidate_on(
 
 
 class Fits(Mapping[str, Fit]):
-    """Regime → fit, sampled at the first look; a comparison's scores need none of them.
-
-    Args:
-        names: The laws of the table.
-        fit_of: Fits the law of a name.
-    """
+    """Regime → fit, sampled at the first look by a function of the name; a comparison's scores need none of them."""
 
     def __init__(self, names: Sequence[str], fit_of: Callable[[str], Fit]) -> None:
         self._names, self._fit_of = tuple(names), fit_of

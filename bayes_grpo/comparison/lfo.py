@@ -109,9 +109,6 @@ def leave_future_out(
         seed: Seed of the refits.
         sampler: Settings of NUTS, which is run where a refit's points cannot be trusted.
 
-    Returns:
-        The scores.
-
     Raises:
         FitError: Too few rows for it.
     """

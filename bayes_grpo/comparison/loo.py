@@ -75,16 +75,7 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
 
 
 def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
-    """The same of draws without a DataTree.
-
-    Args:
-        found: Smoothed draws.
-        refits: Refits at most.
-        seed: Seed of the refits.
-
-    Returns:
-        The scores, with the same warning.
-    """
+    """The same of draws without a DataTree, with the same warning."""
     az, *_ = imports.scores()
     draws, table = found.draws, found.draws.rows.table
 
@@ -154,16 +145,7 @@ def relative_efficiency(draws: Draws) -> float:
 
 
 def exact_density(draws: Draws, row: int, *, seed: int = 0) -> float:
-    """Log density of a row given all others, by a posterior without it.
-
-    Args:
-        draws: Draws of all rows; their priors are kept.
-        row: Index of the row.
-        seed: Seed of the refit.
-
-    Returns:
-        log p(y_row | all other rows).
-    """
+    """Log density of a row given all others, by a posterior without it that keeps the priors."""
     whole = draws.target
     found = fast_posterior(replace(whole, rows=whole.rows.without(row)), seed=seed)
     # The row given all others: the joint density of all rows over that of the others, both under the same draws.

@@ -155,14 +155,10 @@ class Comparison(Result):
 
 
 def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
-    """What the data favour over what, and what they cannot tell apart.
+    """What the data favour over what, and what they cannot tell apart, from the table, best law first.
 
     A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
     apart that fill holes equally well.
-
-    Args:
-        lines: The table, best law first.
-        what: The signal in words.
     """
     best = lines[0]
     if len(lines) == 1:

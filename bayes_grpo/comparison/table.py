@@ -1,4 +1,4 @@
-"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, law by law."""
+"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, and their weights."""
 
 from __future__ import annotations
 
@@ -50,21 +50,18 @@ def comparison_of(
     cautions: Sequence[str],
     seed: int,
 ) -> Comparison:
-    """Puts scored laws into a table, with weights, cautions and the sentence.
+    """Puts scored laws, at least one, into a table, with weights, cautions and the sentence.
 
     Args:
         run: The run.
         window: Which of its rows were fitted, and why.
         about: Which rows they were put on.
-        scored: Regime → posterior and scores; at least one.
-        fits: Regime → fit, made when asked for.
+        scored: Regime → posterior and scores.
+        fits: Regime → fit, made when it is wanted.
         overrides: Regime → prior overrides that were given.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
-
-    Returns:
-        The comparison.
     """
     loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
@@ -156,7 +153,7 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
 
 
 def _chances(draws: Draws) -> dict[str, float]:
-    """Probabilities of what the law can do, see `bayes_grpo.fitting.probabilities`."""
+    """Probabilities of what the law can do."""
     table = draws.rows.table
     values = {**draws.values, **draws.regime.derived(draws.values, table)}
     return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
@@ -213,14 +210,10 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
 
 
 def stacking_weights(log_density: np.ndarray, steps: int = 2000) -> np.ndarray:
-    """Weights that maximise the mean log density of the mixture, by expectation maximisation.
+    """Weights of the laws, shape (laws,), that maximise the mean log density of the mixture.
 
-    Args:
-        log_density: Log predictive density of every row under every law, shape (rows, laws).
-        steps: Iterations.
-
-    Returns:
-        Shape (laws,), summing to 1.
+    Stacking (Yao et al. 2018, https://doi.org/10.1214/17-BA1091) of log predictive densities of shape (rows, laws), by
+    expectation maximisation.
     """
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weight = np.full(density.shape[1], 1.0 / density.shape[1])
@@ -237,13 +230,7 @@ def shrunk_weights(weight: np.ndarray, points: int) -> np.ndarray:
     """Weights drawn towards equal ones, as if every law had been right once more.
 
     With b independent points and K laws the result is (b · weight + 1) / (b + K): the mean of a Dirichlet posterior
-    that starts from one count a law.
-
-    Args:
-        weight: Weights, shape (laws,).
-        points: Effective number of independent points.
-
-    Returns:
-        Shape (laws,), summing to 1.
+    that starts from one count a law. On a handful of forecast origins stacking would put everything on one law by
+    chance.
     """
     return (points * weight + 1.0) / (points + len(weight))

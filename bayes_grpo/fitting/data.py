@@ -63,12 +63,7 @@ class PriorSide(NamedTuple):
 
 
 def prior_side(target: Target, seed: int) -> PriorSide:
-    """Draws of the prior and runs drawn from them.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed of the fit.
-    """
+    """Draws of the prior and runs drawn from them, by the seed of a fit."""
     rng = np.random.default_rng(seed)
     draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS])).rows
@@ -81,19 +76,7 @@ _PRIOR_RUNS, _POSTERIOR_RUNS, _HELD_OUT = 1, 2, 3  # streams of a fit's seed
 def build_fit(
     run: Run, window: FitWindow, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int
 ) -> Fit:
-    """Assembles a fit from the sampler's output; see `Fit.data` for what goes where.
-
-    Args:
-        run: The run, with the rows that were fitted.
-        window: Why these.
-        found: Draws of NUTS.
-        prior: What the fit holds of the prior.
-        sampler: Sampler settings.
-        seed: Seed.
-
-    Returns:
-        The fit.
-    """
+    """Assembles a fit from the draws of NUTS; see `Fit.data` for what goes where."""
     import arviz_base as az
     from xarray import Dataset, DataTree
 
@@ -246,13 +229,14 @@ class Replicates(NamedTuple):
 def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator) -> Replicates:
     """Draws a run at every draw of the parameters.
 
+    Here the levels are known, as every other parameter is; only the path of the latent reward is integrated out. So
+    rows drawn at a draw of the posterior (or prior) are its predictive, and the likelihood is the one that belongs to
+    a prior of all parameters.
+
     Args:
         target: Regime and rows; the priors play no part.
         values: Every parameter of the law, the levels included, in its unit; arrays of one shape (...).
         rng: Randomness of the rows.
-
-    Returns:
-        The runs and the likelihood of the logged one.
     """
     regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
     sampled, levels = (

@@ -1,4 +1,4 @@
-"""`Draws`: a posterior of a regime on rows, however it was sampled; what every room downstream takes."""
+"""Draws of a posterior, however it was sampled, which every room downstream takes; and what they say of every row."""
 
 from __future__ import annotations
 
@@ -77,11 +77,7 @@ class Draws:
         return self.flat("initial_reward") if self.regime.has_trend else np.full(self.size, np.nan)
 
     def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
-        """Sampled parameters as a compiled program takes them, shape (picks, p).
-
-        Args:
-            picks: Indices of draws; all if None.
-        """
+        """Sampled parameters as a compiled program takes them, shape (picks, p); of all draws without picks."""
         whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
         return whole if picks is None else whole[picks]
 
@@ -138,13 +134,9 @@ class SmoothedDraws:
         return self._spread(self.curve)
 
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The logged run itself, measured again: evenly spread draws of its latent reward, and rows about it.
+        """The logged run itself, measured again, shape (chains, kept, n) each.
 
-        Args:
-            rng: Randomness.
-
-        Returns:
-            Latent reward and rows, shape (chains, kept, n) each.
+        Evenly spread draws of its latent reward, and rows about it.
         """
         mean, var = self._spread(self.latent), self._spread(self.latent_var)
         noise = self._spread(self.draws.values["observation_sd"][..., None])
@@ -157,15 +149,7 @@ class SmoothedDraws:
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
-    """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others.
-
-    Args:
-        draws: Draws in the sampler's coordinates.
-        seed: Seed.
-
-    Returns:
-        The draws with what they say of every row.
-    """
+    """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others."""
     return smoothed_by(draws, summarise(draws.target, draws.z, seed))
 
 

@@ -1,4 +1,9 @@
-"""Saving a fit to NetCDF and loading it again."""
+"""Saving a fit to NetCDF and loading it again, which is reading a stranger's file.
+
+Before anything is made of it, the file is looked at as HDF5, before a byte of its arrays is read: it may claim arrays
+larger than any memory, arrays whose bytes lie in another file of the disk, or groups that hold themselves. Then the
+tree: groups, shapes, types and numbers as `bayes_grpo.fitting.data` writes them.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +176,7 @@ def check_file(path: Path) -> None:
 
     try:
         with h5py.File(path, "r") as file:
-            claimed = sum(_bytes_of(item) for item in _objects(file, h5py))
+            claimed = sum(math.prod(x.shape or ()) * x.dtype.itemsize for x in _objects(file, h5py))
     except FitFileError:
         raise
     except Exception as error:  # whatever the library says of a broken file
@@ -196,16 +201,8 @@ def _objects(group: Any, h5py: Any, depth: int = _DEPTH) -> Iterator[Any]:
             yield item
 
 
-def _bytes_of(item: Any) -> int:
-    return math.prod(item.shape or ()) * item.dtype.itemsize
-
-
 def check_tree(tree: DataTree, regime: Regime) -> None:
-    """Looks at what a file holds, against what a fit of a regime holds.
-
-    Args:
-        tree: The file's content, in memory.
-        regime: The law of the fit.
+    """Looks at what a file holds, in memory, against what a fit of a regime holds.
 
     Raises:
         FitFileError: A group, variable or attribute is missing or of another type, shapes disagree, or draws that have
@@ -259,18 +256,18 @@ def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
     for name in _MAY_BE_NAN:
         if not isinstance(attrs.get(name), int | float | np.number):
             raise FitFileError(f"expected a number in the attribute {name}, found {_kind(attrs, name)}")
-    held = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
-    if not all(isinstance(note, str) for note in held["notes"]):
+    found = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
+    if not all(isinstance(note, str) for note in found["notes"]):
         raise FitFileError("expected texts in the attribute notes, found other values")
-    if not all(isinstance(v, dict) for v in held["settings"].values()):
+    if not all(isinstance(v, dict) for v in found["settings"].values()):
         raise FitFileError("expected settings with their provenance in the attribute settings, found other values")
     try:
-        known = {name: Prior(**held["priors"][name]) for name in parameters}
+        known = {name: Prior(**found["priors"][name]) for name in parameters}
     except (TypeError, KeyError, ValueError):
         raise FitFileError(f"expected a prior of each of {listed(parameters)} in the attribute priors") from None
     if not all(_is_number(p.median) and _is_number(p.spread) and p.spread > 0 for p in known.values()):
         raise FitFileError("expected priors with a finite median and a spread above 0, found others")
-    _check_convergence(held["convergence"])
+    _check_convergence(found["convergence"])
 
 
 def _check_convergence(found: dict[str, Any]) -> None:

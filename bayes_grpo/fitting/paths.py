@@ -45,17 +45,7 @@ class Paths(NamedTuple):
 
 
 def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> Paths:
-    """Predictive paths of draws of a posterior.
-
-    Args:
-        draws: The draws; the priors of the linear levels enter the filter.
-        picks: Indices of those that are followed.
-        future: Future rows.
-        seed: Seed.
-
-    Returns:
-        One path a pick.
-    """
+    """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
     total, first, h = len(picks), len(draws.rows.table.y), len(future.step)
     rows, prior = draws.rows.followed_by(future), draws.target.numbers
     n = state_size(draws.regime, rows)

@@ -39,14 +39,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivities(fit: Fit) -> dict[str, Sensitivity]:
-    """Sensitivity of every parameter and derived quantity of a fit.
-
-    Args:
-        fit: The fit.
-
-    Returns:
-        Name → sensitivity, in the order of the posterior.
-    """
+    """Sensitivity of every parameter and derived quantity of a fit, in the order of the posterior."""
     prior, likelihood = (_weights(_total(fit, group)) for group in ("log_prior", "log_likelihood"))
     out = {}
     for name in fit.data["posterior"].dataset.data_vars:

@@ -182,16 +182,9 @@ def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
 
 
 def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)).
+    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)), for curves of shape (draws, n).
 
     Gelman et al. 2019, https://doi.org/10.1080/00031305.2018.1549100.
-
-    Args:
-        y: Logged rows, shape (n,).
-        curves: Fitted curves, shape (draws, n).
-
-    Returns:
-        Shape (draws,).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         explained, left = curves.var(axis=1), (y - curves).var(axis=1)
@@ -357,12 +350,7 @@ _MORE = (
 def measured(fit: Fit, level: float = LEVEL) -> str:
     """A sentence: the noise that was expected of a row, what that rests on, and what the rows show.
 
-    Args:
-        fit: The fit.
-        level: Probability inside the interval.
-
-    Returns:
-        The sentence; "" where the log says nothing of its noise, or a prior of the user's stands in its place.
+    "" where the log says nothing of its noise, or a prior of the user's stands in its place.
     """
     known = fit.posterior.rows.table.level
     name = "observation_sd"

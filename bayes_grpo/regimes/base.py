@@ -95,15 +95,7 @@ class Regime(ABC):
         return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
-        """Derived quantities of each draw, NumPy arrays of one shape.
-
-        Args:
-            values: Every parameter by name, arrays of one shape.
-            table: Rows of the log, for the run's optimizer settings.
-
-        Returns:
-            Derived quantities by name.
-        """
+        """Derived quantities of each draw by name, from every parameter by name, arrays of one shape."""
         return {}
 
     @property

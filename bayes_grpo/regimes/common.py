@@ -1,4 +1,4 @@
-"""What the laws share: noises, levels, and the step of half the gain."""
+"""What the laws share: noises, levels, relaxation with noise on the rows, and the step of half the gain."""
 
 from __future__ import annotations
 
@@ -98,16 +98,10 @@ def response_prior(table: RowTable) -> Prior:
 
 
 def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:
-    """Prior moments of the state before the first row.
+    """Prior moments of the state before the first row, (x, fixed point) or (x, velocity, fixed point).
 
-    ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly.
-
-    Args:
-        linear: (mean, sd) of "fixed_point" and "initial_reward".
-        speed_var: Variance of the initial velocity; 0 from rest, None for a law without velocity.
-
-    Returns:
-        Mean and covariance of (x, fixed point), or of (x, velocity, fixed point).
+    ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly. The variance of the
+    initial velocity is 0 from rest, None for a law without velocity.
     """
     (fixed, fixed_sd), (start, start_sd) = linear["fixed_point"], linear["initial_reward"]
     x_var, fixed_var = start_sd**2 + fixed_sd**2, fixed_sd**2
@@ -143,16 +137,9 @@ def first_order_space(
 
 
 def half_gain_time(zeta: np.ndarray, omega: np.ndarray) -> np.ndarray:
-    """Steps from rest until half of the way to the fixed point is done, first passage.
+    """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
 
     Solved on the unforced law by bisection, vectorised over draws; NaN where a growing oscillation is too violent.
-
-    Args:
-        zeta: Damping ratios, any shape; any sign.
-        omega: Natural frequencies, 1/step, same shape.
-
-    Returns:
-        Steps, same shape.
     """
     zeta, omega = np.broadcast_arrays(np.asarray(zeta, float), np.asarray(omega, float))
     # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
@@ -198,16 +185,13 @@ class FirstOrderRow(NamedTuple):
 
 
 def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array | None = None) -> FirstOrderRow:
-    """Transition, noise and observation of every row.
+    """Transition, noise and observation of every row; scalars where all are the same.
 
     Args:
         rate: Relaxation rate, 1/step, for all rows or for each; any sign.
         diffusion: reward²/step, likewise.
         rows: Rows of the log.
         gap_rate: Relaxation rate over the gaps where it differs.
-
-    Returns:
-        The rows; scalars where all are the same.
     """
     window = jnp.asarray(0.0 if rows.window is None else rows.window)
     step = relaxation_step(rate, window)

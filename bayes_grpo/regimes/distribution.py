@@ -1,4 +1,4 @@
-"""A regime on the rows of a log as a NumPyro distribution, to compose with other models.
+"""A regime on the rows of a log as a NumPyro distribution, to compose with other models, and as a model of one log.
 
     with numpyro.plate("logs", n):
         time = numpyro.sample("relaxation_time", dist.LogNormal(location, spread))
@@ -7,6 +7,12 @@
 
 Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
 a value: the rows are linear in it, and the filter integrates it out exactly under that normal prior.
+
+    mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
+    mcmc.run(jax.random.key(0), rows_of(run))
+
+The model has the priors of `bayes_grpo.fit` and the same posterior. `fit` is faster, because it integrates the linear
+parameters out and keeps its compiled programs; here they are sites of their own, so that they can have any prior.
 
 Use 64-bit numbers (`numpyro.enable_x64()`): a filter over hundreds of rows loses digits in 32 bits.
 """
@@ -78,15 +84,7 @@ class RowsDistribution(dist.Distribution):
         return _RealOrMissing()
 
     def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
-        """Log density of logged values.
-
-        Args:
-            value: Shape (..., T); NaN = missing.
-            intermediates: Part of NumPyro's signature, not used.
-
-        Returns:
-            Batch shape.
-        """
+        """Log density of logged values of shape (..., T), NaN = missing; batch shape."""
         y = jnp.asarray(value, float)
 
         def one(values: Any, levels: Any, rows: Rows, y: Array) -> Array:
@@ -95,15 +93,7 @@ class RowsDistribution(dist.Distribution):
         return self._over_batch(one, y, y.shape[:-1], 1)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draws of the logged values of all rows, padded ones included.
-
-        Args:
-            key: Random key.
-            sample_shape: Leading shape of the draws.
-
-        Returns:
-            Shape sample_shape + batch shape + (T,).
-        """
+        """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""
         shape = (*sample_shape, *self._batch())
         data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         keys = jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
@@ -123,11 +113,7 @@ class RowsDistribution(dist.Distribution):
     def _over_batch(self, one: Callable[..., Array], last: Array, last_batch: tuple[int, ...], own: int) -> Array:
         """Applies a function of (values, levels, rows, last) to every point of the batch.
 
-        Args:
-            one: The function at one point.
-            last: Its last argument, with leading batch axes.
-            last_batch: Their shape.
-            own: Axes of the last argument at one point.
+        The last argument has leading batch axes of a shape, and so many axes of its own.
         """
         shape = jnp.broadcast_shapes(self._batch(), last_batch)
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows

@@ -1,4 +1,10 @@
-"""Default priors of a law for a log, with the user's in their place."""
+"""Default priors of a law for a log, with the user's in their place, by medians and spreads or by a distribution.
+
+The sampler moves in coordinates z that are standard normal a priori. A NumPyro distribution becomes the table
+u(z) = F⁻¹(Φ(z)), F its distribution function in the coordinate u in which the parameter's transform takes it to values.
+Between the points of the table a monotone cubic interpolates (Fritsch and Carlson 1980,
+https://doi.org/10.1137/0717021), beyond them a straight line.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +31,7 @@ _LEAST_MASS = 0.999
 
 
 def tabulated(parameter: Parameter, distribution: Any) -> Prior:
-    """The prior that a NumPyro distribution over a parameter's values is.
-
-    Args:
-        parameter: The parameter.
-        distribution: A continuous univariate NumPyro distribution.
-
-    Returns:
-        The prior: of a linear parameter its mean and sd, of any other one its quantiles too.
+    """The prior that a NumPyro distribution over a parameter's values is: of a linear one its mean and sd.
 
     Raises:
         PriorError: The distribution is not continuous and univariate, lies outside of the parameter's values, or is not
@@ -69,16 +68,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
 
 
 def interpolated_coordinates(quantiles: Array, slopes: Array, z: Array) -> Array:
-    """The coordinate u at standard normal numbers.
-
-    Args:
-        quantiles: u at `GRID`, shape (p, 97).
-        slopes: du/dz there, shape (p, 97).
-        z: Shape (..., p).
-
-    Returns:
-        Shape (..., p).
-    """
+    """The coordinate u at standard normal numbers z, shape (..., p), from u and du/dz at `GRID`, shape (p, 97)."""
     inside = jnp.clip(z, -_LARGEST, _LARGEST)
     place = (inside + _LARGEST) / STEP
     left = jnp.clip(jnp.floor(place).astype(int), 0, len(GRID) - 2)

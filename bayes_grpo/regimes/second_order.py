@@ -41,9 +41,6 @@ def second_order_space(
         values: Holds "observation_sd".
         linear: (mean, sd) of "fixed_point" and "initial_reward".
         rows: Rows of the log.
-
-    Returns:
-        The state space.
     """
     speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
     moments, noise = initial_levels(linear, speed_var), measurement_var(values, rows)

@@ -1,7 +1,8 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads.
+shapes (`shared`); nothing else pads. Whoever has a table of rows has its arrays too (`PreparedRows`), so no function
+takes both.
 """
 
 from __future__ import annotations
@@ -101,13 +102,6 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
     varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
     compiles at most three programs a length and regime.
-
-    Args:
-        table: The rows.
-        length: Length to pad to; one of few that holds the rows if None.
-
-    Returns:
-        The rows.
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
@@ -220,14 +214,5 @@ class PreparedRows:
 
 
 def prepare_rows(table: RowTable, many: bool = False) -> PreparedRows:
-    """Rows for compiled programs.
-
-    Args:
-        table: The rows.
-        many: Whether the programs are for many logs, or many cuts of one: few shapes then (`shared`), in place of the
-            smallest ones (`padded`).
-
-    Returns:
-        The rows with their arrays.
-    """
+    """Rows for compiled programs: with many logs, or many cuts of one, few shapes in place of the smallest ones."""
     return PreparedRows(table, shared(table) if many else padded(table))

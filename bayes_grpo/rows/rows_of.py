@@ -1,4 +1,4 @@
-"""Rows of one signal of a run: which signal, its windows, its learning rate, its weights."""
+"""Rows of one signal of a run: which signal, its windows, learning rate, entropy, weights and outliers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,7 @@ MIN_ROWS = 4
 
 
 def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
-    """The signal to fit and why.
-
-    Args:
-        run: The run.
-        signal: "auto", "reward" (train) or "eval" (held-out).
-
-    Returns:
-        "reward" or "eval_reward", and a sentence where the choice was not the user's ("" otherwise).
+    """The signal to fit, "reward" or "eval_reward", and why ("" where the choice was the user's).
 
     Raises:
         FitError: The log has no such signal.
@@ -225,14 +218,18 @@ OUTLIER_MIN_ROWS = 20
 
 
 def outliers(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """How far rows lie from their neighbours on both sides, where that is too far.
+    """How far rows lie from their neighbours on both sides, where that is too far; 0 for all others.
+
+    Under normal noise a few outliers widen the band of all rows: a broken batch, a grader that was down for a step.
+    They are so rare and so far that there is no doubt which rows they are: each is given the measurement variance at
+    which it is an ordinary row. A step, a collapse or a swing is not one: there a row agrees with the rows on one side.
 
     Args:
         y: Rows, shape (n,).
         variance: Their relative measurement variance, shape (n,).
 
     Returns:
-        Robust standard deviations of the rows that are outliers, 0 for all others, shape (n,).
+        Robust standard deviations, shape (n,).
     """
     n, none = len(y), np.zeros(len(y))
     if n < OUTLIER_MIN_ROWS:

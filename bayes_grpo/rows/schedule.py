@@ -77,9 +77,6 @@ def remaining_rate(
         schedule: The user's word on the remaining steps: "constant", "linear" or "cosine"; it comes first.
         stated: Whether somebody stated the run's schedule setting, rather than its trainer's documentation.
 
-    Returns:
-        The rate from the last row on.
-
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
     """
@@ -119,16 +116,7 @@ def schedule_of(
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> RemainingRate:
-    """The schedule from the last row on by a run's settings; see `remaining_rate`.
-
-    Args:
-        table: Rows of the run.
-        settings: Its settings.
-        schedule: The user's word on the remaining steps.
-        total_steps: Planned length of the run by the user's word.
-
-    Returns:
-        The rate from the last row on.
+    """The schedule from the last row on by a run's settings and the user's word; see `remaining_rate`.
 
     Raises:
         SettingError: As `remaining_rate`.
@@ -307,12 +295,7 @@ def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> Futu
 
 
 def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead:
-    """The rows of a forecast.
-
-    Args:
-        table: Rows that were logged.
-        until: Horizon, a step after the last row.
-        ahead: Learning rate from now on.
+    """The rows of a forecast until a horizon, with the learning rate from now on.
 
     Raises:
         SettingError: The horizon is not after the last row.

@@ -105,14 +105,10 @@ class AdaptiveSampler:
     def __init__(
         self, size: int, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
     ) -> None:
-        """Begins.
+        """Begins with p coordinates.
 
-        Args:
-            size: Number of coordinates p.
-            seed: Seed.
-            settings: How many points to spend.
-            start: Draws of a posterior that is expected to be close, shape (n, p): a proposal about them takes the
-                place of the climb from the prior, of which a quarter of a batch still comes.
+        Draws of a posterior that is expected to be close may be its ``start``, shape (n, p): a proposal about them
+        takes the place of the climb from the prior, of which a quarter of a batch still comes.
         """
         self.settings = settings or ImportanceSettings()
         self.rounds, self.power = 0, 0.0
@@ -149,12 +145,7 @@ class AdaptiveSampler:
         return self._proposals[-1].draw(batch, self._rng)
 
     def tell(self, z: np.ndarray, log_likelihood: np.ndarray) -> None:
-        """Takes the log likelihoods of the points that were asked for.
-
-        Args:
-            z: The points, shape (batch, p).
-            log_likelihood: Shape (batch,); what is not finite has no likelihood.
-        """
+        """Takes the log likelihoods, shape (batch,), of the points; what is not finite has no likelihood."""
         first = self.rounds == 0
         new = [len(z) // 4, len(z) - len(z) // 4] if first and self._start is not None else [len(z)]
         self._counts += new
@@ -215,17 +206,7 @@ class AdaptiveSampler:
 def weighted_points(
     target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
-    """Weighted points of a posterior, and whether they can be used.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed.
-        settings: How many points to spend.
-        start: Draws of a posterior that is expected to be close, shape (n, p).
-
-    Returns:
-        The points and their checks.
-    """
+    """Weighted points of a posterior, and whether they can be used; ``start`` as in `AdaptiveSampler`."""
     sampler = AdaptiveSampler(target.coordinates, seed, settings, start)
     while not sampler.done:
         z = sampler.ask()
@@ -238,17 +219,9 @@ def _log_normal(z: np.ndarray) -> np.ndarray:
 
 
 def log_student_t(x: np.ndarray, centre: np.ndarray, root: np.ndarray, freedom: float) -> np.ndarray:
-    """Log density of a multivariate t distribution.
+    """Log density of a multivariate t distribution at points of shape (n, p), or at one of shape (p,).
 
-    Args:
-        x: Points, shape (n, p), or one of shape (p,).
-        centre: Centre, shape (p,).
-        root: Lower triangular root of the scale matrix, ``root @ root.T``, shape (p, p). Above 2 degrees of freedom
-            the scale matrix is the covariance times (freedom − 2) / freedom.
-        freedom: Degrees of freedom, above 0.
-
-    Returns:
-        Shape (n,), or a scalar for one point.
+    ``root`` is the lower triangular root of its scale matrix, shape (p, p).
     """
     p = len(centre)
     distance = np.sum(np.linalg.solve(root, (x - centre).T) ** 2, axis=0)

@@ -1,6 +1,8 @@
 """Convergence checks of a sampler's draws: rank R-hat, bulk and tail ESS, divergences, E-BFMI.
 
-The numbers are those of `bayes_grpo.fitting.sampling.convergence`.
+R-hat and ESS as in Vehtari et al. 2021 (https://doi.org/10.1214/20-BA1221), E-BFMI as in Betancourt 2016
+(https://arxiv.org/abs/1604.00695). ArviZ computes the same, to which they are compared in the tests, but takes seconds
+to import, longer than the chains.
 """
 
 from __future__ import annotations
@@ -87,18 +89,7 @@ def check_convergence(
     num_steps: np.ndarray,
     retried: bool,
 ) -> Convergence:
-    """Checks draws against the limits.
-
-    Args:
-        draws: Parameter → draws of shape (chains, draws).
-        energy: Energy of every draw, shape (chains, draws).
-        diverging: Whether a draw diverged, shape (chains, draws).
-        num_steps: Leapfrog steps of every draw, shape (chains, draws).
-        retried: Whether these are the draws of the retry.
-
-    Returns:
-        The checks and the verdict.
-    """
+    """Checks draws of every parameter, their energies, divergences and leapfrog steps, all of shape (chains, draws)."""
     checks = {name: ParameterCheck(rhat(x), ess_bulk(x), ess_tail(x, 0.05, 0.95)) for name, x in draws.items()}
     divergences = int(np.sum(diverging))
     ebfmi = float(np.min(energy_fraction(energy)))
@@ -125,14 +116,7 @@ def check_convergence(
 
 
 def rhat(draws: np.ndarray) -> float:
-    """Split R-hat of ranks, the larger one of bulk and tails.
-
-    Args:
-        draws: Shape (chains, draws).
-
-    Returns:
-        1 where all chains agree; NaN where a draw is not finite.
-    """
+    """Split R-hat of ranks, the larger one of bulk and tails, of shape (chains, draws); NaN where not finite."""
     if not np.isfinite(draws).all():
         return math.nan
     halves = _halves(draws)
@@ -140,36 +124,19 @@ def rhat(draws: np.ndarray) -> float:
 
 
 def ess_bulk(draws: np.ndarray) -> float:
-    """Effective sample size of the ranks, split chains; NaN where a draw is not finite.
-
-    Args:
-        draws: Shape (chains, draws).
-    """
+    """Effective sample size of the ranks, split chains, of shape (chains, draws); NaN where not finite."""
     return _ess(_normal_scores(_halves(draws))) if np.isfinite(draws).all() else math.nan
 
 
 def ess_tail(draws: np.ndarray, low: float, high: float) -> float:
-    """The smaller effective sample size of two quantiles; NaN where a draw is not finite.
-
-    Args:
-        draws: Shape (chains, draws).
-        low: Probability below the lower quantile.
-        high: Probability below the upper one.
-    """
+    """The smaller effective sample size of two quantiles, by the probabilities below them; NaN where not finite."""
     if not np.isfinite(draws).all():
         return math.nan
     return min(_ess(_halves((draws <= np.quantile(draws, p)).astype(float))) for p in (low, high))
 
 
 def energy_fraction(energy: np.ndarray) -> np.ndarray:
-    """Energy Bayesian fraction of missing information of every chain.
-
-    Args:
-        energy: Shape (chains, draws).
-
-    Returns:
-        Shape (chains,).
-    """
+    """Energy Bayesian fraction of missing information of every chain, from energies of shape (chains, draws)."""
     return np.square(np.diff(energy, axis=1)).mean(axis=1) / np.var(energy, axis=1, ddof=1)
 
 

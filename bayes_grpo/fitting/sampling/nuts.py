@@ -1,7 +1,7 @@
-"""NumPyro's NUTS on a regime, compiled once per regime and bucket of rows and reused for every run after it.
+"""NumPyro's NUTS on a regime or a model, compiled once per bucket of rows and reused for every run after it.
 
-On a CPU the chains run side by side in threads, each a single-chain program: no chain waits for another's longer
-tree. On an accelerator they run as one batched program.
+On a CPU the chains run in threads, each a single-chain program: no chain waits for another's longer tree, and XLA
+releases the interpreter. On an accelerator they run as one batched program.
 """
 
 from __future__ import annotations
@@ -31,16 +31,13 @@ Sites = Mapping[str, np.ndarray]
 
 
 def chains_side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
-    """What a single-chain program returns for every chain.
+    """What a single-chain program returns for every chain, as NumPy arrays with a leading axis of chains.
 
     Args:
         make: Function of the options that returns the function of (a chain's arguments, *shared) to compile.
         options: Hashable.
         each: Arguments of the chains, a tuple each.
         *shared: Arguments that are the same for all chains.
-
-    Returns:
-        NumPy arrays, a leading axis of chains on each.
     """
     pool = ThreadPoolExecutor(max_workers=min(len(each), cores()))
     try:
@@ -59,9 +56,6 @@ def converged[C, D](
         run: Runs the chains; takes those that failed, None at first.
         check: Takes chains and whether they are the second ones; gives what they say and the checks.
         retry: Whether to run them once more.
-
-    Returns:
-        What the last chains say, and their checks.
     """
     chains = run(None)
     found = check(chains, False)
@@ -95,9 +89,6 @@ def sample_model[D](
         draws: Iterations of each that are kept.
         target_accept: Target acceptance at first and in the second time.
         max_tree_depth: Doublings of a trajectory at most.
-
-    Returns:
-        What the chains say, and their checks.
     """
     first, second = jax.random.split(jax.random.key(seed))
     options = (model, static, warmup, draws, max_tree_depth)
@@ -215,18 +206,7 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
-    """Runs all chains.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed.
-        start: Starting points and mass matrix.
-        settings: Length of the chains.
-        target_accept: Target acceptance probability.
-
-    Returns:
-        Draws with leading axes (chains, draws).
-    """
+    """Runs all chains; draws with leading axes (chains, draws)."""
     keys = random_keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
     options = (target.regime, settings.warmup, settings.draws, accelerated())

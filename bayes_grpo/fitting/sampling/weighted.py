@@ -50,7 +50,7 @@ class WeightedPoints:
 
     @property
     def pareto_k(self) -> float:
-        """Shape of the weights' upper tail, see `pareto_shape`."""
+        """Shape of the weights' upper tail."""
         return pareto_shape(self.log_weight)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,13 +116,9 @@ class WeightDiagnostics:
 
 
 def effective_size(log_weight: np.ndarray) -> float:
-    """Effective number of weighted points (https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples).
+    """Effective number of weighted points, 0 where every weight is 0.
 
-    Args:
-        log_weight: Logarithms of the weights up to a constant, shape (n,); -inf for none.
-
-    Returns:
-        Between 1 and n; 0 where every weight is 0.
+    See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples; logarithms up to a constant, shape (n,).
     """
     top = log_weight.max(initial=-np.inf)
     if not np.isfinite(top):
