@@ -30,13 +30,6 @@ def title_lines(text: object, width: int, limit: int = 600) -> str:
     return "\n".join(textwrap.wrap(drawable(text, limit), width))
 
 
-def safe(text: object, limit: int = 300) -> str:
-    """Plain text in which rich sees no markup."""
-    from rich.markup import escape
-
-    return escape(plain(text, limit))
-
-
 def clean(text: object, limit: int = 80) -> str:
     """Text on one line, without escape sequences and control characters, at most ``limit`` long."""
     shown = _CONTROL.sub(" ", ANSI.sub("", str(text)[: 4 * limit])).strip()

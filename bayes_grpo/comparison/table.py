@@ -13,8 +13,7 @@ from bayes_grpo.common.results import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws
-from bayes_grpo.fitting.probabilities import probabilities
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
@@ -209,7 +208,7 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
 
 
-def stacking_weights(log_density: np.ndarray, steps: int = 2000) -> np.ndarray:
+def stacking_weights(log_density: np.ndarray) -> np.ndarray:
     """Weights of the laws, shape (laws,), that maximise the mean log density of the mixture.
 
     Stacking (Yao et al. 2018, https://doi.org/10.1214/17-BA1091) of log predictive densities of shape (rows, laws), by
@@ -217,7 +216,7 @@ def stacking_weights(log_density: np.ndarray, steps: int = 2000) -> np.ndarray:
     """
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weight = np.full(density.shape[1], 1.0 / density.shape[1])
-    for _ in range(steps):
+    for _ in range(2000):
         share = density * weight
         new = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
         if np.max(np.abs(new - weight)) < 1e-9:

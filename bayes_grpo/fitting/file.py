@@ -2,7 +2,7 @@
 
 Before anything is made of it, the file is looked at as HDF5, before a byte of its arrays is read: it may claim arrays
 larger than any memory, arrays whose bytes lie in another file of the disk, or groups that hold themselves. Then the
-tree: groups, shapes, types and numbers as `bayes_grpo.fitting.data` writes them.
+tree: groups, shapes, types and numbers as `bayes_grpo.fitting.fit` writes them.
 """
 
 from __future__ import annotations

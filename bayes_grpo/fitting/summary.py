@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.fitting.probabilities import probabilities
+from bayes_grpo.fitting.draws import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities

@@ -20,7 +20,7 @@ from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sente
 from bayes_grpo.comparison.table import shrunk_weights, stacking_weights
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.priors import resolve_priors

@@ -12,12 +12,11 @@ import pytest
 from bayes_grpo import SamplerSettings
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime

@@ -11,8 +11,8 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
+from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.forecasting.fits import bounded, fit_regimes
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths

@@ -15,7 +15,7 @@ from numpyro.infer.util import log_density
 from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_of, stacked
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
 from bayes_grpo.rows.padding import prepare_rows

@@ -95,16 +95,10 @@ def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict
 
 
 class DrawSummary(NamedTuple):
-    """What one draw of the sampled parameters implies.
+    """What one draw of the sampled parameters implies; over the rows as in `bayes_grpo.fitting.draws.SmoothedDraws`.
 
     Attributes:
         linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
-        curve: The unforced law with these parameters at every row, shape (T,).
-        latent: A draw-wise mean of the latent reward of every row given all rows, shape (T,).
-        latent_var: Its variance, shape (T,).
-        loo_log_density: Leave-one-out log density of every row, shape (T,); NaN where missing.
-        loo_mean: Mean of every row given all others, shape (T,).
-        loo_var: Its variance, shape (T,).
     """
 
     linear: Array | np.ndarray

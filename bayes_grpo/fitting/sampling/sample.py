@@ -10,7 +10,7 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_by
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.batch import summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
@@ -21,7 +21,6 @@ from bayes_grpo.fitting.sampling.nuts import (
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, values_of_draws
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 
 
 def sample_posterior(
