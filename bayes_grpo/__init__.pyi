@@ -33,8 +33,8 @@ from .families.result import Family as Family
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
-from .fitting.loo_view import loo_view as loo_view
 from .fitting.result import Fit as Fit
+from .fitting.result import loo_view as loo_view
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize

@@ -40,8 +40,8 @@ from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, ScoreLine
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import save_plot
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.backtesting import plot_backtest

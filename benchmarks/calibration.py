@@ -37,9 +37,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.data import draw_prior
-from bayes_grpo.fitting.sampling.importance import fast_posterior
-from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.fit import draw_prior
+from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
@@ -47,8 +46,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.known_noise import BY_GROUPS
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.common import draw_rows, keep

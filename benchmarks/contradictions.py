@@ -25,7 +25,7 @@ import numpy as np
 
 from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
@@ -35,8 +35,7 @@ from bayes_grpo.diagnosis.history import reward_steps
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.probabilities import probabilities
+from bayes_grpo.fitting.draws import Draws, probabilities
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
 from bayes_grpo.forecasting.basis import basis_of_run
@@ -48,7 +47,7 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
-from bayes_grpo.rows.future import rows_ahead
+from bayes_grpo.rows.schedule import rows_ahead
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.lab.learners.record import keep, say

@@ -31,7 +31,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.future import rows_ahead
+from bayes_grpo.rows.schedule import rows_ahead
 from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
 from benchmarks.lab.truth import smoothed
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.run import Run
 from benchmarks.lab.learners.public_logs import CLASSES

@@ -29,7 +29,7 @@ from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.logs.reading import read_log
-from bayes_grpo.rows.future import rows_ahead
+from bayes_grpo.rows.schedule import rows_ahead
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.truth import smoothed
 

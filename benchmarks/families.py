@@ -33,7 +33,7 @@ from scipy.stats import chisquare
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.members import FamilyMember

@@ -77,9 +77,9 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
     import jax
 
     from bayes_grpo.dynamics.state_space import dense
-    from bayes_grpo.fitting.data import draw_prior
+    from bayes_grpo.fitting.fit import draw_prior
     from bayes_grpo.fitting.sampling.target import target_of
-    from bayes_grpo.rows.prepared import prepare_rows
+    from bayes_grpo.rows.padding import prepare_rows
     from bayes_grpo.rows.rows_of import rows_of
     from benchmarks.common import draw_rows
 

@@ -32,12 +32,12 @@ from scipy.special import digamma, polygamma
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
-from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import is_share
 from benchmarks.common import keep

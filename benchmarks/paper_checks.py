@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.fitting.smoothed import smoothed_at
+from bayes_grpo.fitting.draws import smoothed_at
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.comparison import simulated_run
 from benchmarks.family_cases import draw_run

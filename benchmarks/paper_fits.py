@@ -17,18 +17,17 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.fitting.smoothed import SmoothedDraws, smoothed_at
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 

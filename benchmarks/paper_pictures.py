@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bayes_grpo.common.picture import canvas, save_plot
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 from benchmarks.common import RESULTS
 from benchmarks.paper_claims import PAPER_R2
 from benchmarks.paper_pooled import LEAST

@@ -23,11 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.machine import resident
 from bayes_grpo.watching import notify
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.watch import Patience, watch
 from benchmarks.common import keep, say
+from benchmarks.watch import resident
 
 TICKS, ROWS = 96, 2
 """Quarters of an hour in a day; rows in each."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.diagnosis.status import MODES
 from benchmarks.diagnosis_rivals import ALARMING, alarms_of, as_given, external
 from benchmarks.lab.learners.public_logs import group_size

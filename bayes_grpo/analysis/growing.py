@@ -22,8 +22,8 @@ from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.future import rows_ahead
 from bayes_grpo.rows.padding import doubled
+from bayes_grpo.rows.schedule import rows_ahead
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.together import ReadTogether
 

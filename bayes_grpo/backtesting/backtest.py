@@ -33,11 +33,10 @@ from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.future import FutureRows
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of, window_weight
-from bayes_grpo.rows.schedule import schedule_of
+from bayes_grpo.rows.schedule import FutureRows, schedule_of
 from bayes_grpo.rows.table import RowTable
 
 ORIGINS = (0.3, 0.5, 0.7)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import MissingExtraError
-from bayes_grpo.rows.blocks import row_blocks
+from bayes_grpo.rows.table import row_blocks
 
 _LAST = 10
 """Rows whose mean is the rival to beat late in a run."""

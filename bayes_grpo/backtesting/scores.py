@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.frames import fields_of, frame_of
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import Result, fields_of, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

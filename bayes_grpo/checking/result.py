@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.checking.residuals import Residuals
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, fields_of, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ALERT = 0.05
 """Tail probability below which a single check speaks; all checks together are held to it by Holm's rule."""
+
+
+class Residuals(NamedTuple):
+    """Standardised residuals at posterior draws.
+
+    Attributes:
+        innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
+        loo: Residual over its sd given the draw and all other rows, shape (draws, n).
+        loo_log_density: Log density of each row given the draw and all others, shape (draws, n).
+    """
+
+    innovation: Any
+    loo: Any
+    loo_log_density: Any
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _end(number: int) -> None:
     """Takes back what is half done and ends the process; nothing that a thread does can hold it up."""
     threading.Thread(target=_end_anyway, args=(number,), daemon=True).start()
     with suppress(Exception):
-        from bayes_grpo.common.unfinished import undo_all
+        from bayes_grpo.common.files import undo_all
 
         undo_all()
     with suppress(Exception):

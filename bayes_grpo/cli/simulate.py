@@ -14,7 +14,7 @@ from bayes_grpo.cli.options import (
 )
 from bayes_grpo.cli.terminal import print_json, progress
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 
 
 @grouped

@@ -11,8 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import bayes_grpo as bg
-from bayes_grpo.common.text import plain
-from bayes_grpo.common.wording import listed
+from bayes_grpo.common.text import listed, plain
 
 if TYPE_CHECKING:
     from bayes_grpo import Run

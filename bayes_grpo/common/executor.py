@@ -64,9 +64,6 @@ def outcomes(
         jobs: Worker processes; with 1 the tasks run in this process, one after another.
         executor: Where to run the tasks instead, such as ``distributed.Client(address).get_executor()``. It stays open.
 
-    Yields:
-        The outcomes, in the order in which they are done.
-
     Raises:
         SettingError: An impossible number of processes.
         WorkerError: Processes cannot be started.
@@ -90,12 +87,9 @@ def check_jobs(jobs: int) -> None:
 def dask_executor(address: str | None) -> Iterator[Executor | None]:
     """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
 
-    Args:
-        address: Address of the scheduler, such as "tcp://host:8786".
-
     Raises:
         MissingExtraError: Dask is not installed.
-        SettingError: No scheduler answers at the address.
+        SettingError: No scheduler answers at the address, such as "tcp://host:8786".
     """
     if address is None:
         yield None

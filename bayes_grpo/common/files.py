@@ -1,16 +1,15 @@
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and taking back what is under way where a process ends in its midst."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.unfinished import undone_at_an_end
 
 PICTURES = (".png", ".pdf", ".svg")
 """Suffixes of pictures."""
@@ -49,11 +48,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_for_a_while(prefix: str = "bayes_grpo_") -> Iterator[Path]:
-    """An empty folder that is gone after the block, however that ends.
-
-    Args:
-        prefix: How its name begins.
-    """
+    """An empty folder that is gone after the block, however that ends."""
     folder = tempfile.TemporaryDirectory(prefix=prefix)
     with folder as name, undone_at_an_end(lambda: shutil.rmtree(name, ignore_errors=True)):
         yield Path(name)
@@ -87,3 +82,28 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+_UNDER_WAY: dict[object, Callable[[], object]] = {}
+
+
+@contextmanager
+def undone_at_an_end(undo: Callable[[], object]) -> Iterator[None]:
+    """Within the block, an end of the process that leaves no block calls a function; it may be called twice."""
+    mine = object()
+    _UNDER_WAY[mine] = undo
+    try:
+        yield
+    finally:
+        _UNDER_WAY.pop(mine, None)
+
+
+def undo_all() -> None:
+    """Takes back all that is under way in this process, the latest first. Only for one that ends right after.
+
+    A block that is left by an error undoes its own work. A command line that is interrupted ends at once, whatever its
+    threads are doing, and no block is left then.
+    """
+    for undo in reversed(list(_UNDER_WAY.values())):
+        with suppress(Exception):
+            undo()

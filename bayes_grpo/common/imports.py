@@ -1,4 +1,4 @@
-"""Imports that take seconds, done where they are needed, and never by two threads at once.
+"""Imports that take seconds, done where they are needed and never by two threads at once; modules found by being there.
 
 Two threads that begin to import packages which import each other (NumPyro and ArviZ both bring SciPy) can each find
 the other's half-made modules: Python breaks the deadlock between its import locks by handing one of them out.
@@ -6,7 +6,10 @@ the other's half-made modules: Python breaks the deadlock between its import loc
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import threading
+from types import ModuleType
 from typing import Any
 
 _ONE = threading.RLock()
@@ -27,3 +30,10 @@ def scores() -> Any:
         from arviz_stats.loo.compare import compare
         from arviz_stats.loo.loo import loo
     return arviz_base, loo, compare
+
+
+def modules_in(package: ModuleType, constant: str) -> list[ModuleType]:
+    """Modules of a package, other folders of its ``__path__`` included, that state a constant, by name."""
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    found = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return [module for module in found if hasattr(module, constant)]

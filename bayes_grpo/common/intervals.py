@@ -1,4 +1,4 @@
-"""The one interval of this package: 90%, equal-tailed. Everything printed names it."""
+"""The one interval of this package: 90%, equal-tailed, named wherever it is printed; a few of many draws."""
 
 from __future__ import annotations
 
@@ -48,3 +48,11 @@ def percent(probability: float) -> str:
     if probability > 0.99:
         return ">99%"
     return "<1%" if probability < 0.01 else f"{probability:.0%}"
+
+
+def spread(total: int, size: int, *, repeat: bool = False) -> np.ndarray:
+    """Indices of evenly spread draws in rising order, the first and the last among them.
+
+    Where fewer than ``size`` are there, all of them come once, or some come more than once.
+    """
+    return np.linspace(0, total - 1, size if repeat else min(size, total)).astype(int)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 
 def cores() -> int:
@@ -13,20 +11,6 @@ def cores() -> int:
     found = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
     share = os.environ.get("NPROC", "")
     return min(found, int(share)) if share.isdecimal() and int(share) else found
-
-
-def resident() -> float:
-    """Memory that this process holds, MB; its highest where the system tells no more, 0 where it tells nothing."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-    except (OSError, ValueError, IndexError, AttributeError):
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 def threads(share: int) -> dict[str, str]:

@@ -10,21 +10,8 @@ import math
 import numpy as np
 
 
-def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> np.ndarray:
-    """Weights whose largest ones are replaced by the quantiles of a generalised Pareto distribution.
-
-    Args:
-        log_weight: Logarithms of the weights up to a constant, shape (..., n).
-        efficiency: Effective over actual number of the draws that are weighted.
-
-    Returns:
-        Normalised weights, shape (..., n).
-    """
-    return smoothed_with_shape(log_weight, efficiency)[0]
-
-
-def smoothed_with_shape(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
-    """The same, and the shape of the tail that was replaced: Pareto k-hat.
+def smoothed_weights(log_weight: np.ndarray, efficiency: float) -> tuple[np.ndarray, np.ndarray]:
+    """Weights whose largest ones are replaced by quantiles of a generalised Pareto distribution, and its shape k-hat.
 
     Args:
         log_weight: Logarithms of the weights up to a constant, shape (..., n).
@@ -54,13 +41,8 @@ def smoothed_with_shape(log_weight: np.ndarray, efficiency: float) -> tuple[np.n
 def generalised_pareto(excess: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shape and scale of a generalised Pareto distribution, the shape with a weakly informative prior about 1/2.
 
-    Zhang and Stephens 2009, https://doi.org/10.1198/tech.2009.08017.
-
-    Args:
-        excess: Values above the cutoff in rising order, shape (..., n).
-
-    Returns:
-        Shape and scale, (...); NaN where the values are far from such a distribution.
+    Zhang and Stephens 2009, https://doi.org/10.1198/tech.2009.08017. Of values above the cutoff in rising order, shape
+    (..., n); NaN where they are far from such a distribution.
     """
     n = excess.shape[-1]
     quartile = excess[..., int(n / 4 + 0.5) - 1]

@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
-    """What a picture is drawn on.
-
-    Args:
-        figure: An empty figure, or a part of one, that the caller gives; None for a new figure.
-        size: Width and height of a new one, inches.
-
-    Returns:
-        The caller's figure as it is, or a new one that is not registered with pyplot.
-    """
+    """What a picture is drawn on: the caller's figure, or a part of one, or a new one, not registered with pyplot."""
     from matplotlib.figure import Figure
 
     return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure

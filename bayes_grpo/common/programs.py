@@ -80,9 +80,6 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
         chunk: Draws a call.
         draws: Arrays with a common leading axis, or a tree of them.
         *shared: Arguments that are the same for all draws.
-
-    Returns:
-        What the program returns, NumPy arrays with the draws' leading axis.
     """
     draws = jax.tree.map(np.asarray, draws)
     total = len(jax.tree.leaves(draws)[0])
@@ -168,8 +165,7 @@ _LOAN = _Loan()
 def compilation_cache() -> Iterator[Path | None]:
     """What is compiled inside is kept, unless the user has set a cache of their own or turned ours off.
 
-    Yields:
-        The directory of our cache; None where it is not in use.
+    Gives the directory of our cache; None where it is not in use.
     """
     given = os.environ.get(VARIABLE)
     folder = Path(given or Path(platformdirs.user_cache_dir("bayes_grpo"), "xla"))

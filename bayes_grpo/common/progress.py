@@ -17,7 +17,7 @@ def teller(progress: Callable[..., None] | None) -> Callable[..., None]:
     """Who is told: whoever the caller names; in a notebook else a line below the cell; nobody elsewhere."""
     if progress is not None:
         return progress
-    return Line() if in_notebook() else _nobody
+    return Line() if in_notebook() else lambda *_: None
 
 
 def in_notebook() -> bool:
@@ -41,7 +41,3 @@ class Line:
         self._width = max(self._width, len(text))
         sys.stderr.write(f"\r{text.ljust(self._width)}")
         sys.stderr.flush()
-
-
-def _nobody(*_: object) -> None:
-    """Tells nobody."""

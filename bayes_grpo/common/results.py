@@ -1,16 +1,56 @@
-"""What all results share: a short text and a picture where they are shown, a dictionary for JSON."""
+"""What all results share: a short text and a picture where they are shown, a dictionary for JSON, a table."""
 
 from __future__ import annotations
 
 import reprlib
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
 from types import EllipsisType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from bayes_grpo.common.strict_json import json_safe
+import numpy as np
+
+from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def json_safe(value: Any) -> Any:
+    """A copy of a value in JSON's types.
+
+    Numbers that are not finite are None, NumPy's scalars and arrays Python's numbers and lists, members of an enum
+    their values. Records are mappings of their fields: named tuples, such as intervals, and dataclasses, which may
+    state another dictionary in `to_dict`.
+    """
+    if isinstance(value, Mapping):
+        return {_key(k): json_safe(v) for k, v in value.items()}
+    if hasattr(value, "_asdict"):
+        return json_safe(value._asdict())
+    if isinstance(value, list | tuple):
+        return [json_safe(v) for v in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        own = getattr(value, "to_dict", None)
+        return json_safe({f.name: getattr(value, f.name) for f in fields(value)}) if own is None else own()
+    if isinstance(value, np.ndarray):
+        return json_safe(value.tolist())
+    if isinstance(value, np.generic):
+        return json_safe(value.item())
+    if isinstance(value, Enum):
+        return json_safe(value.value)
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value
+
+
+def _key(key: Any) -> str:
+    """A key; of a number, such as the share of a log's rows, no more digits than it takes to tell it."""
+    return f"{key:g}" if isinstance(key, float) else str(key)
+
 
 type Listing = tuple[str | EllipsisType | tuple[str, Any], ...]
 """What a dictionary holds, in order. An entry is
@@ -108,3 +148,97 @@ def _named(listing: Listing) -> set[str]:
         elif isinstance(what, str):
             named.add(what.partition(".")[0])
     return named
+
+
+@dataclass(frozen=True)
+class About:
+    """Which rows of which run a result is about.
+
+    Attributes:
+        run: Name of the run.
+        signal: "reward" or "eval_reward".
+        rows: Number of rows.
+        first_step: Step of the first row.
+        last_step: Step of the last row.
+        source: Where the run was read from; "" where a result does not keep it.
+    """
+
+    run: str
+    signal: str
+    rows: int
+    first_step: float
+    last_step: float
+    source: str = ""
+
+    @property
+    def reward(self) -> str:
+        """The signal in words."""
+        return "reward" if self.signal == "reward" else "held-out reward"
+
+
+@dataclass(frozen=True)
+class AboutLog:
+    """Which log a result is about, where it looks at all signals.
+
+    Attributes:
+        name: Name of the run.
+        source: Where it was read from.
+        format: What the log was read as.
+        log_hash: Hash of its bytes.
+        rows: Number of training rows.
+        evaluations: Number of held-out rewards.
+        first_step: First step of either.
+        last_step: Last step of either.
+        at: Step up to which the log was looked at, as if it were now; None for all of it.
+        interval_level: Probability inside the intervals.
+    """
+
+    name: str
+    source: str
+    format: str
+    log_hash: str
+    rows: int
+    evaluations: int
+    first_step: float
+    last_step: float
+    at: float | None
+    interval_level: float
+
+
+def frame_of(rows: Iterable[Any], index: str | list[str], columns: Iterable[str] = ()) -> pd.DataFrame:
+    """A table of records, numbers as they are: NaN and infinity stay.
+
+    Args:
+        rows: Records with the same fields: mappings, dataclasses, or results with what they list (`Result.contents`).
+            An `Interval` under ``name`` becomes the columns ``name`` (its median), ``name_low`` and ``name_high``; the
+            probability inside it stands in the table's ``attrs["interval_level"]``.
+        index: Field, or fields, that name a row.
+        columns: Columns of a table without rows.
+    """
+    import pandas as pd
+
+    records, level = [], None
+    for row in rows:
+        record: dict[str, Any] = {}
+        for name, value in _fields(row).items():
+            if isinstance(value, Interval):
+                record |= {name: value.median, f"{name}_low": value.low, f"{name}_high": value.high}
+                level = value.level
+            else:
+                record[name] = value
+        records.append(record)
+    table = pd.DataFrame.from_records(records) if records else pd.DataFrame(columns=list(columns))
+    if level is not None:
+        table.attrs["interval_level"] = level
+    return table.set_index(index)
+
+
+def _fields(row: Any) -> Mapping[str, Any]:
+    if isinstance(row, Mapping):
+        return row
+    return row.contents() if isinstance(row, Result) else fields_of(row)
+
+
+def fields_of(record: Any, *without: str) -> dict[str, Any]:
+    """Fields of a dataclass by name, its intervals left whole."""
+    return {k: getattr(record, k) for k in record.__dataclass_fields__ if k not in without}

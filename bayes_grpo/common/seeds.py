@@ -12,27 +12,11 @@ from numpy.random import SeedSequence
 
 
 def seed_of(seed: int, *name: str | float) -> int:
-    """Seed of a named part of a computation.
-
-    Args:
-        seed: Seed of the whole, at least 0.
-        *name: What the part is called: words and numbers, such as ``"paths", regime.name``.
-
-    Returns:
-        An integer in [0, 2³²).
-    """
+    """Seed in [0, 2³²) of a part of a computation by its name: words and numbers, as ``"paths", regime.name``."""
     key = [crc32((word if isinstance(word, str) else f"number {float(word)!r}").encode()) for word in name]
     return int(SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
 def spawn(seed: int, n: int) -> tuple[int, ...]:
-    """Seeds of n parts that have no names, such as rounds; the first of them are the same for every n.
-
-    Args:
-        seed: Seed of the whole, at least 0.
-        n: Number of parts.
-
-    Returns:
-        Integers in [0, 2³²).
-    """
+    """Seeds of n parts that have no names, such as rounds; the first of them are the same for every n."""
     return tuple(int(part.generate_state(1)[0]) for part in SeedSequence(seed).spawn(n))

@@ -1,17 +1,21 @@
-"""Text from logs made safe to print and to draw."""
+"""Text from logs made safe to print, to draw and to quote in messages."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Terminal escape sequences: colours, cursor moves, window titles."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
 def plain(text: object, limit: int = 300) -> str:
     """Text without control characters and escape sequences, cut to ``limit`` characters."""
-    shown = _ANSI.sub("", str(text))
+    shown = ANSI.sub("", str(text))
     shown = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in shown)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
@@ -26,8 +30,21 @@ def title_lines(text: object, width: int, limit: int = 600) -> str:
     return "\n".join(textwrap.wrap(drawable(text, limit), width))
 
 
-def safe(text: object, limit: int = 300) -> str:
-    """Plain text in which rich sees no markup."""
-    from rich.markup import escape
+def clean(text: object, limit: int = 80) -> str:
+    """Text on one line, without escape sequences and control characters, at most ``limit`` long."""
+    shown = _CONTROL.sub(" ", ANSI.sub("", str(text)[: 4 * limit])).strip()
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
-    return escape(plain(text, limit))
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, e.g. "1 row", "7 rows"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Iterable[object], limit: int = 12) -> str:
+    """Items as "a, b, c" with the number left out, e.g. "a, b and 7 more"; "nothing" where empty."""
+    texts = [clean(item) for item in items]
+    if not texts:
+        return "nothing"
+    more = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {more} more" if more > 0 else "")

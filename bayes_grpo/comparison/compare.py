@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.about import About
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.progress import teller
-from bayes_grpo.comparison.candidate import candidate_on
-from bayes_grpo.comparison.fits import Fits
+from bayes_grpo.common.results import About
+from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
 from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
+from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings
+from bayes_grpo.fitting.sampling.sample import check_settings, fast_posterior
+from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 
@@ -48,7 +50,7 @@ def compare(
 ) -> Comparison:
     """Puts laws on a run and compares how well they predict rows that they have not seen.
 
-    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.importance`); a NUTS fit is made where it is
+    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.sample`); a NUTS fit is made where it is
     asked for. Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
     stacking weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores
     mean).
@@ -174,3 +176,54 @@ def _cautions(table: RowTable, lfo: bool) -> tuple[list[str], bool]:
             out.append(f"No forecast scores: {error}.")
             lfo = False
     return out, lfo
+
+
+CANDIDATE_POINTS = ImportanceSettings(effective=2000.0, draws=1500)
+"""Points and draws of a regime that is weighed."""
+
+
+def candidate_on(
+    regime: Regime,
+    rows: PreparedRows,
+    *,
+    priors: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+) -> SmoothedDraws:
+    """Smoothed draws of a regime's fast posterior, by which it is weighed; what is reported of it is a `Fit`.
+
+    NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
+
+    Raises:
+        FitError: The law cannot be put on these rows, or no sampler reached its posterior.
+        PriorError: An override is impossible.
+    """
+    target = target_of(regime, rows, priors)
+    found = fast_posterior(target, seed=seed_of(seed, "law"), settings=CANDIDATE_POINTS, sampler=sampler)
+    if not found.usable:
+        raise FitError(f"did not converge; {found.note}")
+    return smoothed_at(found, seed_of(seed, "levels"))
+
+
+class Fits(Mapping[str, Fit]):
+    """Regime → fit, sampled at the first look by a function of the name; a comparison's scores need none of them."""
+
+    def __init__(self, names: Sequence[str], fit_of: Callable[[str], Fit]) -> None:
+        self._names, self._fit_of = tuple(names), fit_of
+        self._made: dict[str, Fit] = {}
+
+    def __getitem__(self, name: str) -> Fit:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._fit_of(name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # a mapping's own way would sample the law
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -14,7 +14,7 @@ A refit knows nothing of later rows: its default priors are resolved on its own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,11 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.batch import densities_of_rows
-from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.rows.padding import PreparedRows
 from bayes_grpo.rows.table import RowTable
 
 SHARE = 0.1
@@ -98,9 +98,7 @@ def leave_future_out(
     *,
     priors: Mapping[str, Any] | None = None,
     seed: int = 0,
-    settings: ImportanceSettings = LFO_POINTS,
     sampler: SamplerSettings | None = None,
-    progress: Callable[[str], None] | None = None,
 ) -> LeaveFutureOut:
     """Leave-future-out scores of a law, from a refit at every origin.
 
@@ -109,12 +107,7 @@ def leave_future_out(
         rows: Rows of the whole log.
         priors: Overrides, parameter → (median, spread).
         seed: Seed of the refits.
-        settings: How many points a refit spends.
         sampler: Settings of NUTS, which is run where a refit's points cannot be trusted.
-        progress: Called with a short phrase at every refit.
-
-    Returns:
-        The scores.
 
     Raises:
         FitError: Too few rows for it.
@@ -122,13 +115,11 @@ def leave_future_out(
     origins, horizon = forecast_origins(rows.table)
     blocks, forecast, doubtful = [], [], []
     start: np.ndarray | None = None
-    for i, cut in enumerate(int(c) for c in origins):
-        if progress is not None:
-            progress(f"forecast origin {i + 1} of {len(origins)}")
+    for cut in map(int, origins):
         found = fast_posterior(
             target_of(regime, rows.before(cut), priors),
             seed=seed_of(seed, "origin", cut),
-            settings=settings,
+            settings=LFO_POINTS,
             start=start,  # the rows of one block more have come in since
             sampler=sampler,
         )

@@ -7,7 +7,6 @@ past alone. PSIS-LOO: Vehtari et al. 2017, https://doi.org/10.1007/s11222-016-96
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,15 +15,13 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ParetoKWarning
-from bayes_grpo.common.pareto import smoothed_with_shape
+from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.loo_view import loo_view
-from bayes_grpo.fitting.result import Fit
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.result import Fit, loo_view
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.importance import fast_posterior
-from bayes_grpo.fitting.smoothed import SmoothedDraws
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 
 REFITS = 5
 """Rows of a law that are refitted exactly at most; where more fail, the result says so."""
@@ -68,31 +65,14 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
     Returns:
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
-
-    def exact(row: int) -> float:
-        return exact_density(fit.posterior, row, seed=seed_of(seed, "row", row))
-
     what = f"{fit.data.attrs['source']}, regime {fit.regime.name}"
-    return _scored(loo_view(fit), relative_efficiency(fit.posterior), exact, refits, what)
+    return _scored(loo_view(fit), fit.posterior, refits, seed, what)
 
 
 def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
-    """The same of draws without a DataTree.
-
-    Args:
-        found: Smoothed draws.
-        refits: Refits at most.
-        seed: Seed of the refits.
-
-    Returns:
-        The scores, with the same warning.
-    """
+    """The same of draws without a DataTree, with the same warning."""
     az, *_ = imports.scores()
     draws, table = found.draws, found.draws.rows.table
-
-    def exact(row: int) -> float:
-        return exact_density(draws, row, seed=seed_of(seed, "row", row))
-
     view = az.from_dict(
         {
             "posterior": dict(draws.values),
@@ -103,15 +83,16 @@ def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    return _scored(view, relative_efficiency(draws), exact, refits, f"regime {draws.regime.name}")
+    return _scored(view, draws, refits, seed, f"regime {draws.regime.name}")
 
 
-def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits: int, what: str) -> LeaveOneOut:
+def _scored(view: Any, draws: Draws, refits: int, seed: int, what: str) -> LeaveOneOut:
     """PSIS of a view that ArviZ reads, with exact densities in place of the worst rows where it fails."""
     _, loo, _ = imports.scores()
+    efficiency = relative_efficiency(draws)
     terms = view.log_likelihood["y"].transpose(..., "chain", "draw")
     log_density = terms.values.reshape(*terms.shape[:-2], -1)
-    weight, shape = smoothed_with_shape(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
+    weight, shape = smoothed_weights(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
     with warnings.catch_warnings(), np.errstate(divide="ignore"):  # weights of 0
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
         found: Any = loo(
@@ -129,7 +110,7 @@ def _scored(view: Any, efficiency: float, exact: Callable[[int], float], refits:
         before = np.asarray(found.elpd_i).copy()
         after = before.copy()
         for i in again:
-            after[i] = exact(i)
+            after[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
         found.elpd_i.values[:] = after
         found.pareto_k.values[again] = 0.0
         found.elpd, found.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))
@@ -156,16 +137,7 @@ def relative_efficiency(draws: Draws) -> float:
 
 
 def exact_density(draws: Draws, row: int, *, seed: int = 0) -> float:
-    """Log density of a row given all others, by a posterior without it.
-
-    Args:
-        draws: Draws of all rows; their priors are kept.
-        row: Index of the row.
-        seed: Seed of the refit.
-
-    Returns:
-        log p(y_row | all other rows).
-    """
+    """Log density of a row given all others, by a posterior without it that keeps the priors."""
     whole = draws.target
     found = fast_posterior(replace(whole, rows=whole.rows.without(row)), seed=seed)
     # The row given all others: the joint density of all rows over that of the others, both under the same draws.

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
+from bayes_grpo.fitting.draws import SmoothedDraws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
 
@@ -91,7 +89,7 @@ class Comparison(Result):
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
         weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
-            (see `bayes_grpo.comparison.stacking.shrunk_weights`, with the forecast origins as points). Equal weights of
+            (see `bayes_grpo.comparison.table.shrunk_weights`, with the forecast origins as points). Equal weights of
             all laws that can forecast where there are no forecast scores.
         run: The run.
         window: Which of its rows were fitted, and why.
@@ -157,14 +155,10 @@ class Comparison(Result):
 
 
 def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
-    """What the data favour over what, and what they cannot tell apart.
+    """What the data favour over what, and what they cannot tell apart, from the table, best law first.
 
     A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
     apart that fill holes equally well.
-
-    Args:
-        lines: The table, best law first.
-        what: The signal in words.
     """
     best = lines[0]
     if len(lines) == 1:

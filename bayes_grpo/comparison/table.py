@@ -1,4 +1,4 @@
-"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, law by law."""
+"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, and their weights."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.about import About
+from bayes_grpo.common.results import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
-from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.probabilities import probabilities
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, probabilities
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.smoothed import SmoothedDraws
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Run
@@ -52,21 +49,18 @@ def comparison_of(
     cautions: Sequence[str],
     seed: int,
 ) -> Comparison:
-    """Puts scored laws into a table, with weights, cautions and the sentence.
+    """Puts scored laws, at least one, into a table, with weights, cautions and the sentence.
 
     Args:
         run: The run.
         window: Which of its rows were fitted, and why.
         about: Which rows they were put on.
-        scored: Regime → posterior and scores; at least one.
-        fits: Regime → fit, made when asked for.
+        scored: Regime → posterior and scores.
+        fits: Regime → fit, made when it is wanted.
         overrides: Regime → prior overrides that were given.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
-
-    Returns:
-        The comparison.
     """
     loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
@@ -158,7 +152,7 @@ def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
 
 
 def _chances(draws: Draws) -> dict[str, float]:
-    """Probabilities of what the law can do, see `bayes_grpo.fitting.probabilities`."""
+    """Probabilities of what the law can do."""
     table = draws.rows.table
     values = {**draws.values, **draws.regime.derived(draws.values, table)}
     return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
@@ -212,3 +206,30 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
     sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
+
+
+def stacking_weights(log_density: np.ndarray) -> np.ndarray:
+    """Weights of the laws, shape (laws,), that maximise the mean log density of the mixture.
+
+    Stacking (Yao et al. 2018, https://doi.org/10.1214/17-BA1091) of log predictive densities of shape (rows, laws), by
+    expectation maximisation.
+    """
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    weight = np.full(density.shape[1], 1.0 / density.shape[1])
+    for _ in range(2000):
+        share = density * weight
+        new = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
+        if np.max(np.abs(new - weight)) < 1e-9:
+            break
+        weight = new
+    return weight / weight.sum()
+
+
+def shrunk_weights(weight: np.ndarray, points: int) -> np.ndarray:
+    """Weights drawn towards equal ones, as if every law had been right once more.
+
+    With b independent points and K laws the result is (b · weight + 1) / (b + K): the mean of a Dirichlet posterior
+    that starts from one count a law. On a handful of forecast origins stacking would put everything on one law by
+    chance.
+    """
+    return (points * weight + 1.0) / (points + len(weight))

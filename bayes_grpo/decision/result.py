@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.decision.budget import Budget, BudgetUnit, amount
 from bayes_grpo.decision.checkpoints import Choice
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.common.about import AboutLog
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.history import Probabilities, history_of, probabilities_of

@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.common.modules import modules_in
 from bayes_grpo.diagnosis import modes
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bayes_grpo.common.about import AboutLog
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 from bayes_grpo.diagnosis.timeline import Timeline

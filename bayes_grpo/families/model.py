@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.draws import spread as evenly
+from bayes_grpo.common.intervals import spread as evenly
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.paths import mean_path
 from bayes_grpo.families.members import FamilyMember
-from bayes_grpo.fitting.sampling.chains import sample_model
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.nuts import sample_model
 from bayes_grpo.fitting.sampling.target import state_space_at
 from bayes_grpo.regimes.built_in.exponential import REGIME
 from bayes_grpo.rows.padding import Rows, stacked

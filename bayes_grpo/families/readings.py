@@ -13,15 +13,14 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, draws_at
+from bayes_grpo.fitting.draws import Draws, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.fitting.smoothed import smoothed_at
+from bayes_grpo.fitting.sampling.sample import fast_posterior
+from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")
@@ -83,7 +82,8 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
     for f, count in zip(found, counts, strict=True):
         if count:
             z = f.points[np.linspace(0, f.size - 1, count).astype(int)]
-            drawn = smoothed_at(draws_at(f.target, z[None], f.diagnostics), seed_of(seed, "levels", f.regime.name))
+            draws = Draws(f.target, values_of_draws(f.target, z[None]), z[None], f.diagnostics)
+            drawn = smoothed_at(draws, seed_of(seed, "levels", f.regime.name))
             mean, var = drawn.latent[0], drawn.latent_var[0]
             # One number for all rows of a draw: rows near each other swing together.
             latents.append(mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal((count, 1)))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun

@@ -1,4 +1,4 @@
-"""`Draws`: a posterior of a regime on rows, however it was sampled; what every room downstream takes."""
+"""Draws of a posterior, however it was sampled, which every room downstream takes; and what they say of every row."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.fitting.sampling.batch import level_draws
+from bayes_grpo.common.intervals import spread
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
+from bayes_grpo.fitting.sampling.batch import DrawSummary, level_draws, summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
-from bayes_grpo.fitting.sampling.target import Target, values_of_draws
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
+from bayes_grpo.fitting.sampling.target import Target
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.rows.padding import PreparedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +78,7 @@ class Draws:
         return self.flat("initial_reward") if self.regime.has_trend else np.full(self.size, np.nan)
 
     def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
-        """Sampled parameters as a compiled program takes them, shape (picks, p).
-
-        Args:
-            picks: Indices of draws; all if None.
-        """
+        """Sampled parameters as a compiled program takes them, shape (picks, p); of all draws without picks."""
         whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
         return whole if picks is None else whole[picks]
 
@@ -90,16 +88,114 @@ class Draws:
         return replace(self, values=dict(self.values) | {k: v.reshape(self.z.shape[:-1]) for k, v in drawn.items()})
 
 
-def draws_at(
-    target: Target,
-    z: np.ndarray,
-    diagnostics: Convergence | WeightDiagnostics,
-    *,
-    chains: Chain | None = None,
-    log_evidence: float = float("nan"),
-    usable: bool = True,
-    note: str = "",
-) -> Draws:
-    """Draws out of coordinates that a sampler has found, shape (chains, draws, p); the rest as in `Draws`."""
-    values = values_of_draws(target, z)
-    return Draws(target, values, z, diagnostics, chains, log_evidence, usable, note)
+TRAJECTORIES = 400
+"""Draws of the curves that are kept or drawn, spread evenly over all draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedDraws:
+    """Draws with what they say of every row, arrays of shape (chains, draws, n).
+
+    Attributes:
+        draws: The draws, the linear parameters among them.
+        curve: The unforced law.
+        latent: Mean of the latent reward given all rows.
+        latent_var: Its variance.
+        left_out: Log density of every row given all others.
+        left_out_mean: Mean of every row given all others.
+        left_out_var: Its variance.
+    """
+
+    draws: Draws
+    curve: np.ndarray
+    latent: np.ndarray
+    latent_var: np.ndarray
+    left_out: np.ndarray
+    left_out_mean: np.ndarray
+    left_out_var: np.ndarray
+
+    @property
+    def curve_mean(self) -> np.ndarray:
+        """Posterior mean of the unforced law, shape (n,)."""
+        return self.curve.mean((0, 1))
+
+    @property
+    def latent_mean(self) -> np.ndarray:
+        """Posterior mean of the latent reward, shape (n,)."""
+        return self.latent.mean((0, 1))
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Draws of each chain whose curves are kept, evenly spread; `TRAJECTORIES` of all chains together at most."""
+        chains, draws = self.curve.shape[:2]
+        return spread(draws, max(1, TRAJECTORIES // chains))
+
+    def curves(self) -> np.ndarray:
+        """Evenly spread draws of the unforced law, shape (chains, kept, n)."""
+        return self._spread(self.curve)
+
+    def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """The logged run itself, measured again, shape (chains, kept, n) each.
+
+        Evenly spread draws of its latent reward, and rows about it.
+        """
+        mean, var = self._spread(self.latent), self._spread(self.latent_var)
+        noise = self._spread(self.draws.values["observation_sd"][..., None])
+        latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
+        precision = self.draws.rows.table.precision
+        return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
+
+    def _spread(self, x: np.ndarray) -> np.ndarray:
+        return x[:, self.kept]
+
+
+def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
+    """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others."""
+    return smoothed_by(draws, summarise(draws.target, draws.z, seed))
+
+
+def smoothed_by(draws: Draws, found: DrawSummary) -> SmoothedDraws:
+    """The same out of a summary that is there already."""
+    n, linear = len(draws.rows.table.y), np.asarray(found.linear)
+    levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
+    logged = (np.asarray(x)[..., :n] for x in found[1:])
+    return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
+
+
+_FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
+"""Phase of the swings that a log has to show."""
+
+
+def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float, rows: int) -> dict[str, float]:
+    """Probabilities of what a law can do.
+
+    Args:
+        regime: The law.
+        draws: Draws of its parameters and derived quantities, arrays of one shape.
+        length: Steps from the law's start to the last row.
+        rows: Rows in them.
+
+    Returns:
+        "growth" for a law with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
+        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
+        fewer rows than that) for a law with a damping ratio; "unstable" for one
+        with a growth per step.
+    """
+    out = {}
+    if regime.has_trend:
+        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
+    if "damping_ratio" in draws:
+        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
+        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
+        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / THRESHOLDS.swing_period
+        out |= {
+            "overdamped": float(np.mean(zeta >= 1)),
+            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
+            "unstable": float(np.mean(zeta <= 0)),
+            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
+            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
+        }
+    elif "growth_per_step" in draws:
+        out["unstable"] = float(np.mean(draws["growth_per_step"] > 1.0))
+    return out

@@ -1,8 +1,16 @@
-"""Saving a fit to NetCDF and loading it again."""
+"""Saving a fit to NetCDF and loading it again, which is reading a stranger's file.
+
+Before anything is made of it, the file is looked at as HDF5, before a byte of its arrays is read: it may claim arrays
+larger than any memory, arrays whose bytes lie in another file of the disk, or groups that hold themselves. Then the
+tree: groups, shapes, types and numbers as `bayes_grpo.fitting.fit` writes them.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +18,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.fitting.untrusted import check_file, check_tree
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.priors import Prior
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -110,3 +118,187 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
     except FitFileError as error:
         raise FitFileError(f"{where}: {error}; fit the log again") from None
     return Fit(tree, found_regime)
+
+
+_EXPANDED = 300
+"""Bytes of arrays for each byte of a file, at most; draws are noise, which does not compress."""
+_CHEAP = 64_000_000
+_DEPTH, _OBJECTS = 3, 1_000
+_DRAWN = ("chain", "draw")
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "posterior": _DRAWN,
+    "prior": _DRAWN,
+    "sample_stats": _DRAWN,
+    "log_prior": _DRAWN,
+    "log_likelihood": _DRAWN,
+    "posterior_predictive": (*_DRAWN, "step"),
+    "prior_predictive": (*_DRAWN, "step"),
+    "leave_one_out": (*_DRAWN, "step"),
+    "trajectories": (*_DRAWN, "step"),
+    "observed_data": ("step",),
+    "constant_data": ("step",),
+}
+"""Groups of a fit → dimensions of each of their variables."""
+_VARIABLES = {
+    "sample_stats": ("energy", "lp", "n_steps", "acceptance_rate", "diverging"),
+    "log_likelihood": ("normalisation", "misfit"),
+    "posterior_predictive": ("y",),
+    "prior_predictive": ("y",),
+    "leave_one_out": ("log_density", "predicted"),
+    "trajectories": ("curve", "latent", "rows"),
+    "observed_data": ("y",),
+    "constant_data": ("row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean"),
+}
+_TEXTS = (
+    "signal",
+    "run_name",
+    "source",
+    "log_hash",
+    "momentum_convention",
+    "mass_note",
+    "bayes_grpo_version",
+    "window_reason",
+)
+_NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "start", "from_rest")
+_MAY_BE_NAN = ("reference_learning_rate", "window_start", "rate_ended")
+_JSON: dict[str, type] = {"sampler": dict, "priors": dict, "settings": dict, "notes": list, "convergence": dict}
+_DATA = ("row_window", "row_weight")
+_CHECKS = ("rhat", "ess_bulk", "ess_tail")
+
+
+def check_file(path: Path) -> None:
+    """Looks through a file before its arrays are read.
+
+    Raises:
+        FitFileError: It is no HDF5 file, or one that claims what no fit has.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            claimed = sum(math.prod(x.shape or ()) * x.dtype.itemsize for x in _objects(file, h5py))
+    except FitFileError:
+        raise
+    except Exception as error:  # whatever the library says of a broken file
+        raise FitFileError(f"expected a NetCDF file written by bayes-grpo, found none ({clean(error, 160)})") from None
+    if claimed > _EXPANDED * path.stat().st_size + _CHEAP:
+        raise FitFileError(f"expected arrays about as large as the file, found claims of {claimed / 1e9:.3g} GB in it")
+
+
+def _objects(group: Any, h5py: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """Arrays of a group and of those in it, plain ones alone."""
+    if len(group) > _OBJECTS or depth == 0:
+        raise FitFileError("expected the groups of a fit, found very many, or one in another without end")
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise FitFileError(f"expected everything in the file itself, found a link under {clean(name)!r}")
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            yield from _objects(item, h5py, depth - 1)
+        elif item.is_virtual or item.external or set(item._filters) - {"gzip", "shuffle", "fletcher32"}:
+            raise FitFileError(f"expected everything in the file itself, found that {clean(name)!r} lies elsewhere")
+        else:
+            yield item
+
+
+def check_tree(tree: DataTree, regime: Regime) -> None:
+    """Looks at what a file holds, in memory, against what a fit of a regime holds.
+
+    Raises:
+        FitFileError: A group, variable or attribute is missing or of another type, shapes disagree, or draws that have
+            to be finite are not.
+    """
+    missing = [name for name in _GROUPS if name not in tree.children]
+    if missing:
+        raise FitFileError(f"expected the groups of a fit, found none of {listed(missing)}")
+    for name, dims in _GROUPS.items():
+        _check_group(name, dims, tree[name].dataset, regime)
+    drawn, rows = tree["posterior"].sizes, tree["observed_data"].sizes["step"]
+    for name, dims in _GROUPS.items():
+        sizes = tree[name].sizes
+        as_posterior = name not in ("prior", "prior_predictive", "trajectories")
+        if ("step" in dims and sizes["step"] != rows) or (
+            "draw" in dims and as_posterior and (sizes["chain"], sizes["draw"]) != (drawn["chain"], drawn["draw"])
+        ):
+            raise FitFileError(
+                f"expected {drawn['chain']} × {drawn['draw']} draws and {rows} rows, found others in {name}"
+            )
+    step = tree["observed_data"].dataset["step"].to_numpy()
+    if step.dtype.kind not in "fiu" or rows < 2 or not np.isfinite(step).all() or (np.diff(step) <= 0).any():
+        raise FitFileError("expected at least two increasing steps, found others")
+    _check_attributes({str(k): v for k, v in tree.attrs.items()}, [p.name for p in regime.parameters])
+
+
+def _check_group(name: str, dims: tuple[str, ...], found: Any, regime: Regime) -> None:
+    parameters = [p.name for p in regime.parameters]
+    wanted = _VARIABLES.get(name, parameters)
+    absent = [x for x in wanted if x not in found.data_vars]
+    if absent:
+        raise FitFileError(f"expected {listed(wanted)} in {name}, found nothing under {listed(absent)}")
+    for key, values in found.data_vars.items():
+        if values.dims != dims or values.dtype.kind not in "fiub" or not values.size:
+            raise FitFileError(
+                f"expected numbers over {', '.join(dims)} in {name}, found {values.dtype} over "
+                f"{listed(values.dims)} under {clean(key)}"
+            )
+        whole = key in _DATA or (key in parameters and name in ("posterior", "prior"))
+        if whole and not np.isfinite(values.to_numpy()).all():
+            raise FitFileError(f"expected finite numbers in {name}, found some that are not under {clean(key)}")
+
+
+def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
+    for name in _TEXTS:
+        if not isinstance(attrs.get(name), str):
+            raise FitFileError(f"expected a text in the attribute {name}, found {_kind(attrs, name)}")
+    for name in _NUMBERS:
+        if not _is_number(attrs.get(name)):
+            raise FitFileError(f"expected a finite number in the attribute {name}, found {_kind(attrs, name)}")
+    for name in _MAY_BE_NAN:
+        if not isinstance(attrs.get(name), int | float | np.number):
+            raise FitFileError(f"expected a number in the attribute {name}, found {_kind(attrs, name)}")
+    found = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
+    if not all(isinstance(note, str) for note in found["notes"]):
+        raise FitFileError("expected texts in the attribute notes, found other values")
+    if not all(isinstance(v, dict) for v in found["settings"].values()):
+        raise FitFileError("expected settings with their provenance in the attribute settings, found other values")
+    try:
+        known = {name: Prior(**found["priors"][name]) for name in parameters}
+    except (TypeError, KeyError, ValueError):
+        raise FitFileError(f"expected a prior of each of {listed(parameters)} in the attribute priors") from None
+    if not all(_is_number(p.median) and _is_number(p.spread) and p.spread > 0 for p in known.values()):
+        raise FitFileError("expected priors with a finite median and a spread above 0, found others")
+    _check_convergence(found["convergence"])
+
+
+def _check_convergence(found: dict[str, Any]) -> None:
+    checks = found.get("parameters")
+    numbers = all(isinstance(found.get(x), int | float) for x in ("divergences", "ebfmi", "mean_steps"))
+    truths = all(isinstance(found.get(x), bool) for x in ("passed", "retried"))
+    reasons = isinstance(found.get("reasons"), list) and all(isinstance(x, str) for x in found["reasons"])
+    fields = {"passed", "reasons", "parameters", "divergences", "ebfmi", "mean_steps", "retried"}
+    whole = isinstance(checks, dict) and bool(checks) and all(map(_is_check, checks.values()))
+    if not (whole and set(found) == fields and numbers and truths and reasons):
+        raise FitFileError("expected the sampler's checks in the attribute convergence, found other values")
+
+
+def _is_check(found: Any) -> bool:
+    whole = isinstance(found, dict) and set(found) == set(_CHECKS)
+    return whole and all(isinstance(found[x], int | float) for x in _CHECKS)
+
+
+def _json(attrs: dict[str, Any], name: str, kind: type) -> Any:
+    try:
+        value = json.loads(attrs[name])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        raise FitFileError(f"expected JSON in the attribute {name}, found {_kind(attrs, name)}")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _kind(attrs: dict[str, Any], name: str) -> str:
+    return clean(f"{type(attrs[name]).__name__} {attrs[name]!r}", 80) if name in attrs else "none"

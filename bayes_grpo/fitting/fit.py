@@ -1,25 +1,273 @@
-"""`fit`: a run and a regime in, a checked posterior out."""
+"""`fit`: a run and a regime in, a checked posterior out, as a DataTree about which ArviZ is right or refuses.
+
+One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
+
+- `log_likelihood` holds its logarithm in the two parts of a normal density, ``normalisation`` and ``misfit``, each one
+  number a draw. ``arviz.psense`` sums them, which is right; ``arviz.loo`` refuses, because it finds several variables
+  and none of them a row's.
+- `log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a prior
+  raised to the power α is the same prior with its spread over √α.
+- `prior_predictive` and `posterior_predictive` are runs drawn from that likelihood, one at each draw of `prior` and of
+  `posterior`.
+
+The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood. They
+have a group of their own, `leave_one_out`, which `bayes_grpo.loo_view` shows in the shape that ArviZ's functions read.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
 
 from bayes_grpo.common.errors import ConvergenceWarning
+from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.fitting.data import build_fit, prior_side
-from bayes_grpo.fitting.result import Fit
+from bayes_grpo.diagnosis.trend import rate_spent_at
+from bayes_grpo.dynamics.kalman import draw_rows
+from bayes_grpo.dynamics.state_space import LOG_2PI
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
-from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.fitting.window import FitRows, rows_to_fit
+from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
+from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import Rows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+PRIOR_DRAWS = 4000
+"""Draws of the prior that are kept, and runs drawn from them."""
+
+
+class PriorSide(NamedTuple):
+    """What a fit holds of the prior alone; it can be made while the sampler runs.
+
+    Attributes:
+        draws: Draws of every parameter, shape (size,) each.
+        derived: Derived quantities of these draws.
+        rows: A run drawn at each of them, shape (size, n).
+        rng: Randomness after these draws, for what follows.
+    """
+
+    draws: dict[str, np.ndarray]
+    derived: dict[str, np.ndarray]
+    rows: np.ndarray
+    rng: np.random.Generator
+
+
+def prior_side(target: Target, seed: int) -> PriorSide:
+    """Draws of the prior and runs drawn from them, by the seed of a fit."""
+    rng = np.random.default_rng(seed)
+    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
+    rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS])).rows
+    return PriorSide(draws, target.regime.derived(draws, table), _drawn(rows, table), rng)
+
+
+_PRIOR_RUNS, _POSTERIOR_RUNS, _HELD_OUT = 1, 2, 3  # streams of a fit's seed
+
+
+def build_fit(
+    run: Run, window: FitWindow, found: SmoothedDraws, prior: PriorSide, sampler: SamplerSettings, seed: int
+) -> Fit:
+    """Assembles a fit from the draws of NUTS; see `Fit.data` for what goes where."""
+    import arviz_base as az
+    from xarray import Dataset, DataTree
+
+    draws, chains = found.draws, found.draws.chains
+    if chains is None:
+        raise ValueError("expected the draws of NUTS, found those of another sampler")
+    regime, table, values = draws.regime, draws.rows.table, draws.values
+    latent, rows = found.measured_again(prior.rng)
+    trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
+    ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
+    held_out = _held_out(found, np.random.default_rng([seed, _HELD_OUT]))
+    constant = _constant_data(found)
+    tree = az.from_dict(
+        {
+            "posterior": dict(values) | regime.derived(values, table),
+            "prior": {k: v[None] for k, v in (prior.draws | prior.derived).items()},
+            "sample_stats": {
+                "energy": chains.energy,
+                "lp": -np.asarray(chains.potential),
+                "n_steps": chains.num_steps,
+                "acceptance_rate": chains.accept_prob,
+                "diverging": chains.diverging,
+            },
+            "log_prior": _log_prior(draws),
+            "log_likelihood": {"normalisation": ours.normalisation, "misfit": ours.misfit},
+            "posterior_predictive": {"y": _drawn(ours.rows, table)},
+            "prior_predictive": {"y": prior.rows[None]},
+            "leave_one_out": held_out,
+            "observed_data": {"y": table.y},
+            "constant_data": constant,
+        },
+        dims={name: ["step"] for name in ("y", *held_out, *constant)},
+        coords={"step": table.step},
+        sample_dims=["chain", "draw"],
+    )
+    kept = {"chain": np.arange(len(latent)), "draw": found.kept, "step": table.step}
+    tree["trajectories"] = DataTree(Dataset({k: (tuple(kept), v) for k, v in trajectories.items()}, kept))
+    tree.attrs.update(_attributes(run, window, draws, sampler, seed))
+    return Fit(tree, regime)
+
+
+def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
+    """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
+    regime, priors = draws.regime, draws.priors
+    standard = {p.name: draws.z[..., i] for i, p in enumerate(regime.sampled)}
+    standard |= {p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
+    return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
+
+
+def _held_out(found: SmoothedDraws, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Log density of every row given all others at each draw, and a value drawn from that conditional."""
+    mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
+    drawn = mean + sd * rng.standard_normal(mean.shape)
+    return {"log_density": found.left_out, "predicted": _drawn(drawn, found.draws.rows.table)}
+
+
+def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
+    """The rows' windows, rates and weights, and the posterior mean of latent reward and unforced law."""
+    table = found.draws.rows.table
+    return {
+        "row_window": table.window,
+        "row_gap": table.gap(),
+        "row_rate": table.rate,
+        "row_weight": table.weight,
+        "latent_mean": found.latent_mean,
+        "curve_mean": found.curve_mean,
+    } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
+
+
+def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
+    """Drawn rows in steps of about 1/4096 of the logged rows' spread, far finer than their noise, as single precision.
+
+    Steps that are a power of two leave zeros behind, so that a file of them is half as long.
+    """
+    step = 2.0 ** np.floor(np.log2(max(table.scale, 1e-30)) - 12.0)
+    with np.errstate(over="ignore"):  # a law that explodes is infinite beyond single precision
+        return (np.round(rows / step) * step).astype(np.float32)
+
+
+def _mass_note(run: Run, table: RowTable) -> str:
+    """Where the mass comes from. Momentum kept as an exponential average has the same inertia."""
+    return f"momentum {table.optimizer.momentum:g} ({run.settings.momentum.provenance.value})"
+
+
+def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS) -> dict[str, np.ndarray]:
+    """Draws of every parameter from its prior, shape (size,) each."""
+    regime, priors = target.regime, target.priors
+    z = {p.name: rng.standard_normal(size) for p in regime.parameters}
+    free = values_of_draws(target, np.stack([z[p.name] for p in regime.sampled], axis=-1))
+    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
+
+
+def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
+    regime, table = draws.regime, draws.rows.table
+    ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
+    settings = {
+        name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
+    }
+    return {
+        "bayes_grpo_format": FORMAT,
+        "bayes_grpo_version": version("bayes-grpo"),
+        "regime": regime.name,
+        "model_hash": model_hash(regime),
+        "signal": table.signal,
+        "run_name": run.name,
+        "source": run.source,
+        "log_format": run.format,
+        "log_hash": run.log_hash,
+        "seed": seed,
+        "sampler": json.dumps(asdict(sampler)),
+        "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
+        "settings": json.dumps(settings, default=str),
+        "mass": table.optimizer.mass,
+        "momentum": table.optimizer.momentum,
+        "momentum_convention": table.optimizer.convention,
+        "refresh_interval": table.optimizer.refresh,
+        "mass_note": _mass_note(run, table),
+        "reference_learning_rate": table.reference_rate,
+        "start": table.start,
+        "from_rest": int(table.from_rest),
+        "window_start": math.nan if window.start_step is None else window.start_step,
+        "window_reason": window.reason,
+        "rate_ended": math.nan if ended is None else ended,
+        "noise_level": json.dumps(None if table.level is None else table.level._asdict()),
+        "notes": json.dumps([*run.notes, *table.notes]),
+        "convergence": json.dumps(asdict(draws.diagnostics)),
+        "versions": json.dumps({name: version(name) for name in ("jax", "numpyro", "arviz", "numpy")}),
+    }
+
+
+_CHUNK = 500
+"""Draws a call of the compiled program."""
+
+
+class Replicates(NamedTuple):
+    """Runs drawn from the law, and the two parts of the logged run's log likelihood.
+
+    Attributes:
+        rows: Rows of a new run with the same steps at every draw, shape (..., n).
+        normalisation: −½ log |2πC| of the logged rows' covariance C at every draw, shape (...).
+        misfit: −½ rᵀC⁻¹r of their distances r from the law's mean, shape (...). The sum of the two is
+            log p(rows | all parameters).
+    """
+
+    rows: np.ndarray
+    normalisation: np.ndarray
+    misfit: np.ndarray
+
+
+def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator) -> Replicates:
+    """Draws a run at every draw of the parameters.
+
+    Here the levels are known, as every other parameter is; only the path of the latent reward is integrated out. So
+    rows drawn at a draw of the posterior (or prior) are its predictive, and the likelihood is the one that belongs to
+    a prior of all parameters.
+
+    Args:
+        target: Regime and rows; the priors play no part.
+        values: Every parameter of the law, the levels included, in its unit; arrays of one shape (...).
+        rng: Randomness of the rows.
+    """
+    regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
+    sampled, levels = (
+        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1) for part in (regime.sampled, regime.linear)
+    )
+    shape = sampled.shape[:-1]
+    noise = np.zeros((int(np.prod(shape)), len(rows.y)))
+    noise[:, :n] = rng.standard_normal((len(noise), n))
+    each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
+    with jax.enable_x64(True):
+        shown, normalisation, misfit = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    return Replicates(shown[:, :n].reshape(*shape, n), normalisation.reshape(shape), misfit.reshape(shape))
+
+
+def _replicate_program(regime: Regime) -> Any:
+    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array, Array]:
+        space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
+        return draw_rows(space, jnp.asarray(rows.y), noise)
+
+    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array, Array]:
+        return jax.vmap(one, in_axes=(0, 0, 0, None))(*draws, rows)
+
+    return run
 
 
 def fit(

@@ -21,8 +21,8 @@ from bayes_grpo.dynamics.state_space import dot
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.schedule import FutureRows
 
 _CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
@@ -45,17 +45,7 @@ class Paths(NamedTuple):
 
 
 def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> Paths:
-    """Predictive paths of draws of a posterior.
-
-    Args:
-        draws: The draws; the priors of the linear levels enter the filter.
-        picks: Indices of those that are followed.
-        future: Future rows.
-        seed: Seed.
-
-    Returns:
-        One path a pick.
-    """
+    """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
     total, first, h = len(picks), len(draws.rows.table.y), len(future.step)
     rows, prior = draws.rows.followed_by(future), draws.target.numbers
     n = state_size(draws.regime, rows)

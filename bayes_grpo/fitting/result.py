@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.results import Shown
+from bayes_grpo.common.errors import FitFileError
+from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
@@ -24,11 +24,12 @@ from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 if TYPE_CHECKING:
     from xarray import DataTree
+
 
 FORMAT = 2
 """Version of the saved layout; a file of another one is refused."""
@@ -187,3 +188,43 @@ def model_hash(regime: Regime) -> str:
     """Fingerprint of a regime's parameters; a fit of another model must not be read as this one."""
     text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.linear}" for p in regime.parameters)
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]
+
+
+def loo_view(fit: Fit | DataTree) -> DataTree:
+    """The leave-one-out terms of a fit under the names that ArviZ expects.
+
+    For ``arviz.loo``, ``compare``, ``loo_pit``, ``loo_expectations`` and their plots:
+    ``arviz.compare({"oscillator": loo_view(one), "flat": loo_view(other)})``. For leave-one-out alone: its terms do not
+    add up to the likelihood, so that power scaling belongs on the fit itself.
+
+    Args:
+        fit: A fit, or its DataTree as ``arviz.from_netcdf`` reads it.
+
+    Returns:
+        DataTree with the parameters of the law in `posterior`, log p(row | all other rows, draw) in `log_likelihood`,
+        values drawn from that conditional in `posterior_predictive`, each as ``y`` with the dimension ``step``, and
+        `observed_data`.
+
+    Raises:
+        FitFileError: The DataTree is none of this package.
+    """
+    from xarray import DataTree
+
+    tree = fit.data if isinstance(fit, Fit) else fit
+    if "leave_one_out" not in tree.children or "priors" not in tree.attrs:
+        raise FitFileError(
+            f"expected a fit of bayes-grpo with the group leave_one_out, found the groups {', '.join(tree.children)}; "
+            "fit the log again"
+        )
+    terms = tree["leave_one_out"].to_dataset()
+    view = DataTree.from_dict(
+        {
+            # Derived quantities can be NaN, and ArviZ takes the mean efficiency over all that it finds here.
+            "posterior": tree["posterior"].to_dataset()[list(json.loads(tree.attrs["priors"]))],
+            "log_likelihood": terms[["log_density"]].rename(log_density="y").astype("float64"),
+            "posterior_predictive": terms[["predicted"]].rename(predicted="y"),
+            "observed_data": tree["observed_data"].to_dataset(),
+        }
+    )
+    view.attrs.update(tree.attrs)
+    return view

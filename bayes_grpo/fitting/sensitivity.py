@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.mixing import ess_tail
+from bayes_grpo.fitting.sampling.convergence import ess_tail
 
 ALPHAS = (0.99, 1.01)
 """Powers to which prior and likelihood are raised."""
@@ -39,14 +39,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivities(fit: Fit) -> dict[str, Sensitivity]:
-    """Sensitivity of every parameter and derived quantity of a fit.
-
-    Args:
-        fit: The fit.
-
-    Returns:
-        Name → sensitivity, in the order of the posterior.
-    """
+    """Sensitivity of every parameter and derived quantity of a fit, in the order of the posterior."""
     prior, likelihood = (_weights(_total(fit, group)) for group in ("log_prior", "log_likelihood"))
     out = {}
     for name in fit.data["posterior"].dataset.data_vars:
@@ -64,7 +57,7 @@ def _weights(log_density: np.ndarray) -> list[np.ndarray]:
     """Smoothed weights of the draws for each power, normalised, shape (draws,)."""
     # All chains in a row as one, as ArviZ takes them.
     efficiency = ess_tail(log_density.reshape(1, -1), 0.05, 0.95) / log_density.size
-    return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency) for alpha in ALPHAS]
+    return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency)[0] for alpha in ALPHAS]
 
 
 def _sense(draws: np.ndarray, weights: list[np.ndarray]) -> float:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.fitting.measured import measured
-from bayes_grpo.fitting.probabilities import probabilities
+from bayes_grpo.fitting.draws import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
 from bayes_grpo.regimes.parameters import Parameter
+from bayes_grpo.rows.table import CHANCE
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
@@ -182,16 +182,9 @@ def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
 
 
 def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)).
+    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)), for curves of shape (draws, n).
 
     Gelman et al. 2019, https://doi.org/10.1080/00031305.2018.1549100.
-
-    Args:
-        y: Logged rows, shape (n,).
-        curves: Fitted curves, shape (draws, n).
-
-    Returns:
-        Shape (draws,).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         explained, left = curves.var(axis=1), (y - curves).var(axis=1)
@@ -342,3 +335,33 @@ def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
 
 def _text(i: Interval) -> str:
     return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"
+
+
+_LESS = (
+    "rows scatter less than new prompts would make them: perhaps the same prompts come back, or groups are dropped "
+    "before the mean is taken"
+)
+_MORE = (
+    "rows scatter more than so many completions should: perhaps several rewards are summed, batches are smaller than "
+    "stated, or the prompts of a step are alike"
+)
+
+
+def measured(fit: Fit, level: float = LEVEL) -> str:
+    """A sentence: the noise that was expected of a row, what that rests on, and what the rows show.
+
+    "" where the log says nothing of its noise, or a prior of the user's stands in its place.
+    """
+    known = fit.posterior.rows.table.level
+    name = "observation_sd"
+    if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
+        return ""
+    ratio = interval(fit.draws(name) / known.sd, level)
+    said = (
+        f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.rests_on} (give or take "
+        f"{100 * math.expm1(known.spread):.0f}%); the rows show {ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
+        "times as much"
+    )
+    if abs(np.log(ratio.median)) <= CHANCE * known.spread:
+        return f"{said}."
+    return f"{said}; {_LESS if ratio.median < 1.0 else _MORE}."

@@ -62,12 +62,7 @@ class FitWindow:
 
 
 def fit_window(run: Run, signal: str = "auto") -> FitWindow:
-    """The rows since the reward last broke; all rows where it did not, or where there is no reward to look at.
-
-    Args:
-        run: The run.
-        signal: "auto", "reward" (train) or "eval" (held-out).
-    """
+    """The rows since the reward last broke; all rows where it did not, or where there is no reward to look at."""
     try:
         table = rows_of(run, signal)
     except BayesGrpoError:  # the fit says why

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from bayes_grpo.common.errors import MissingExtraError, OutputError
 from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import Result
-from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.results import Result, json_safe
+from bayes_grpo.common.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.strict_json import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.fitting.fit import fit

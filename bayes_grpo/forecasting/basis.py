@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.trend import span_of
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of

@@ -14,15 +14,15 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.importance import fast_posterior
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.rows.padding import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
 
 FORECAST_REGIMES = ("flat", "oscillator", "sigmoid")

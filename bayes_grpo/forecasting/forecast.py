@@ -29,7 +29,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.future import RowsAhead, rows_ahead
+from bayes_grpo.rows.schedule import RowsAhead, rows_ahead
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, gather_siblings
 from bayes_grpo.siblings.together import ReadTogether, read_together

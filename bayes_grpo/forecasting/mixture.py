@@ -20,9 +20,8 @@ from bayes_grpo.forecasting.hazard import Hazard
 from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
 from bayes_grpo.forecasting.spans import origin_state
-from bayes_grpo.rows.future import RowsAhead
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import RemainingRate
+from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
 from bayes_grpo.siblings.together import ReadTogether
 
 REGAINED = (-0.6, 1.5)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_grpo.common.draws import spread
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
-from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
 RUNAWAY = 10.0

@@ -21,8 +21,8 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.rows.future import FutureRows
 from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 

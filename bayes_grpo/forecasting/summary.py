@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, counted
+from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import RunName, Source, chosen_run, listed_runs, load, pick_reader
 from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN
 

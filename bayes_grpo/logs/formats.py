@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.modules import modules_in
-from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.common.imports import modules_in
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted, listed
+from bayes_grpo.common.text import counted, listed
 
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
 """Keys that count rollouts beside the optimizer step."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.table import Table
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted, listed
+from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_keys, components_of, environments_of, no_reward, reward_of

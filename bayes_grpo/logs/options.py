@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting, Settings
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import RunName, chosen_run
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.mapping import Columns

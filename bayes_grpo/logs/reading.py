@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
-from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble, one_after_another
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
 from bayes_grpo.logs.formats import Parsed, ReadOptions, Source, load, pick_reader

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.results import Shown
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 
 SIGNALS: tuple[str, ...] = (
     "reward_std", "frac_reward_zero_std", "entropy", "kl", "clip_ratio", "grad_norm", "completion_length",

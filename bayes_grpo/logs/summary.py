@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.frames import fields_of, frame_of
-from bayes_grpo.common.results import Result
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.results import Result, fields_of, frame_of
+from bayes_grpo.common.text import clean
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import LoggedTraining, told
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, parted, without_nan
 from bayes_grpo.logs.readers.json_text import of_document, of_state

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean
 from bayes_grpo.logs.finding import checkpoint_step
 from bayes_grpo.logs.options import known_setting
 from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain_values

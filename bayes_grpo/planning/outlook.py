@@ -23,21 +23,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from bayes_grpo.common.draws import spread
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.readings import LAWS, SAMPLER
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.families.result import Family
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.importance import fast_posterior
+from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.planning.difficulty import Difficulty
 from bayes_grpo.planning.lessons import VARIANCE, Belief, Lessons
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval, probability_text
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.dynamics.reduction import MomentumConvention
 from bayes_grpo.risk.failing import Failing
 

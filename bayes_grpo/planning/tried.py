@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.families.index import Index

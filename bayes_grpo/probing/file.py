@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.results import json_safe
+from bayes_grpo.common.text import clean
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.noise import GradientNoise
 from bayes_grpo.probing.result import OptimizerKind, Probe

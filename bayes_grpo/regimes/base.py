@@ -7,11 +7,16 @@ only what its law is.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from bayes_grpo.regimes.curve import Curve
+from jax import Array
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -20,13 +25,98 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Regime(Curve):
+class Regime(ABC):
     """A law of the reward curve.
 
-    A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults, see `Curve`. Without
-    fields of its own it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are
-    hashable, because compiled programs are kept by them.
+    A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
+    it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are hashable, because
+    compiled programs are kept by them.
+
+    Attributes:
+        name: Name on the command line and in files.
+        title: What it is, in a clause.
+        forecasts: Whether the law says what comes after the last row from steps and learning rates alone. One that
+            needs another logged signal does not.
+        rests_on_settings: Whether it means nothing where nobody stated momentum and refresh interval.
+        on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
+        quantities: Derived quantities by name, with units and meanings.
+        shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
     """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    forecasts: ClassVar[bool] = True
+    rests_on_settings: ClassVar[bool] = False
+    on_request: ClassVar[bool] = False
+    quantities: ClassVar[Mapping[str, Quantity]] = {}
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All parameters, sampled ones first."""
+
+    @abstractmethod
+    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """The law on the rows.
+
+        Args:
+            values: Sampled parameters by name, scalars in their units.
+            linear: Priors of the linear parameters by name, as (mean, sd) scalars.
+            rows: Rows of the log, padded.
+
+        Returns:
+            The state space of the rows. Its state ends with the fixed point and, in a law with a trend, begins with
+            the distance to it, unless `linear_values` says otherwise.
+        """
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Last step from the sampler's coordinates to physical values, for parameters that depend on each other."""
+        return values
+
+    def check(self, table: RowTable) -> None:
+        """Whether the law can be put on these rows: as many as it has parameters, and two more.
+
+        Raises:
+            FitError: It cannot.
+        """
+        count = len(self.parameters)
+        if len(table.y) < count + 2:
+            raise FitError(
+                f"regime {self.name}: needs at least {count + 2} rows (its {count} parameters and two more), found "
+                f"{len(table.y)}; log more often, wait for more steps, or fit the regime flat"
+            )
+
+    def linear_values(self, initial_state: Array) -> dict[str, Array]:
+        """The linear parameters, read off a state before the first row of shape (..., n)."""
+        fixed = initial_state[..., -1]
+        if not self.has_trend:
+            return {"fixed_point": fixed}
+        return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
+
+    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+        """Derived quantities of each draw by name, from every parameter by name, arrays of one shape."""
+        return {}
+
+    @property
+    def has_trend(self) -> bool:
+        """Whether the law has a start apart from its fixed point."""
+        return any(p.name == "initial_reward" for p in self.parameters)
+
+    @property
+    def sampled(self) -> tuple[Parameter, ...]:
+        """Parameters in which the sampler moves."""
+        return tuple(p for p in self.parameters if not p.linear)
+
+    @property
+    def linear(self) -> tuple[Parameter, ...]:
+        """Parameters in which the rows are linear: they are integrated out."""
+        return tuple(p for p in self.parameters if p.linear)
+
+    def described(self, name: str) -> Quantity:
+        """Unit and meaning of a parameter or derived quantity."""
+        known = {p.name: Quantity(p.unit, p.meaning) for p in self.parameters}
+        return known.get(name) or self.quantities.get(name, Quantity("", ""))
 
     def distribution(self, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
         """The law on rows as a NumPyro distribution; see `bayes_grpo.regimes.distribution`.
@@ -45,7 +135,7 @@ class Regime(Curve):
         return rows_distribution(self, values, rows)
 
     def model(self, rows: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The law as a NumPyro model that `numpyro.infer.MCMC` takes; see `bayes_grpo.regimes.model`.
+        """The law as a NumPyro model that `numpyro.infer.MCMC` takes; see `bayes_grpo.regimes.distribution`.
 
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
@@ -54,6 +144,6 @@ class Regime(Curve):
         Returns:
             Every parameter by name.
         """
-        from bayes_grpo.regimes.model import model
+        from bayes_grpo.regimes.distribution import model
 
         return model(self, rows, priors)

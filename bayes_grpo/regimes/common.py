@@ -1,17 +1,18 @@
-"""What the laws share: noises, levels, and the step of half the gain."""
+"""What the laws share: noises, levels, relaxation with noise on the rows, and the step of half the gain."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.state_space import Entry, Matrix, Vector
+from bayes_grpo.dynamics.relaxation import relaxation_step
+from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
@@ -97,16 +98,10 @@ def response_prior(table: RowTable) -> Prior:
 
 
 def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:
-    """Prior moments of the state before the first row.
+    """Prior moments of the state before the first row, (x, fixed point) or (x, velocity, fixed point).
 
-    ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly.
-
-    Args:
-        linear: (mean, sd) of "fixed_point" and "initial_reward".
-        speed_var: Variance of the initial velocity; 0 from rest, None for a law without velocity.
-
-    Returns:
-        Mean and covariance of (x, fixed point), or of (x, velocity, fixed point).
+    ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly. The variance of the
+    initial velocity is 0 from rest, None for a law without velocity.
     """
     (fixed, fixed_sd), (start, start_sd) = linear["fixed_point"], linear["initial_reward"]
     x_var, fixed_var = start_sd**2 + fixed_sd**2, fixed_sd**2
@@ -125,17 +120,26 @@ def measurement_var(values: Mapping[str, Array], rows: Rows) -> Entry:
     return var if rows.weight is None else var / jnp.asarray(rows.weight)
 
 
+def first_order_space(
+    moments: tuple[Vector, Matrix], row: FirstOrderRow, values: Mapping[str, Array], rows: Rows
+) -> StateSpace:
+    """State space (relaxing part, level) on the rows, from the moments of its first state."""
+    return StateSpace(
+        *moments,
+        transition=((row.transition, 0.0), (0.0, 1.0)),
+        noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
+        observation=(row.observation, 1.0),
+        cross_cov=(row.cross_cov, 0.0),
+        observation_var=row.observation_var,
+        offset=0.0,
+        measurement_var=measurement_var(values, rows),
+    )
+
+
 def half_gain_time(zeta: np.ndarray, omega: np.ndarray) -> np.ndarray:
-    """Steps from rest until half of the way to the fixed point is done, first passage.
+    """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
 
     Solved on the unforced law by bisection, vectorised over draws; NaN where a growing oscillation is too violent.
-
-    Args:
-        zeta: Damping ratios, any shape; any sign.
-        omega: Natural frequencies, 1/step, same shape.
-
-    Returns:
-        Steps, same shape.
     """
     zeta, omega = np.broadcast_arrays(np.asarray(zeta, float), np.asarray(omega, float))
     # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
@@ -160,3 +164,46 @@ def _remaining(zeta: np.ndarray, s: np.ndarray) -> np.ndarray:
     under = decay * (np.cos(root) + zeta * s * np.sin(root) / safe)
     critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))
     return np.where(near, critical, np.where(z > 0, over, under))
+
+
+class FirstOrderRow(NamedTuple):
+    """A row of x' + rate x = sqrt(diffusion) dW/dt: free over its gap, averaged over its window.
+
+    Attributes:
+        transition: x after the row, per x before it.
+        observation: Mean of x over the window, per x before the row.
+        noise_var: Variance of the noise of x after the row.
+        cross_cov: Its covariance with the noise of the window's mean.
+        observation_var: Variance of the noise of the window's mean.
+    """
+
+    transition: Array
+    observation: Array
+    noise_var: Array
+    cross_cov: Array
+    observation_var: Array
+
+
+def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array | None = None) -> FirstOrderRow:
+    """Transition, noise and observation of every row; scalars where all are the same.
+
+    Args:
+        rate: Relaxation rate, 1/step, for all rows or for each; any sign.
+        diffusion: reward²/step, likewise.
+        rows: Rows of the log.
+        gap_rate: Relaxation rate over the gaps where it differs.
+    """
+    window = jnp.asarray(0.0 if rows.window is None else rows.window)
+    step = relaxation_step(rate, window)
+    # A window of length 0 is an instantaneous value, the limit of the mean.
+    instant, width = window == 0, jnp.where(window == 0, 1.0, window)
+    h = jnp.where(instant, step.xx, step.zx / width)
+    s = diffusion * jnp.where(instant, step.q_xx, step.q_zx / width)
+    r = diffusion * jnp.where(instant, step.q_xx, step.q_zz / width**2)
+    f, q = step.xx, diffusion * step.q_xx
+    if rows.gap is not None:
+        g = relaxation_step(rate if gap_rate is None else gap_rate, jnp.asarray(rows.gap))
+        before = diffusion * g.q_xx
+        q, s, r = q + f * f * before, s + f * h * before, r + h * h * before
+        f, h = f * g.xx, h * g.xx
+    return FirstOrderRow(f, h, q, s, r)

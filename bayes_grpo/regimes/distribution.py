@@ -1,4 +1,4 @@
-"""A regime on the rows of a log as a NumPyro distribution, to compose with other models.
+"""A regime on the rows of a log as a NumPyro distribution, to compose with other models, and as a model of one log.
 
     with numpyro.plate("logs", n):
         time = numpyro.sample("relaxation_time", dist.LogNormal(location, spread))
@@ -7,6 +7,12 @@
 
 Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
 a value: the rows are linear in it, and the filter integrates it out exactly under that normal prior.
+
+    mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
+    mcmc.run(jax.random.key(0), rows_of(run))
+
+The model has the priors of `bayes_grpo.fit` and the same posterior. `fit` is faster, because it integrates the linear
+parameters out and keeps its compiled programs; here they are sites of their own, so that they can have any prior.
 
 Use 64-bit numbers (`numpyro.enable_x64()`): a filter over hundreds of rows loses digits in 32 bits.
 """
@@ -19,6 +25,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from numpyro.distributions import constraints
@@ -27,8 +34,10 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.curve import Curve
-from bayes_grpo.rows.padding import Rows
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.priors import is_distribution, resolve_priors
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.table import RowTable
 
 
 class _RealOrMissing(constraints.ParameterFreeConstraint):
@@ -56,7 +65,7 @@ class RowsDistribution(dist.Distribution):
 
     def __init__(
         self,
-        regime: Curve,
+        regime: Regime,
         values: Mapping[str, Any],
         levels: Mapping[str, tuple[Any, Any]],
         rows: Rows,
@@ -75,15 +84,7 @@ class RowsDistribution(dist.Distribution):
         return _RealOrMissing()
 
     def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
-        """Log density of logged values.
-
-        Args:
-            value: Shape (..., T); NaN = missing.
-            intermediates: Not used; part of NumPyro's signature.
-
-        Returns:
-            Batch shape.
-        """
+        """Log density of logged values of shape (..., T), NaN = missing; batch shape."""
         y = jnp.asarray(value, float)
 
         def one(values: Any, levels: Any, rows: Rows, y: Array) -> Array:
@@ -92,15 +93,7 @@ class RowsDistribution(dist.Distribution):
         return self._over_batch(one, y, y.shape[:-1], 1)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Draws of the logged values of all rows, padded ones included.
-
-        Args:
-            key: Random key.
-            sample_shape: Leading shape of the draws.
-
-        Returns:
-            Shape sample_shape + batch shape + (T,).
-        """
+        """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""
         shape = (*sample_shape, *self._batch())
         data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         keys = jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
@@ -120,11 +113,7 @@ class RowsDistribution(dist.Distribution):
     def _over_batch(self, one: Callable[..., Array], last: Array, last_batch: tuple[int, ...], own: int) -> Array:
         """Applies a function of (values, levels, rows, last) to every point of the batch.
 
-        Args:
-            one: The function at one point.
-            last: Its last argument, with leading batch axes.
-            last_batch: Their shape.
-            own: Axes of the last argument at one point.
+        The last argument has leading batch axes of a shape, and so many axes of its own.
         """
         shape = jnp.broadcast_shapes(self._batch(), last_batch)
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows
@@ -160,7 +149,7 @@ def _is_pair(x: tuple[Any, ...]) -> bool:
     return len(x) == 2 and isinstance(x[1], int)
 
 
-def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
+def rows_distribution(regime: Regime, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
     """The distribution of a regime on rows; see `bayes_grpo.regimes.base.Regime.distribution`.
 
     Raises:
@@ -175,3 +164,44 @@ def rows_distribution(regime: Curve, values: Mapping[str, Any], rows: Rows) -> R
         p.name: values[p.name] if isinstance(values[p.name], tuple) else (values[p.name], 0.0) for p in regime.linear
     }
     return RowsDistribution(regime, {p.name: values[p.name] for p in regime.sampled}, levels, rows)
+
+
+def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The model.
+
+    Sites: every linear parameter, and every one with a NumPyro distribution of your own as its prior, under its name;
+    ``<name>_free`` for every other one, its normal coordinate, and ``<name>`` as a deterministic site, after
+    `Regime.physical` has bound it to the rows (no response faster than they are, say); ``y``, the logged values. To
+    condition on a parameter by its name, give it a distribution of your own.
+
+    Args:
+        regime: The law.
+        table: Rows of the log.
+        priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+
+    Returns:
+        Every parameter by name.
+
+    Raises:
+        FitError: The law cannot be put on these rows.
+        PriorError: An override is impossible.
+    """
+    regime.check(table)
+    own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
+    known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    rows = padded(table, len(table.y))
+    free = {}
+    for p in regime.sampled:
+        prior = known[p.name]
+        if p.name in own:
+            free[p.name] = numpyro.sample(p.name, own[p.name])
+        else:
+            u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
+            free[p.name] = p.transform.forward(u)
+    bound = regime.physical(free, rows)
+    values = {k: v if k in own else numpyro.deterministic(k, bound[k]) for k, v in free.items()}
+    for p in regime.linear:
+        prior = known[p.name]
+        values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))
+    numpyro.sample("y", rows_distribution(regime, values, rows), obs=rows.y)
+    return values

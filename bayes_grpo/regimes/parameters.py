@@ -20,27 +20,25 @@ class Transform:
         name: What the prior is called in this coordinate.
         forward: Real line → value, in JAX.
         inverse: Value → real line, on Python numbers.
-        spread_unit: What the spread of a prior means, for tables and messages.
         positive: Whether values are positive.
     """
 
     name: str
     forward: Callable[[Any], Any]
     inverse: Callable[[float], float]
-    spread_unit: str
     positive: bool = False
 
 
-POSITIVE = Transform("log-normal", jnp.exp, math.log, "e-folds", positive=True)
+POSITIVE = Transform("log-normal", jnp.exp, math.log, positive=True)
 
 
-UNIT = Transform("logit-normal", lambda u: 1.0 / (1.0 + jnp.exp(-u)), lambda v: math.log(v / (1.0 - v)), "logits")
+UNIT = Transform("logit-normal", lambda u: 1.0 / (1.0 + jnp.exp(-u)), lambda v: math.log(v / (1.0 - v)))
 
 
-REAL = Transform("normal", lambda u: u, lambda v: v, "its unit")
+REAL = Transform("normal", lambda u: u, lambda v: v)
 
 
-SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh, "asinh units")
+SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh)
 """Like the log-normal for large values, and smooth through zero to negative ones."""
 
 
@@ -52,7 +50,7 @@ class Prior:
         median: Median, in the parameter's unit.
         spread: Standard deviation in the transformed coordinate: e-folds for a positive parameter, the
             parameter's own unit for a real one.
-        quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.quantiles.GRID`, for a
+        quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.priors.GRID`, for a
             prior that is not normal there; then the spread is half of the way between those at -1 and 1.
         name: Name of its distribution; "" for a normal one.
     """

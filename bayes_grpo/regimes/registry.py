@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from bayes_grpo.common.errors import RegimeWarning, SettingError
-from bayes_grpo.common.modules import modules_in
+from bayes_grpo.common.imports import modules_in
 from bayes_grpo.regimes import built_in
 from bayes_grpo.regimes.base import Regime
 

@@ -41,24 +41,10 @@ def second_order_space(
         values: Holds "observation_sd".
         linear: (mean, sd) of "fixed_point" and "initial_reward".
         rows: Rows of the log.
-
-    Returns:
-        The state space.
     """
     speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
-    mean, cov = initial_levels(linear, speed_var)
-    transition, noise_cov, observation, cross_cov, observation_var = _row(a, b, diffusion, rows)
-    return StateSpace(
-        initial_mean=mean,
-        initial_cov=cov,
-        transition=transition,
-        noise_cov=noise_cov,
-        observation=observation,
-        cross_cov=cross_cov,
-        observation_var=observation_var,
-        offset=0.0,
-        measurement_var=measurement_var(values, rows),
-    )
+    moments, noise = initial_levels(linear, speed_var), measurement_var(values, rows)
+    return StateSpace(*moments, *_row(a, b, diffusion, rows), offset=0.0, measurement_var=noise)
 
 
 def second_order_times(zeta: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:

@@ -22,8 +22,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import NOISES, initial_levels, measurement_var
-from bayes_grpo.regimes.first_order import FirstOrderRow, first_order_row
+from bayes_grpo.regimes.common import NOISES, FirstOrderRow, first_order_row, initial_levels, measurement_var
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
 from bayes_grpo.rows.padding import Rows
 
@@ -68,12 +67,7 @@ class RowTimes(NamedTuple):
 def row_times(rows: Rows, weighted: bool) -> RowTimes:
     """Times of the rows since the start of the log.
 
-    Args:
-        rows: Rows of the log.
-        weighted: Whether the clock runs with the learning rate, the clock of a law that is driven by updates.
-
-    Returns:
-        The times.
+    Weighted, the clock runs with the learning rate: the clock of a law that is driven by updates.
     """
     window = 0.0 if rows.window is None else rows.window
     gap = 0.0 if rows.gap is None else rows.gap
@@ -105,11 +99,9 @@ def fluctuation_rows(
         values: Holds "fluctuation_time" and "fluctuation_sd".
         rows: Rows of the log.
         slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the law then
-            starts from the latent reward itself; without it, it starts stationary.
+            starts from the latent reward itself; without it, it starts stationary, which is noise of the first row, so
+            that the unforced curve is free of it.
         gap_slope: f' at the middle of every gap.
-
-    Returns:
-        The rows; a stationary start is noise of the first row, so that the unforced curve is free of it.
     """
     rate = 1.0 / values["fluctuation_time"]
     variance = values["fluctuation_sd"] ** 2
@@ -138,15 +130,7 @@ def trend_space(
 ) -> StateSpace:
     """State space (R₀ - R*, fluctuation, R*) of a curve with two levels on the rows.
 
-    Args:
-        share: Mean of s over every row's window, shape (T,).
-        fluctuation: The fluctuation on the rows.
-        values: Holds "observation_sd".
-        linear: (mean, sd) of "fixed_point" and "initial_reward".
-        rows: Rows of the log.
-
-    Returns:
-        The state space.
+    The share is the mean of s over every row's window, shape (T,).
     """
     mean, cov = initial_levels(linear, 0.0)
     return StateSpace(

@@ -13,7 +13,7 @@ from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.analysis.settings import PARTS
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import teller
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.summary import RunSummary, describe_run

@@ -15,7 +15,7 @@ from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.progress import teller
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness, width_of
 from bayes_grpo.risk.change import SIGNS, Change
 

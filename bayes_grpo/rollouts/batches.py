@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.columns import CompletionBatch
 from bayes_grpo.rollouts.completion import UNKNOWN, was_cut
 from bayes_grpo.rollouts.lines import LeftOut, unpacked

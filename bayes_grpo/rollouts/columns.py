@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean
 from bayes_grpo.rollouts.completion import UNKNOWN, Completion, bare
 from bayes_grpo.rollouts.lines import LeftOut
 

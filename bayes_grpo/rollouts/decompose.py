@@ -10,8 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.text import plain
-from bayes_grpo.common.wording import listed
+from bayes_grpo.common.text import listed, plain
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
 from bayes_grpo.rollouts.naming import is_form

@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.results import Result
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.rollouts.cells import Cells, cells_of
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.redrawn import redrawn, spread_out

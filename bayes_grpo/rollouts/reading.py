@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.common.modules import modules_in
+from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.progress import Progress
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts import formats
 from bayes_grpo.rollouts.columns import Gathered, Gatherer
 from bayes_grpo.rollouts.completion import UNKNOWN

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

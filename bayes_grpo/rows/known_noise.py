@@ -69,15 +69,7 @@ class RowNoise(NamedTuple):
 
 
 def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
-    """Measurement noise of the rows of a run's train reward.
-
-    Args:
-        run: The run.
-        kept: Which of its rows are fitted, shape (rows,); their rewards are finite.
-
-    Returns:
-        The noise; None where the log says nothing of it.
-    """
+    """Measurement noise of the rows of a run's train reward that are fitted; None where the log says nothing of it."""
     y, deviation = run.reward[kept], _logged(run, "reward_std", kept)
     success = np.clip(_smooth(y), NEAREST_RATE, 1.0 - NEAREST_RATE) if is_share(y) else None
     if success is not None:
@@ -98,15 +90,7 @@ def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
 def _level(
     run: Run, kept: np.ndarray, variance: np.ndarray, typical: float, success: np.ndarray | None
 ) -> NoiseLevel | None:
-    """The sd of a typical row, by the best evidence that there is; None where nobody states the batch.
-
-    Args:
-        run: The run.
-        kept: Which of its rows are fitted.
-        variance: Measurement variance of each row over the typical one.
-        typical: Variance of one completion in a typical row.
-        success: Smoothed success rate of each row; None where the reward is not 0 or 1.
-    """
+    """The sd of a typical row, by the best evidence that there is; None where nobody states the batch."""
     y = run.reward[kept]
     group, prompts = (_stated(run, name) for name in ("group_size", "prompts_per_step"))
     if not group or not prompts:
@@ -123,13 +107,8 @@ def _level(
 def scatter(y: np.ndarray, variance: np.ndarray) -> tuple[float, float]:
     """Scatter of rows about any smooth course, from their second differences.
 
-    Args:
-        y: Rows, shape (n,).
-        variance: Their relative variance, shape (n,).
-
-    Returns:
-        Standard deviation of a typical row, and the standard error of its logarithm: for normal noise the mean of n
-        squared second differences has the relative variance 35/(9n).
+    Standard deviation of a typical row, from rows and their relative variances of shape (n,), and the standard error of
+    its logarithm: for normal noise the mean of n squared second differences has the relative variance 35/(9n).
     """
     second = y[:-2] - 2.0 * y[1:-1] + y[2:]
     expected = variance[:-2] + 4.0 * variance[1:-1] + variance[2:]
@@ -171,15 +150,9 @@ def _solved(success: np.ndarray, logged: float, group: float, spread: bool) -> f
 
 
 def beta_binomial(success: np.ndarray, rho: float, group: float) -> np.ndarray:
-    """Probabilities of 0 to G successes in a group where success rates of prompts have a beta distribution.
+    """Probabilities of 0 to G successes, shape (n, G + 1), in a group whose prompts have beta success rates.
 
-    Args:
-        success: Mean success rates p, shape (n,).
-        rho: Intraclass correlation, in (0, 1): a = p(1/ρ − 1), b = (1 − p)(1/ρ − 1).
-        group: Completions of a group G.
-
-    Returns:
-        Shape (n, G + 1).
+    With mean success rates p, shape (n,), and intraclass correlation ρ in (0, 1): a = p(1/ρ − 1), b = (1 − p)(1/ρ − 1).
     """
     size = round(group)
     count = np.arange(size + 1.0)

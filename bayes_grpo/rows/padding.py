@@ -1,18 +1,21 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads.
+shapes (`shared`); nothing else pads. Whoever has a table of rows has its arrays too (`PreparedRows`), so no function
+takes both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
 
+from bayes_grpo.rows.schedule import FutureRows, extended
 from bayes_grpo.rows.table import RowTable
 
 
@@ -99,13 +102,6 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
     varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
     compiles at most three programs a length and regime.
-
-    Args:
-        table: The rows.
-        length: Length to pad to; one of few that holds the rows if None.
-
-    Returns:
-        The rows.
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
@@ -161,3 +157,62 @@ def doubled(n: int) -> int:
     while size < n:
         size *= 2
     return size
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """Rows of one signal with their padded arrays; made by `prepare_rows`.
+
+    Attributes:
+        table: The rows, n of them.
+        arrays: The same, padded to a length T; a row that is left out is a missing value.
+    """
+
+    table: RowTable
+    arrays: Rows
+
+    def without(self, row: int) -> PreparedRows:
+        """The same log with one row missing.
+
+        Left out of the table instead, its steps would take the learning rate of the row after it.
+        """
+        y = np.array(self.arrays.y)
+        y[row] = np.nan
+        return PreparedRows(self.table, self.arrays._replace(y=y))
+
+    def before(self, cut: int) -> PreparedRows:
+        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled anew."""
+        whole, n = self.arrays, len(self.table.y)
+        columns = {f.name: getattr(self.table, f.name) for f in fields(self.table)}
+        table = replace(
+            self.table, **{k: v[:cut] for k, v in columns.items() if isinstance(v, np.ndarray) and v.shape == (n,)}
+        )
+        own = padded(table)
+        speed = np.zeros(()) if own.start_speed is None else own.start_speed
+        arrays = whole._replace(
+            y=self.values(0, cut),
+            length=own.length,
+            spacing=own.spacing,
+            start_speed=None if whole.start_speed is None else speed,
+        )
+        return PreparedRows(table, arrays)
+
+    def values(self, first: int, last: int) -> np.ndarray:
+        """Logged values from row ``first`` to before row ``last``, all others missing, shape (T,)."""
+        out = np.full(len(self.arrays.y), np.nan)
+        out[first:last] = np.asarray(self.arrays.y)[first:last]
+        return out
+
+    def followed_by(self, future: FutureRows) -> Rows:
+        """Arrays of the rows with future ones after them, which have no values.
+
+        Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
+        """
+        past, rows = self.arrays, shared(extended(self.table, future))
+        speed = rows.start_speed if past.start_speed is None else past.start_speed
+        return rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
+
+
+def prepare_rows(table: RowTable, many: bool = False) -> PreparedRows:
+    """Rows for compiled programs: with many logs, or many cuts of one, few shapes in place of the smallest ones."""
+    return PreparedRows(table, shared(table) if many else padded(table))

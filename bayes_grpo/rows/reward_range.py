@@ -43,21 +43,14 @@ class RewardRange(NamedTuple):
     @property
     def sentence(self) -> str:
         """The ends in words."""
-        ends = [f"at least {self.low:g}"] * math.isfinite(self.low) + [f"at most {self.high:g}"] * math.isfinite(
-            self.high
-        )
-        return " and ".join(ends)
+        ends = ("at least", self.low), ("at most", self.high)
+        return " and ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
 
 
 def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
 
-    Args:
-        rows: Rows of the log so far, the run itself, or the values of its rows.
-        settings: Settings of the run.
-
-    Returns:
-        The range; with one end alone where only that is stated.
+    With one end alone where only that is stated. Rows may be those of the log so far, the run itself, or values.
     """
     low, high = _stated(settings)
     if low is None and high is None:
@@ -78,13 +71,6 @@ def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]
     A stated end always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a stated highest reward,
     1 above a stated lowest. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
     rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
-
-    Args:
-        rows: Rows of the log so far, the run itself, or the values of its rows.
-        settings: Settings of the run.
-
-    Returns:
-        The range.
     """
     low, high = _stated(settings)
     if low is not None and high is not None:

@@ -1,4 +1,4 @@
-"""Rows of one signal of a run: which signal, its windows, its learning rate, its weights."""
+"""Rows of one signal of a run: which signal, its windows, learning rate, entropy, weights and outliers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
-from bayes_grpo.rows.blocks import row_blocks
-from bayes_grpo.rows.entropy import entropy_at
 from bayes_grpo.rows.known_noise import row_noise
-from bayes_grpo.rows.outliers import outliers
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
+from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable, is_share, row_blocks
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -26,14 +24,7 @@ MIN_ROWS = 4
 
 
 def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
-    """The signal to fit and why.
-
-    Args:
-        run: The run.
-        signal: "auto", "reward" (train) or "eval" (held-out).
-
-    Returns:
-        "reward" or "eval_reward", and a sentence where the choice was not the user's ("" otherwise).
+    """The signal to fit, "reward" or "eval_reward", and why ("" where the choice was the user's).
 
     Raises:
         FitError: The log has no such signal.
@@ -165,3 +156,99 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
 def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
     """The noise of means over ``size`` rows."""
     return None if level is None else level._replace(sd=level.sd / math.sqrt(size))
+
+
+def entropy_at(run: Run, step: np.ndarray) -> np.ndarray | None:
+    """Policy entropy at ``step``, from the logged values before it; None where fewer than two were logged.
+
+    A row's reward and its logged entropy come from the same completions: easy prompts raise one and lower the other.
+    That shared noise is no law. So a row's own value is left out: a local line through the rows before it stands for
+    it, and at the start of the log one through the rows after it. Rows on both sides would not do: their mean with a
+    hole, beside a slow fluctuation that takes what the mean has in common with its neighbours, tells the value in the
+    hole.
+    """
+    logged = run.signals.get("entropy")
+    known = np.zeros(0, bool) if logged is None else np.isfinite(logged)
+    if logged is None or known.sum() < 2:
+        return None
+    x, y = run.step[known], logged[known]
+    reach = min(max(10, len(x) // 6), 200)
+    if len(x) < 2 * reach:
+        return np.interp(step, x, y)
+    before = np.searchsorted(x, step)  # rows before each step
+    late = before >= reach
+    first = np.where(late, before - reach, np.minimum(np.searchsorted(x, step, side="right"), len(x) - reach))
+    near = first[:, None] + np.arange(reach)
+    away = x[near] - step[:, None]
+    scale = np.abs(away).max(axis=1, keepdims=True) * (1.0 + 1e-9)
+    weight = (1.0 - (np.abs(away) / scale) ** 3) ** 3
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    middle, level = np.sum(weight * away, axis=1), np.sum(weight * y[near], axis=1)
+    spread = np.sum(weight * (away - middle[:, None]) ** 2, axis=1)
+    slope = np.sum(weight * (away - middle[:, None]) * y[near], axis=1) / np.maximum(spread, 1e-300)
+    lowest, highest = y[near].min(axis=1), y[near].max(axis=1)
+    return np.clip(level - slope * middle, lowest, highest)  # beyond its rows the line must not run away
+
+
+SIDE = 5
+"""Rows on either side whose median a row is held against."""
+
+OUTLIER_FEWEST = 3
+"""Fewer rows than this on a side say nothing: whether the last rows are outliers is seen when others have come."""
+
+FAR = 6.0
+"""Robust standard deviations from which on a row counts. Fewer than one in 200 series of 20 rows of normal noise have
+such a row, and far fewer of longer ones."""
+
+OF_ALL = 1.5
+"""Standard deviations of all rows that an outlier is away at least: rows that hardly scatter, as after a collapse, do
+not make exceptions of those that do."""
+
+OF_SHARE = 0.3
+"""The same for a share of successes, in units of the reward: near 0 and 1 its noise is rare and large by itself."""
+
+MOST = 0.05
+"""Share of the rows above which they are no exception but what the noise is like."""
+
+OUTLIER_NEAR = 15
+"""Rows on either side that say how rows scatter there, where that is more than in the log as a whole."""
+
+OUTLIER_MIN_ROWS = 20
+"""Rows that it takes to know the scatter."""
+
+
+def outliers(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """How far rows lie from their neighbours on both sides, where that is too far; 0 for all others.
+
+    Under normal noise a few outliers widen the band of all rows: a broken batch, a grader that was down for a step.
+    They are so rare and so far that there is no doubt which rows they are: each is given the measurement variance at
+    which it is an ordinary row. A step, a collapse or a swing is not one: there a row agrees with the rows on one side.
+
+    Args:
+        y: Rows, shape (n,).
+        variance: Their relative measurement variance, shape (n,).
+
+    Returns:
+        Robust standard deviations, shape (n,).
+    """
+    n, none = len(y), np.zeros(len(y))
+    if n < OUTLIER_MIN_ROWS:
+        return none
+    padded = np.concatenate([np.full(SIDE, np.nan), y, np.full(SIDE, np.nan)])
+    windows = sliding_window_view(padded, SIDE)
+    inner = slice(OUTLIER_FEWEST, n - OUTLIER_FEWEST)
+    before = np.nanmedian(windows[:n][inner], axis=1)
+    after = np.nanmedian(windows[SIDE + 1 : SIDE + 1 + n][inner], axis=1)
+    one, other = (y[inner] - before), (y[inner] - after)
+    off = np.abs(0.5 * (one + other)) / np.sqrt(variance[inner])
+    around = sliding_window_view(np.pad(off, OUTLIER_NEAR, constant_values=np.nan), 2 * OUTLIER_NEAR + 1)
+    scale = 1.4826 * np.maximum(np.median(off), np.nanmedian(around, axis=1))
+    if not scale.min() > 0.0:
+        return none
+    nearer = np.where(one * other > 0.0, np.minimum(np.abs(one), np.abs(other)), 0.0)
+    found = none.copy()
+    found[inner] = nearer / (scale * np.sqrt(variance[inner]))
+    least = max(OF_ALL * float(np.std(y)), OF_SHARE * is_share(y))
+    found[inner][nearer < least] = 0.0
+    found[found <= FAR] = 0.0
+    return none if np.mean(found > 0.0) > MOST else found

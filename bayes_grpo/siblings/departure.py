@@ -20,8 +20,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted, plain
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.common.text import counted, plain
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course

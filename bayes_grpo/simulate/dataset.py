@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bayes_grpo.common.errors import OutputError, SettingError
-from bayes_grpo.common.strict_json import json_safe
-from bayes_grpo.common.unfinished import undone_at_an_end
+from bayes_grpo.common.files import undone_at_an_end
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.simulate.trainer_log import write_json
 
 

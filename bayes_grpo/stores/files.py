@@ -18,7 +18,7 @@ import yaml
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.files import folder_for_a_while
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean
 
 _MAX_CHARACTERS = 200_000
 

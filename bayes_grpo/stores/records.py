@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted
+from bayes_grpo.common.text import counted
 
 _MAX_PLACES = 1_000
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Self
 
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
-from bayes_grpo.common.wording import clean, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.assembling import Known, run_of
 from bayes_grpo.logs.run import SIGNALS, Run

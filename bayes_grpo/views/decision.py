@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bayes_grpo.common.draws import spread
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.decision.budget import amount
 from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.views.document import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
-from bayes_grpo.common.wording import listed
+from bayes_grpo.common.text import listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary, describe_run

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.files import undone_at_an_end
 from bayes_grpo.common.text import plain
-from bayes_grpo.common.unfinished import undone_at_an_end
 from bayes_grpo.watching.result import Alarm
 
 LIMIT = 30.0

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings, check, fit, save_fit
-from bayes_grpo.checking.check import combined, findings_of
-from bayes_grpo.checking.residuals import Residuals, loo_pit, residuals_of
+from bayes_grpo.checking.check import Residuals, combined, findings_of, loo_pit, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.views.plots.checking import plot_check

@@ -16,8 +16,7 @@ import pytest
 from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.options import EXIT_ENDED, EXIT_INTERRUPTED
 from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.files import folder_for_a_while, written_whole
-from bayes_grpo.common.unfinished import undo_all, undone_at_an_end
+from bayes_grpo.common.files import folder_for_a_while, undo_all, undone_at_an_end, written_whole
 from tests.helpers.selection import few
 
 ROWS = "".join(f"{s},{0.1 + s / 100}\n" for s in range(1, 40))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayes_grpo.common.densities import log_student_t
-from bayes_grpo.common.draws import spread
+from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of, spawn
+from bayes_grpo.fitting.sampling.adaptive import log_student_t
 
 
 @pytest.mark.parametrize(("p", "freedom"), [(1, 2.5), (3, 5.0), (9, 6.0)])

@@ -16,7 +16,7 @@ from bayes_grpo.common import programs
 from bayes_grpo.fitting.sampling.target import _values_program, target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.built_in.flat import Flat
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
 

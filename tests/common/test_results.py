@@ -7,11 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from bayes_grpo.common.about import About
-from bayes_grpo.common.frames import frame_of
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.common.results import Result
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import About, Result, frame_of, json_safe
 
 HERE = Interval(2.0, 1.0, math.inf, 0.9)
 

@@ -11,21 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import bayes_grpo.comparison.candidate as candidate_module
+import bayes_grpo.comparison.compare as candidate_module
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
-from bayes_grpo.comparison.stacking import shrunk_weights, stacking_weights
+from bayes_grpo.comparison.table import shrunk_weights, stacking_weights
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.comparison import plot_comparison
 from tests.helpers.command import call

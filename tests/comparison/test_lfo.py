@@ -14,8 +14,7 @@ from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 

@@ -12,7 +12,7 @@ from bayes_grpo.families.model import TRAITS, FamilyDraws, draw_runs, family_dat
 from bayes_grpo.fitting.sampling.batch import level_draws
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from tests.families.made import swept
 from tests.helpers.reference import dense_log_density
 

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo.fitting.sampling.adaptive import AdaptiveSampler, ImportanceSettings, Proposal
-from bayes_grpo.fitting.sampling.weighted import WeightedPoints, effective_size, pareto_shape
+from bayes_grpo.fitting.sampling.adaptive import (
+    AdaptiveSampler,
+    ImportanceSettings,
+    Proposal,
+    WeightedPoints,
+    effective_size,
+    pareto_shape,
+)
 
 
 def run(log_likelihood, size, seed=0, **options):

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import norm
 
 import bayes_grpo as bg
-from bayes_grpo.checking.residuals import loo_pit, residuals_of
+from bayes_grpo.checking.check import loo_pit, residuals_of
 from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.comparison.loo import relative_efficiency
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

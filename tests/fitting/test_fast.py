@@ -12,17 +12,15 @@ import pytest
 from bayes_grpo import SamplerSettings
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.importance import fast_posterior
-from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from tests.helpers.selection import few

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from bayes_grpo.fitting.measured import measured
+from bayes_grpo.fitting.summary import measured
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.table import NoiseLevel
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats as typed
 
-from bayes_grpo.common.pareto import smoothed_weights, smoothed_with_shape
-from bayes_grpo.fitting.sampling.mixing import energy_fraction, ess_bulk, ess_tail, rhat
+from bayes_grpo.common.pareto import smoothed_weights
+from bayes_grpo.fitting.sampling.convergence import energy_fraction, ess_bulk, ess_tail, rhat
 
 array_stats: Any = typed  # its methods are typed for every shape of answer
 
@@ -51,7 +51,7 @@ def test_a_constant_mixes_as_independent_draws_would():
 def test_smoothed_weights_are_those_of_arviz(alpha):
     log_density = -0.5 * chains("plain") ** 2
     efficiency = ess_tail(log_density.reshape(1, -1), 0.05, 0.95) / log_density.size
-    found = smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency)
+    found = smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency)[0]
     theirs = np.exp(array_stats.power_scale_lw(log_density, alpha=alpha, axis=(-2, -1))).ravel()
     np.testing.assert_allclose(found, theirs / theirs.sum(), rtol=1e-9)
     assert found.sum() == pytest.approx(1.0)
@@ -61,7 +61,7 @@ def test_smoothed_weights_are_those_of_arviz(alpha):
 def test_many_rows_are_smoothed_at_once_as_arviz_smooths_each(efficiency):
     rng = np.random.default_rng(5)
     log_weight = np.array([0.1, 0.5, 1.5])[:, None] * rng.standard_exponential((3, 1200))
-    weight, shape = smoothed_with_shape(log_weight, efficiency)
+    weight, shape = smoothed_weights(log_weight, efficiency)
     theirs, their_shape = array_stats.psislw(-log_weight, r_eff=efficiency, axis=-1)
     np.testing.assert_allclose(weight, np.exp(theirs), rtol=1e-9)
     np.testing.assert_allclose(shape, their_shape, rtol=1e-9)
@@ -69,7 +69,7 @@ def test_many_rows_are_smoothed_at_once_as_arviz_smooths_each(efficiency):
 
 def test_a_tail_that_is_none_is_left_as_it_is():
     log_weight = np.stack([np.zeros(400), np.random.default_rng(6).standard_normal(400)])
-    weight, shape = smoothed_with_shape(log_weight, 1.0)
+    weight, shape = smoothed_weights(log_weight, 1.0)
     np.testing.assert_allclose(weight[0], 1 / 400)
     assert np.isnan(shape[0])
     assert np.isfinite(shape[1])

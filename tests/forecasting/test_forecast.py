@@ -11,8 +11,8 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
+from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics
 from bayes_grpo.forecasting.fits import bounded, fit_regimes
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -23,12 +23,10 @@ from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.future import FutureRows, extended, future_rows, future_steps
-from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import RemainingRate, remaining_rate
+from bayes_grpo.rows.schedule import FutureRows, RemainingRate, extended, future_rows, future_steps, remaining_rate
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run

@@ -7,7 +7,7 @@ from bayes_grpo import forecast
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run, rising_run, steps

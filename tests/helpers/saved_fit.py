@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bayes_grpo.fitting.file import _GROUPS, _VARIABLES
 from bayes_grpo.fitting.result import FORMAT, model_hash
-from bayes_grpo.fitting.untrusted import _GROUPS, _VARIABLES
 from bayes_grpo.regimes import REGIMES
 
 CHAINS, DRAWS, ROWS = 2, 6, 8

@@ -15,11 +15,10 @@ from numpyro.infer.util import log_density
 from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_of, stacked
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.data import draw_prior
+from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.quantiles import GRID, tabulated
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
+from bayes_grpo.rows.padding import prepare_rows
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 

@@ -14,7 +14,7 @@ import pytest
 
 from bayes_grpo import fit, load_fit, read_log, save_fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
-from bayes_grpo.comparison.candidate import candidate_on
+from bayes_grpo.comparison.compare import candidate_on
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
 from bayes_grpo.dynamics.paths import mean_path
@@ -23,8 +23,7 @@ from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
-from bayes_grpo.rows.padding import Rows, padded
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import Rows, padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.calibration import calibrate, simultaneous_band

@@ -17,10 +17,10 @@ from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.future import FutureRows, extended
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import FutureRows, extended
 from benchmarks.lab.learners.record import RESULTS
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, steps

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bayes_grpo.rows.outliers import MOST, OUTLIER_FEWEST, outliers
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MOST, OUTLIER_FEWEST, outliers, rows_of
 from tests.helpers.runs import make_run, steps
 
 

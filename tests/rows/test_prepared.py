@@ -1,12 +1,9 @@
 """A table and its arrays cannot be separated."""
 
-from dataclasses import FrozenInstanceError, replace
-
 import numpy as np
 import pytest
 
-from bayes_grpo.rows.padding import bucket, doubled, padded, shared
-from bayes_grpo.rows.prepared import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import bucket, doubled, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from tests.helpers.runs import rising_run
@@ -20,17 +17,6 @@ def table() -> RowTable:
 def test_one_log_gets_a_bucket_and_many_get_few_lengths(table):
     assert len(prepare_rows(table).arrays.y) == bucket(50)
     assert len(prepare_rows(table, many=True).arrays.y) == doubled(50)
-
-
-def test_arrays_of_other_rows_are_refused(table):
-    for other in (rows_of(rising_run(49)), replace(table, y=table.y + 1.0), replace(table, start=table.start - 5.0)):
-        for arrays in (padded(other), shared(other)):
-            with pytest.raises(ValueError, match="expected a table and the arrays of its rows"):
-                PreparedRows(table, arrays)
-    with pytest.raises(FrozenInstanceError):
-        prepare_rows(table).table = rows_of(rising_run(49))  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(ValueError, match="prepare_rows"):
-        replace(prepare_rows(table), table=rows_of(rising_run(49)))
 
 
 def test_a_row_that_is_left_out_is_a_hole(table):

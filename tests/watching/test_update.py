@@ -19,7 +19,7 @@ from bayes_grpo.forecasting.fits import fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.prepared import prepare_rows
+from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Outlook, Watching

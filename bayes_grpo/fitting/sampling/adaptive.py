@@ -17,10 +17,140 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.densities import log_student_t
+from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.target import Target
-from bayes_grpo.fitting.sampling.weighted import WeightDiagnostics, WeightedPoints, effective_size
+
+LEAST_EFFECTIVE = 400.0
+"""Effective size of the weights from which draws are taken, as for the ESS of chains."""
+PARETO_K = 0.7
+"""Above this sums of weights cannot be trusted (Vehtari et al. 2024, https://jmlr.org/papers/v25/19-556.html)."""
+_APART = 0.25
+"""Posterior standard deviations by which the means of two halves of the points may differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPoints:
+    """Points with importance weights.
+
+    Attributes:
+        z: Points in the sampler's coordinates, where the prior is standard normal, shape (n, p).
+        log_weight: Log of likelihood times prior over proposal, shape (n,).
+    """
+
+    z: np.ndarray
+    log_weight: np.ndarray
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of the rows; its standard error is about ``1 / sqrt(effective)``."""
+        return float(np.logaddexp.reduce(self.log_weight) - math.log(len(self.log_weight)))
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Normalised weights, shape (n,); equal ones where no point has any likelihood."""
+        top = self.log_weight.max()
+        if not np.isfinite(top):
+            return np.full(len(self.z), 1.0 / len(self.z))
+        weight = np.exp(self.log_weight - top)
+        return weight / weight.sum()
+
+    @property
+    def effective(self) -> float:
+        """Effective number of points, 0 where none has any likelihood."""
+        return effective_size(self.log_weight)
+
+    @property
+    def pareto_k(self) -> float:
+        """Shape of the weights' upper tail."""
+        return pareto_shape(self.log_weight)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean, shape (p,), and covariance, shape (p, p), of the weighted points."""
+        weight = self.weight
+        centre = weight @ self.z
+        away = self.z - centre
+        return centre, away.T @ (weight[:, None] * away)
+
+    def half(self, which: int) -> WeightedPoints:
+        """Every second point, from the first or from the second on."""
+        return WeightedPoints(self.z[which::2], self.log_weight[which::2])
+
+    def resampled(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Points drawn by their weights, systematically, shape (size, p) in random order."""
+        edges = np.cumsum(self.weight)
+        picks = np.searchsorted(edges, (np.arange(size) + rng.uniform()) / size * edges[-1])
+        return self.z[rng.permutation(np.minimum(picks, len(self.z) - 1))]
+
+
+@dataclass(frozen=True)
+class WeightDiagnostics:
+    """Whether weighted points can be used.
+
+    Attributes:
+        effective: Effective size of the weights.
+        pareto_k: Shape of their upper tail.
+        apart: Largest distance between the means of two halves of the points, in posterior standard deviations.
+        power: Power of the likelihood that was reached; 1 for the posterior.
+        rounds: Batches of points.
+    """
+
+    effective: float
+    pareto_k: float
+    apart: float
+    power: float
+    rounds: int
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the points cannot be used, one clause each; empty where they can."""
+        out = []
+        if self.power < 1.0:
+            out.append(f"{self.rounds} batches of points did not reach the posterior")
+        if not self.effective >= LEAST_EFFECTIVE:
+            out.append(f"the effective size of the weights is {self.effective:.0f} (limit {LEAST_EFFECTIVE:.0f})")
+        if not self.pareto_k <= PARETO_K:
+            out.append(f"their Pareto k is {self.pareto_k:.2f} (limit {PARETO_K})")
+        if not self.apart <= _APART:
+            out.append(f"the means of two halves lie {self.apart:.2f} posterior sd apart (limit {_APART})")
+        return tuple(out)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the points can be used."""
+        return not self.reasons
+
+    @property
+    def sentence(self) -> str:
+        """The same in a sentence; empty where they can."""
+        why = "; ".join(self.reasons)
+        return f"{why[0].upper()}{why[1:]}." if why else ""
+
+
+def effective_size(log_weight: np.ndarray) -> float:
+    """Effective number of weighted points, 0 where every weight is 0.
+
+    See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples; logarithms up to a constant, shape (n,).
+    """
+    top = log_weight.max(initial=-np.inf)
+    if not np.isfinite(top):
+        return 0.0
+    weight = np.exp(log_weight - top)
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def pareto_shape(log_weight: np.ndarray) -> float:
+    """Pareto k-hat of importance weights, shape (n,): above .7 their sums cannot be trusted.
+
+    Infinity where every weight is 0 or one point has all of it; minus infinity where all weights are alike.
+    """
+    if not np.isfinite(log_weight.max()):
+        return math.inf
+    shape = float(smoothed_weights(log_weight, 1.0)[1])
+    if math.isnan(shape):
+        return -math.inf if effective_size(log_weight) > 0.5 * len(log_weight) else math.inf
+    return shape
+
 
 _DEGREES = 5.0
 _KERNELS = 96
@@ -106,14 +236,10 @@ class AdaptiveSampler:
     def __init__(
         self, size: int, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
     ) -> None:
-        """Begins.
+        """Begins with p coordinates.
 
-        Args:
-            size: Number of coordinates p.
-            seed: Seed.
-            settings: How many points to spend.
-            start: Draws of a posterior that is expected to be close, shape (n, p): a proposal about them takes the
-                place of the climb from the prior, of which a quarter of a batch still comes.
+        Draws of a posterior that is expected to be close may be its ``start``, shape (n, p): a proposal about them
+        takes the place of the climb from the prior, of which a quarter of a batch still comes.
         """
         self.settings = settings or ImportanceSettings()
         self.rounds, self.power = 0, 0.0
@@ -150,12 +276,7 @@ class AdaptiveSampler:
         return self._proposals[-1].draw(batch, self._rng)
 
     def tell(self, z: np.ndarray, log_likelihood: np.ndarray) -> None:
-        """Takes the log likelihoods of the points that were asked for.
-
-        Args:
-            z: The points, shape (batch, p).
-            log_likelihood: Shape (batch,); what is not finite has no likelihood.
-        """
+        """Takes the log likelihoods, shape (batch,), of the points; what is not finite has no likelihood."""
         first = self.rounds == 0
         new = [len(z) // 4, len(z) - len(z) // 4] if first and self._start is not None else [len(z)]
         self._counts += new
@@ -216,17 +337,7 @@ class AdaptiveSampler:
 def weighted_points(
     target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
-    """Weighted points of a posterior, and whether they can be used.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed.
-        settings: How many points to spend.
-        start: Draws of a posterior that is expected to be close, shape (n, p).
-
-    Returns:
-        The points and their checks.
-    """
+    """Weighted points of a posterior, and whether they can be used; ``start`` as in `AdaptiveSampler`."""
     sampler = AdaptiveSampler(target.coordinates, seed, settings, start)
     while not sampler.done:
         z = sampler.ask()
@@ -236,3 +347,14 @@ def weighted_points(
 
 def _log_normal(z: np.ndarray) -> np.ndarray:
     return -0.5 * np.sum(z**2, axis=1) - 0.5 * z.shape[1] * math.log(2.0 * math.pi)
+
+
+def log_student_t(x: np.ndarray, centre: np.ndarray, root: np.ndarray, freedom: float) -> np.ndarray:
+    """Log density of a multivariate t distribution at points of shape (n, p), or at one of shape (p,).
+
+    ``root`` is the lower triangular root of its scale matrix, shape (p, p).
+    """
+    p = len(centre)
+    distance = np.sum(np.linalg.solve(root, (x - centre).T) ** 2, axis=0)
+    constant = math.lgamma((freedom + p) / 2) - math.lgamma(freedom / 2) - 0.5 * p * math.log(freedom * math.pi)
+    return constant - np.sum(np.log(np.diag(root))) - 0.5 * (freedom + p) * np.log1p(distance / freedom)

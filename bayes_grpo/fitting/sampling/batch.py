@@ -34,15 +34,7 @@ SMOOTHED = 500
 
 
 def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
-    """Log density of the logged rows with the linear parameters integrated out.
-
-    Args:
-        target: Regime, priors and rows.
-        z: Draws in the sampler's coordinates, shape (..., p).
-
-    Returns:
-        Shape (...).
-    """
+    """Log density of the logged rows at coordinates of shape (..., p), the linear parameters integrated out."""
     flat = np.reshape(z, (-1, z.shape[-1]))
     with jax.enable_x64(True):
         found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
@@ -70,19 +62,11 @@ def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, *known: np.n
 
 
 def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The linear parameters drawn given the rows and each draw of the others.
+    """Linear parameter → draws given the rows and each draw of the others, shape (n,), for coordinates of (n, p).
 
     With prior mean m and covariance S of the linear parameters, the log likelihood is a quadratic in m of slope g and
     second derivative -A, and given the rows they are normal with mean m + S g and covariance S - S A S (Tweedie's
     formula). Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
-
-    Args:
-        target: Regime, priors and rows.
-        z: Draws in the sampler's coordinates, shape (n, p).
-        rng: Source of randomness.
-
-    Returns:
-        Linear parameter → shape (n,).
     """
     prior = target.numbers
     centre, sd = np.asarray(prior.linear_mean, float), np.asarray(prior.linear_sd, float)
@@ -111,16 +95,10 @@ def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict
 
 
 class DrawSummary(NamedTuple):
-    """What one draw of the sampled parameters implies.
+    """What one draw of the sampled parameters implies; over the rows as in `bayes_grpo.fitting.draws.SmoothedDraws`.
 
     Attributes:
         linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
-        curve: The unforced law with these parameters at every row, shape (T,).
-        latent: A draw-wise mean of the latent reward of every row given all rows, shape (T,).
-        latent_var: Its variance, shape (T,).
-        loo_log_density: Leave-one-out log density of every row, shape (T,); NaN where missing.
-        loo_mean: Mean of every row given all others, shape (T,).
-        loo_var: Its variance, shape (T,).
     """
 
     linear: Array | np.ndarray
@@ -133,16 +111,7 @@ class DrawSummary(NamedTuple):
 
 
 def summarise(target: Target, z: np.ndarray, seed: int) -> DrawSummary:
-    """Linear parameters, curves and leave-one-out conditionals of every draw.
-
-    Args:
-        target: Regime, priors and rows.
-        z: Draws in the sampler's coordinates, shape (chains, draws, p).
-        seed: Seed.
-
-    Returns:
-        Arrays with leading axes (chains, draws).
-    """
+    """What coordinates of shape (chains, draws, p) imply, with these leading axes on every field."""
     chains, draws, p = z.shape
     each = (random_keys(seed, chains * draws), z.reshape(-1, p))
     with jax.enable_x64(True):
@@ -171,7 +140,7 @@ def _densities_program(regime: Regime) -> Any:
 
 
 def summary_program(regime: Regime) -> Any:
-    """Program that smooths the rows for draws, each with a key; it returns the fields of `DrawSummary`."""
+    """Program that smooths the rows for draws, each with a key."""
 
     def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         return jax.lax.map(

@@ -1,11 +1,13 @@
-"""NumPyro's NUTS on a regime, compiled once per regime and bucket of rows and reused for every run after it.
+"""NumPyro's NUTS on a regime or a model, compiled once per bucket of rows and reused for every run after it.
 
-On a CPU the chains run side by side in threads, each a single-chain program: no chain waits for another's longer
-tree. On an accelerator they run as one batched program.
+On a CPU the chains run in threads, each a single-chain program: no chain waits for another's longer tree, and XLA
+releases the interpreter. On an accelerator they run as one batched program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,12 +18,106 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
+from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call
 from bayes_grpo.fitting.sampling.batch import random_keys
-from bayes_grpo.fitting.sampling.chains import chains_side_by_side
+from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
+
+Sites = Mapping[str, np.ndarray]
+"""Draws by name, leading axes (chains, draws)."""
+
+
+def chains_side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
+    """What a single-chain program returns for every chain, as NumPy arrays with a leading axis of chains.
+
+    Args:
+        make: Function of the options that returns the function of (a chain's arguments, *shared) to compile.
+        options: Hashable.
+        each: Arguments of the chains, a tuple each.
+        *shared: Arguments that are the same for all chains.
+    """
+    pool = ThreadPoolExecutor(max_workers=min(len(each), cores()))
+    try:
+        found = list(pool.map(lambda own: call(make, options, *own, *shared), each))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
+    return jax.tree.map(lambda *x: np.stack(x), *found)
+
+
+def converged[C, D](
+    run: Callable[[C | None], C], check: Callable[[C, bool], tuple[D, Convergence]], retry: bool = True
+) -> tuple[D, Convergence]:
+    """Runs chains and checks them; where the checks fail, once more and more carefully.
+
+    Args:
+        run: Runs the chains; takes those that failed, None at first.
+        check: Takes chains and whether they are the second ones; gives what they say and the checks.
+        retry: Whether to run them once more.
+    """
+    chains = run(None)
+    found = check(chains, False)
+    return check(run(chains), True) if retry and not found[1].passed else found
+
+
+def sample_model[D](
+    model: Any,
+    static: tuple[Any, ...],
+    arguments: tuple[Any, ...],
+    check: Callable[[Sites, Sites, bool], tuple[D, Convergence]],
+    *,
+    seed: int,
+    chains: int,
+    warmup: int,
+    draws: int,
+    target_accept: tuple[float, float],
+    max_tree_depth: int = 10,
+) -> tuple[D, Convergence]:
+    """Samples a NumPyro model by NUTS.
+
+    Args:
+        model: The model, a function of (*arguments, *static).
+        static: Its hashable arguments, the last ones.
+        arguments: Its other arguments, arrays or trees of them.
+        check: Takes the sites, the sampler's statistics and whether the chains are the second ones; gives what they
+            say and the checks.
+        seed: Seed.
+        chains: Number of chains; with one there is no second time.
+        warmup: Adaptation iterations of each.
+        draws: Iterations of each that are kept.
+        target_accept: Target acceptance at first and in the second time.
+        max_tree_depth: Doublings of a trajectory at most.
+    """
+    first, second = jax.random.split(jax.random.key(seed))
+    options = (model, static, warmup, draws, max_tree_depth)
+
+    def run(failed: tuple[Sites, Sites] | None) -> tuple[Sites, Sites]:
+        key, accept = (first, target_accept[0]) if failed is None else (second, target_accept[1])
+        with jax.enable_x64(True):
+            each = [(k,) for k in jax.random.split(key, chains)]
+        return chains_side_by_side(_model_program, options, each, np.asarray(accept), *arguments)
+
+    return converged(run, lambda found, retried: check(*found, retried), retry=chains > 1)
+
+
+def _model_program(model: Any, static: tuple[Any, ...], warmup: int, draws: int, max_tree_depth: int) -> Any:
+    from numpyro.infer import MCMC, NUTS, init_to_median
+
+    def run(key: Array, target: Any, *arguments: Any) -> tuple[Any, Any]:
+        kernel = NUTS(
+            model,
+            target_accept_prob=target,
+            init_strategy=init_to_median(num_samples=5),
+            max_tree_depth=max_tree_depth,
+        )
+        chain = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
+        chain.run(key, *arguments, *static, extra_fields=("energy", "num_steps"))
+        return chain.get_samples(), chain.get_extra_fields()
+
+    return run
+
 
 MAX_TREE_DEPTH = 8
 _FAR = 1e10
@@ -109,26 +205,12 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
     return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
-def _options(target: Target, settings: SamplerSettings, batched: bool) -> tuple[Any, ...]:
-    return target.regime, settings.warmup, settings.draws, batched
-
-
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
-    """Runs all chains.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed.
-        start: Starting points and mass matrix.
-        settings: Length of the chains.
-        target_accept: Target acceptance probability.
-
-    Returns:
-        Draws with leading axes (chains, draws).
-    """
+    """Runs all chains; draws with leading axes (chains, draws)."""
     keys = random_keys(seed, settings.chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
+    options = (target.regime, settings.warmup, settings.draws, accelerated())
     if accelerated():
-        return Chain(*call(_chain_program, _options(target, settings, True), keys, start.z, *shared))
+        return Chain(*call(_chain_program, options, keys, start.z, *shared))
     each = list(zip(keys, start.z, strict=True))
-    return Chain(*chains_side_by_side(_chain_program, _options(target, settings, False), each, *shared))
+    return Chain(*chains_side_by_side(_chain_program, options, each, *shared))

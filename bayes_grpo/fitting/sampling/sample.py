@@ -1,4 +1,4 @@
-"""A regime's posterior on rows: starting points, sample, check, sample once more where the checks fail."""
+"""A regime's posterior on rows: by NUTS for what is reported, by importance sampling for what is only used."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import draws_at
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, weighted_points
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_by
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.batch import summarise
-from bayes_grpo.fitting.sampling.chains import converged
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
     SamplerSettings,
     Start,
+    converged,
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, values_of_draws
-from bayes_grpo.fitting.sampling.weighted import WeightedPoints
-from bayes_grpo.fitting.smoothed import SmoothedDraws, smoothed_by
 
 
 def sample_posterior(
@@ -41,9 +39,6 @@ def sample_posterior(
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
         retry: Whether to sample once more where the checks fail.
-
-    Returns:
-        Draws, curves and checks.
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     with jax.enable_x64(True):
@@ -79,12 +74,7 @@ _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
 
 
 def first_points(target: Target, seed: int) -> tuple[WeightedPoints, bool]:
-    """Weighted points from which the chains begin, and whether they reached the posterior.
-
-    Args:
-        target: Regime, priors and rows.
-        seed: Seed of the fit.
-    """
+    """Weighted points from which the chains begin, and whether they reached the posterior."""
     points, found = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
     return points, found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
 
@@ -92,10 +82,7 @@ def first_points(target: Target, seed: int) -> tuple[WeightedPoints, bool]:
 def first_sight(target: Target, points: WeightedPoints, size: int) -> str:
     """What the points say already of the law's own parameters, for who watches; "" where it has none.
 
-    Args:
-        target: Regime, priors and rows.
-        points: Points that reached the posterior.
-        size: Draws to take of them; as many as the chains will have, so that one program serves both.
+    As many draws are taken of them as the chains will have, so that one program serves both.
     """
     named = [p.name for p in target.regime.sampled if not p.name.endswith("_sd")][:2]
     if not named:
@@ -122,7 +109,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
         named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
     note = "" if found.passed else found.sentence
-    draws = draws_at(target, z, found, chains=chain, usable=found.usable, note=note)
+    draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
     return smoothed_by(draws, summary), found
 
 
@@ -148,3 +135,48 @@ def check_settings(settings: SamplerSettings, seed: int) -> None:
             raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
     if seed < 0:
         raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")
+
+
+def fast_posterior(
+    target: Target,
+    *,
+    seed: int = 0,
+    settings: ImportanceSettings | None = None,
+    start: np.ndarray | None = None,
+    sampler: SamplerSettings | None = None,
+    fallback: bool = True,
+) -> Draws:
+    """A posterior for a score or a forecast and not for a report: a tenth of a second where NUTS takes ten.
+
+    Adaptive importance sampling needs no gradient and no warm-up, and gives the marginal likelihood with it. It is
+    trusted where the weights' Pareto k-hat, their effective size and two halves of the points agree that it can be;
+    where not, NUTS is run, and the points are spread anew about its draws.
+
+    Args:
+        target: Regime, priors and rows.
+        seed: Seed of all randomness.
+        settings: How many points to spend.
+        start: Draws of a posterior that is expected to be close, in the sampler's coordinates, shape (n, p).
+        sampler: Settings of NUTS where it is needed.
+        fallback: Whether to run NUTS where the points cannot be trusted.
+    """
+    settings = settings or ImportanceSettings()
+
+    def drawn(part: str) -> np.ndarray:
+        return points.resampled(settings.draws, np.random.default_rng(seed_of(seed, part)))
+
+    def weighted(part: str, start: np.ndarray | None = None) -> tuple[WeightedPoints, WeightDiagnostics]:
+        return weighted_points(target, seed_of(seed, part), settings, start)
+
+    points, found = weighted("points", start)
+    if start is not None and not found.passed:
+        points, found = weighted("afresh")
+    z, nuts, usable = drawn("draws"), "", found.passed
+    if fallback and not usable:
+        chains = sample_posterior(target, seed=seed, sampler=sampler).draws
+        points, found = weighted("about", chains.points)
+        usable = chains.usable or found.passed
+        nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
+    note = " ".join(x for x in (found.sentence, nuts) if x)
+    values = values_of_draws(target, z[None])
+    return Draws(target, values, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)

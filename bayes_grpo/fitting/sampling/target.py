@@ -23,10 +23,8 @@ from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.quantiles import GRID, interpolated_coordinates, slopes_of
-from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.prepared import PreparedRows
+from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, resolve_priors, slopes_of
+from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
 class PriorNumbers(NamedTuple):
@@ -37,7 +35,7 @@ class PriorNumbers(NamedTuple):
         scale: Likewise, shape (p,).
         linear_mean: Of the linear parameters, shape (l,).
         linear_sd: Likewise, shape (l,).
-        quantiles: Coordinates at `bayes_grpo.regimes.quantiles.GRID`, shape (p, 97), where a prior is not normal in its
+        quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
             coordinate; else None, which keeps the program as it is.
         slopes: Their derivatives, shape (p, 97), likewise.
         exact: Whether a prior is a distribution over the parameter's own values, shape (p,), likewise: then
@@ -102,15 +100,7 @@ class Target:
 
 
 def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] | None = None) -> Target:
-    """A regime with its priors on rows.
-
-    Args:
-        regime: The law.
-        rows: Rows of the log.
-        overrides: Parameter → (median, spread), see `bayes_grpo.regimes.priors.resolve_priors`.
-
-    Returns:
-        What samplers take.
+    """A regime with its priors on rows; overrides as `bayes_grpo.regimes.priors.resolve_priors` takes them.
 
     Raises:
         FitError: The law cannot be put on these rows.
@@ -140,15 +130,7 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
 
 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
-    """Sampled parameters in their units of many draws, by one compiled program.
-
-    Args:
-        target: Regime, priors and rows.
-        z: Standardised coordinates, shape (..., p).
-
-    Returns:
-        Arrays of shape (...).
-    """
+    """Sampled parameters in their units, shape (...), of many draws of shape (..., p), by one compiled program."""
     flat = np.reshape(z, (-1, z.shape[-1]))
     with jax.enable_x64(True):
         found = call(_values_program, (target.regime,), flat, *target.arguments)
@@ -172,9 +154,6 @@ def state_space_at(
             them, or their values where these are known.
         level_sd: Standard deviations, likewise; 0 for a known value.
         rows: Padded rows.
-
-    Returns:
-        The law on the rows.
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
     levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
@@ -194,19 +173,12 @@ so small that the filters lose all digits and report any density at all. The pri
 
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows with the linear parameters integrated out, a scalar.
-
-    Args:
-        regime: The law.
-        z: Coordinates, shape (p,).
-        prior: Priors as numbers.
-        rows: Padded rows.
-    """
+    """Log density of the logged rows at a point of shape (p,), the linear parameters integrated out; a scalar."""
     near = jnp.clip(z, -FARTHEST, FARTHEST)
     return likelihood.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Minus the log posterior up to a constant, a scalar; arguments as `log_likelihood`."""
+    """Minus the log posterior up to a constant, a scalar."""
     value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected

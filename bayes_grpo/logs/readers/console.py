@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import ANSI, clean, counted
+from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of

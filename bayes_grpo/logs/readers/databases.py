@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, counted
+from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
 from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line

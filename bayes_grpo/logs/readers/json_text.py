@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import clean, counted, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, normal
 from bayes_grpo.logs.options import CONFIG_KEYS

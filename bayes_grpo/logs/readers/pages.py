@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import counted, listed
+from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.readers.console import names_reward

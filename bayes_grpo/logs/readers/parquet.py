@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
-from bayes_grpo.common.wording import clean
+from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
 from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
 

@@ -14,8 +14,15 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import HALF_GAIN, LEVELS, NOISES, initial_levels, measurement_var, response_prior
-from bayes_grpo.regimes.first_order import first_order_row
+from bayes_grpo.regimes.common import (
+    HALF_GAIN,
+    LEVELS,
+    NOISES,
+    first_order_row,
+    first_order_space,
+    initial_levels,
+    response_prior,
+)
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
@@ -50,19 +57,7 @@ class Exponential(Regime):
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
-        row = first_order_row(rate, diffusion, rows)
-        mean, cov = initial_levels(linear)
-        return StateSpace(
-            initial_mean=mean,
-            initial_cov=cov,
-            transition=((row.transition, 0.0), (0.0, 1.0)),
-            noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
-            observation=(row.observation, 1.0),
-            cross_cov=(row.cross_cov, 0.0),
-            observation_var=row.observation_var,
-            offset=0.0,
-            measurement_var=measurement_var(values, rows),
-        )
+        return first_order_space(initial_levels(linear), first_order_row(rate, diffusion, rows), values, rows)
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""

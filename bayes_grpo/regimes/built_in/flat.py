@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.common import LEVELS, measurement_var
+from bayes_grpo.regimes.common import LEVELS, first_order_space
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
 from bayes_grpo.rows.padding import Rows
@@ -34,19 +34,9 @@ class Flat(TrendRegime):
 
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (fluctuation, level); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        row = fluctuation_rows(values, rows)
         level, sd = linear["fixed_point"]
-        return StateSpace(
-            initial_mean=(0.0, level),
-            initial_cov=((0.0, 0.0), (0.0, sd**2)),
-            transition=((row.transition, 0.0), (0.0, 1.0)),
-            noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
-            observation=(row.observation, 1.0),
-            cross_cov=(row.cross_cov, 0.0),
-            observation_var=row.observation_var,
-            offset=0.0,
-            measurement_var=measurement_var(values, rows),
-        )
+        moments = (0.0, level), ((0.0, 0.0), (0.0, sd**2))
+        return first_order_space(moments, fluctuation_rows(values, rows), values, rows)
 
     def check(self, table: RowTable) -> None:
         """Fits any rows."""

@@ -24,7 +24,6 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.reduction import (
-    OscillatorCoefficients,
     effective_learning_rate,
     mean_lag,
     oscillator_coefficients,
@@ -73,13 +72,14 @@ class Reduction(Regime):
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * held_lag(jnp.asarray(rows.refresh))
         gain = (1.0 - momentum) / values["learning_time"]
-        peak = coefficients(gain, momentum, lag)
+        # The closed form with the learning rate folded into the gain.
+        peak = oscillator_coefficients(1.0, gain, momentum, lag)
         omega = jnp.sqrt(peak.stiffness / peak.mass)
         zeta = peak.damping / (2.0 * jnp.sqrt(peak.stiffness * peak.mass))
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         now = peak
         if rows.rate is not None:
-            now = coefficients(gain * rows.rate, momentum, lag)
+            now = oscillator_coefficients(1.0, gain * rows.rate, momentum, lag)
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
         return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
 
@@ -88,7 +88,7 @@ class Reduction(Regime):
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
         lag = np.asarray(values["lag_exposure"]) * held_lag(optimizer.refresh)
-        found = coefficients(gain, optimizer.momentum, lag)
+        found = oscillator_coefficients(1.0, gain, optimizer.momentum, lag)
         omega = np.sqrt(found.stiffness / found.mass)
         zeta = found.damping / (2.0 * np.sqrt(found.stiffness * found.mass))
         return gain_and_curvature(gain, table) | {
@@ -105,11 +105,6 @@ REGIME = Reduction()
 def held_lag(refresh: Any) -> Any:
     """Mean age in steps of a gradient that is late, with a sampling policy held between refreshes."""
     return mean_lag(refresh, "hold")
-
-
-def coefficients(gain: Any, momentum: Any, lag: Any) -> OscillatorCoefficients:
-    """Mass, damping and stiffness from the gain g = η K, by the closed form with the learning rate folded in."""
-    return oscillator_coefficients(1.0, gain, momentum, lag)
 
 
 def gain_and_curvature(gain: np.ndarray, table: RowTable) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.wording import listed
+from bayes_grpo.common.text import listed
 from bayes_grpo.rollouts.batches import USUAL_NAMES, block_of, csv_batches, meanings_of, parquet_batches, parquet_file
 from bayes_grpo.rollouts.columns import CompletionBatch
 from bayes_grpo.rollouts.lines import LeftOut, json_lines

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.strict_json import json_safe
+from bayes_grpo.common.results import json_safe
 
 KEPT_PACKAGES = ("bayes-grpo", "jax", "numpyro", "arviz")
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results"
