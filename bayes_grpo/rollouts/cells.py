@@ -91,7 +91,7 @@ def cells_of(rollouts: Rollouts) -> Cells:
 def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Level and spread of rewards at k steps, smoothed over neighbouring steps.
 
-    ``total``, ``squares`` and ``count`` are the sums of rewards and of squared rewards of each step, and its completions.
+    ``total``, ``squares`` and ``count`` are sums of rewards and of squared rewards of each step, and its completions.
 
     Raises:
         FitError: The reward never varies.
