@@ -26,15 +26,7 @@ from bayes_grpo.rollouts.completions import (
     hash_of,
     was_cut,
 )
-from bayes_grpo.rollouts.files import (
-    LeftOut,
-    Place,
-    RolloutFile,
-    json_lines,
-    parquet_batches,
-    parquet_file,
-    unpacked,
-)
+from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, parquet_file, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,13 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.simulate.objective import (
-    expected_batch,
-    grpo_loss,
-    log_policy,
-    mean_reward,
-    sampled_batch,
-)
+from bayes_grpo.simulate.objective import expected_batch, grpo_loss, log_policy, mean_reward, sampled_batch
 from bayes_grpo.simulate.policies import Environment, PromptSet
 from bayes_grpo.simulate.settings import Numbers, Structure
 
