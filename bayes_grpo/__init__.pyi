@@ -116,9 +116,9 @@ from .siblings.departure import Departure as Departure
 from .siblings.departure import departure_of as departure_of
 from .siblings.shared import SharedOrder as SharedOrder
 from .siblings.shared import shared_order as shared_order
-from .simulate.dataset import write_runs as write_runs
 from .simulate.scenarios import scenario_names as scenario_names
 from .simulate.scenarios import simulate_scenario as simulate_scenario
+from .simulate.trainer_log import write_runs as write_runs
 from .training.monitor import Monitor as Monitor
 from .views.document import Document as Document
 from .views.document import shows as shows

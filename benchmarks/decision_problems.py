@@ -32,7 +32,8 @@ from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.schedule import rows_ahead
-from bayes_grpo.simulate import SimulatedRun, scenario_names, simulate_scenario, write_runs
+from bayes_grpo.simulate.scenarios import SimulatedRun, scenario_names, simulate_scenario
+from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.truth import smoothed
 
 LOGGING_STEPS = 5

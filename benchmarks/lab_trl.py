@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from bayes_grpo.simulate import Numbers, Structure
+from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.common import keep, say
 from benchmarks.lab.loss import group_statistics
 from benchmarks.lab.network import Network

@@ -33,7 +33,12 @@ from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.dynamics.reduction import mean_lag
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
-from bayes_grpo.simulate import Numbers, SimulatedRun, Structure, bernoulli_bandit, simulate, truth_of, write_runs
+from bayes_grpo.simulate.policies import bernoulli_bandit
+from bayes_grpo.simulate.scenarios import SimulatedRun
+from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.trainer_log import write_runs
+from bayes_grpo.simulate.training import simulate
+from bayes_grpo.simulate.truth import truth_of
 from benchmarks.common import keep
 
 QUANTITIES = ("curvature", "damping", "fixed_point")

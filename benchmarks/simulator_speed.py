@@ -12,7 +12,9 @@ import time
 
 import numpy as np
 
-from bayes_grpo.simulate import Numbers, Structure, simulate, softmax_bandit
+from bayes_grpo.simulate.policies import softmax_bandit
+from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import simulate
 from benchmarks.common import keep
 
 RUNS, STEPS, LOOP_RUNS, REPEATS = 1000, 500, 20, 5

@@ -8,13 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import (
-    Output,
-    Plot,
-    Seed,
-    check_pictures,
-    grouped,
-)
+from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, grouped
 from bayes_grpo.cli.terminal import progress
 
 

@@ -8,10 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import (
-    Output,
-    grouped,
-)
+from bayes_grpo.cli.options import Output, grouped
 from bayes_grpo.cli.terminal import print_json, progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted

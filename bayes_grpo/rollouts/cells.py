@@ -57,10 +57,7 @@ class Cells:
 
 
 def cells_of(rollouts: Rollouts) -> Cells:
-    """Cells of rollouts.
-
-    Args:
-        rollouts: The completions of a run.
+    """Cells of the completions of a run.
 
     Raises:
         FitError: Nothing tells prompts, or the reward never varies.
@@ -78,8 +75,8 @@ def cells_of(rollouts: Rollouts) -> Cells:
     n = np.bincount(place)
     mean = np.bincount(place, reward) / n
     off = np.bincount(place, (reward - mean[place]) ** 2)
-    at, row = np.unique(step[new], return_inverse=True)
-    level, spread = course_of(at, np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
+    row = np.unique(step[new], return_inverse=True)[1]
+    level, spread = course_of(np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
     return Cells(
         step=step[new].astype(float),
         prompt=prompt[new],
@@ -91,26 +88,17 @@ def cells_of(rollouts: Rollouts) -> Cells:
     )
 
 
-def course_of(
-    step: np.ndarray, total: np.ndarray, squares: np.ndarray, count: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Level and spread of rewards at steps, smoothed over neighbouring steps.
+def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Level and spread of rewards at k steps, smoothed over neighbouring steps.
 
-    Args:
-        step: Steps, increasing, shape (k,).
-        total: Sum of rewards of each, shape (k,).
-        squares: Sum of squared rewards.
-        count: Completions.
-
-    Returns:
-        Level and standard deviation, shape (k,) each.
+    ``total``, ``squares`` and ``count`` are sums of rewards and of squared rewards of each step, and its completions.
 
     Raises:
         FitError: The reward never varies.
     """
     # Local lines rather than local means: at the ends of a rising course a mean of one side is off.
-    place = np.arange(len(step), dtype=float)
-    wide = max(KERNEL * len(step), _LEAST_STEPS)
+    place = np.arange(len(count), dtype=float)
+    wide = max(KERNEL * len(count), _LEAST_STEPS)
     off = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (off / wide) ** 2) * count
     moments = [(kernel * off**k).sum(axis=1) for k in range(3)]

@@ -12,18 +12,16 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.text import listed, plain
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
-from bayes_grpo.rollouts.naming import is_form
+from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare, is_form
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.redrawn import redrawn, spread_out
-from bayes_grpo.rollouts.shares import Factors, Sums, shapley, sums_of
-from bayes_grpo.rollouts.weights import adding_weights
+from bayes_grpo.rollouts.shares import Factors, Sums, adding_weights, redrawn, shapley, spread_out, sums_of
 
 EARLY = 0.1
 """Share of the steps that are "before", and that are "after"."""
 LEAST = 5
 """Steps that are at least, where there are enough."""
 _DRAWS = 4000
+_LOGGED = "logged reward"
 _BINS = 24
 _WORDS = {
     "finished": "finished answers",
@@ -54,17 +52,16 @@ class _Table(NamedTuple):
 
 
 def decompose(
-    source: Rollouts | Run, *, formatted: str | None = None, share: float = EARLY, draws: int = _DRAWS, seed: int = 0
+    source: Rollouts | Run, *, formatted: str | None = None, draws: int = _DRAWS, seed: int = 0
 ) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
-    The first steps are held against the last. Intervals are over prompts, drawn anew (`bayes_grpo.rollouts.redrawn`);
+    The first tenth of the steps is set against the last. Intervals are over prompts, drawn anew;
     over rows, from a log alone.
 
     Args:
         source: Rollouts, or a run whose log has the parts of the reward, or the share of cut completions.
         formatted: The part that says whether an answer is formatted; found by its name if None.
-        share: Share of the steps that are before, and that are after; at least `LEAST` steps each where there are 10.
         draws: Draws of the weights.
         seed: Seed.
 
@@ -73,16 +70,13 @@ def decompose(
 
     Raises:
         FitError: Fewer than two steps.
-        SettingError: There is no such part, or it is not 0 or 1; or a share outside (0, 0.5].
+        SettingError: There is no such part, or it is not 0 or 1.
     """
-    if not 0.0 < share <= 0.5:
-        raise SettingError(f"share: expected a share of the steps in (0, 0.5], found {share:g}; 0.1 is usual")
-    found = _of_rollouts(source, formatted) if isinstance(source, Rollouts) else _of_log(source)
-    table, clusters, notes = found
+    table, clusters, notes = _of_rollouts(source, formatted) if isinstance(source, Rollouts) else _of_log(source)
     steps = np.unique(table.step)
     if len(steps) < 2:
         raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {source.name}; give more")
-    many = min(max(LEAST, round(share * len(steps))), len(steps) // 2)
+    many = min(max(LEAST, round(EARLY * len(steps))), len(steps) // 2)
     before, after = steps[many - 1], steps[-many]
     early, late = table.step <= before, table.step >= after
     drawn = _Drawn.of(table, (early, late), draws, seed)
@@ -120,15 +114,12 @@ def decompose(
     )
 
 
-def rescore(
-    rollouts: Rollouts, grader: str | Callable[[str, str, str], float], *, kept: str = "logged reward"
-) -> Rollouts:
-    """The same completions under another reward.
+def rescore(rollouts: Rollouts, grader: str | Callable[[str, str, str], float]) -> Rollouts:
+    """The same completions under another reward; the reward so far becomes the part "logged reward".
 
     Args:
         rollouts: The completions; read with ``text=True`` for a function.
         grader: A part that is the other reward, or a function of prompt, output and reference answer.
-        kept: Name under which the reward so far becomes a part.
 
     Returns:
         Rollouts whose reward is the other one; completions that it gives no number are left out.
@@ -146,7 +137,7 @@ def rescore(
         reward = np.array([float(grader(*x)) for x in zip(*rollouts.texts, strict=True)])
     known = np.isfinite(reward)
     some = rollouts if known.all() else rollouts.where(known)
-    parts = {k: v for k, v in some.parts.items() if k != grader} | {kept: some.reward.astype(np.float32)}
+    parts = {k: v for k, v in some.parts.items() if k != grader} | {_LOGGED: some.reward.astype(np.float32)}
     return replace(some, reward=reward[known], parts=parts)
 
 
@@ -203,7 +194,7 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
     cut = source.truncated
     finished = 1.0 - cut.astype(float) if np.all(cut >= 0) and np.ptp(cut) > 0 else None
     gate = _gate(source, formatted)
-    weights = adding_weights(source.reward, {k: v for k, v in source.parts.items() if k != "logged reward"})
+    weights = adding_weights(source.reward, {k: v for k, v in source.parts.items() if k != _LOGGED})
     parts = {name: w * source.parts[name].astype(float) for name, w in weights.items()} if len(weights) > 1 else {}
     if source.prompt.all():
         cluster, words = source.prompt, "prompts"

@@ -1,20 +1,34 @@
-"""The result of a decomposition: what a gain is made of."""
+"""The result of a decomposition: what a gain is made of; and what a reward function is about, by its name."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.common.results import Result, frame_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayes_grpo.common.results import Result
 
 RISEN = 0.95
 """Probability from which a gain counts as one."""
+_TASK = re.compile(
+    r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I
+)
+_FORM = re.compile(
+    r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I
+)
+
+
+def is_form(name: str) -> bool:
+    """Whether a function by its name rewards format, length or finishing, and nothing of the task."""
+    return bool(_FORM.search(name)) and not _TASK.search(name)
+
+
+def is_task(name: str) -> bool:
+    """Whether it rewards the task, and nothing of the form."""
+    return bool(_TASK.search(name)) and not _FORM.search(name)
 
 
 @dataclass(frozen=True)
@@ -111,56 +125,40 @@ class Decomposition(Result):
         Args:
             step: Steps, any shape.
         """
+        none = np.zeros(len(self.course.step))
         rise = {s.name: np.maximum(self.course.changes[s.name], 0.0) for s in self.shares}
-        form = sum((rise[s.name] for s in self.shares if s.is_form), np.zeros(len(self.course.step)))
-        whole = np.maximum(sum(rise.values(), np.zeros(len(self.course.step))), 1e-12)
+        form = sum((rise[s.name] for s in self.shares if s.is_form), none)
+        whole = sum(rise.values(), none)
         known = whole > 1e-9
-        return (
-            np.interp(step, self.course.step[known], (form / whole)[known])
-            if known.any()
-            else np.full(np.shape(step), np.nan)
-        )
+        if not known.any():
+            return np.full(np.shape(step), np.nan)
+        return np.interp(step, self.course.step[known], form[known] / whole[known])
 
     @property
     def sentence(self) -> str:
         """What the gain is made of, in words."""
-        whole = f"from {_said(self.before)} to {_said(self.after)} ({LEVEL:.0%})"
+        whole = f"from {_ranged(self.before)} to {_ranged(self.after)} ({LEVEL:.0%})"
         if not self.shares:
             return f"The reward went {whole}; nothing in the {self.source} tells what it is made of."
         if not self.has_gain:
-            moved = "; ".join(f"{s.words} from {_said(s.before)} to {_said(s.after)}" for s in self.shares[:3])
+            moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
             return f"The reward did not clearly rise ({whole}), so there is no gain to share out; {moved}."
         order = sorted(self.shares, key=lambda s: -s.share.median)
         best, rest = order[0], [s for s in order[1:] if s.name != "others"]
-        said = f"{_percent(best.share)} of the gain is {best.words} ({_number(best.before)} to {_number(best.after)})"
-        others = "; ".join(_moved(s) for s in rest[:2])
-        return f"The reward rose {whole}: {said}" + (f"; {others}." if others else ".")
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a factor or part."""
-        rows = [
-            {"kind": kind} | s.contents()
-            for kind, some in (("factor", self.factors), ("part", self.parts))
-            for s in some
-        ]
-        return frame_of(rows, ["kind", "name"], ("kind", "name"))
+        x = best.share
+        most = (
+            f"{x.median:.0%} [{100 * x.low:.0f}, {100 * x.high:.0f}] of the gain is {best.words} "
+            f"({best.before.median:.3g} to {best.after.median:.3g})"
+        )
+        return f"The reward rose {whole}: {'; '.join([most, *(_moved(s) for s in rest[:2])])}."
 
 
 def _moved(share: GainShare) -> str:
     clear = share.change.low > 0.0 or share.change.high < 0.0
     how = ("rose" if share.change.median > 0.0 else "fell") if clear else "went"
-    return f"{share.words} {how} from {_number(share.before)} to {_number(share.after)}" + (
-        "" if clear else ", not clearly"
-    )
+    doubt = "" if clear else ", not clearly"
+    return f"{share.words} {how} from {share.before.median:.3g} to {share.after.median:.3g}{doubt}"
 
 
-def _percent(x: Interval) -> str:
-    return f"{x.median:.0%} [{100 * x.low:.0f}, {100 * x.high:.0f}]"
-
-
-def _said(x: Interval) -> str:
+def _ranged(x: Interval) -> str:
     return f"{x.median:.3g} [{x.low:.3g}, {x.high:.3g}]"
-
-
-def _number(x: Interval) -> str:
-    return f"{x.median:.3g}"

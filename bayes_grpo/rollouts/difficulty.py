@@ -106,17 +106,6 @@ class PromptDifficulty(Result):
             f"{between / (between + v.luck):.0%} of the variance of rewards at a step; {lasts}."
         )
 
-    def effects(self, prompt: np.ndarray) -> np.ndarray:
-        """Shrunk effects of prompts, 0 where one is not known.
-
-        Args:
-            prompt: Hashes, any shape.
-        """
-        order = np.argsort(self.prompt)
-        place = np.minimum(np.searchsorted(self.prompt[order], prompt), len(order) - 1)
-        found = order[place]
-        return np.where(self.prompt[found] == prompt, self.effect[found], 0.0)
-
     def to_frame(self) -> pd.DataFrame:
         """One row a prompt, the hardest first."""
         import pandas as pd

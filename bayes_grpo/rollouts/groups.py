@@ -9,7 +9,7 @@ step they are no noise, and ρ falls out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,13 +20,13 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.rollouts.cells import Cells, cells_of
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.redrawn import redrawn, spread_out
+from bayes_grpo.rollouts.shares import redrawn, spread_out
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SIZES = (2, 4, 8, 16, 32, 64)
-"""Group sizes that are told of beside the run's own."""
+"""Group sizes that are shown with the run's own."""
 _DRAWS = 2000
 _REPEATED = 0.5
 _TWO_VALUED = 0.9
@@ -90,15 +90,6 @@ class GroupSummary(Result):
         """
         return {s.group_size: s.useful for s in self.sizes}[group_size]
 
-    def row_noise(self, group_size: int, prompts: float) -> float:
-        """Standard deviation of a row of so many prompts with groups of a size, about the level of the reward.
-
-        Args:
-            group_size: G.
-            prompts: B.
-        """
-        return _noise(self.icc.median, self.spread, group_size, prompts, self.repeated > _REPEATED)
-
     @property
     def sentence(self) -> str:
         """The same in words."""
@@ -134,12 +125,13 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     counts = _values(group, reward)
     n = np.bincount(group)
     size, full = rollouts.group_size, n > 1
-    cells = cells_of(rollouts) if rollouts.prompt.any() else None
-    if cells is None:
-        cells = cells_of(_with_groups_as_prompts(rollouts))
+    by_prompt = rollouts.prompt.any()
+    cells = cells_of(rollouts if by_prompt else replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64)))
     prompts, cluster = np.unique(cells.prompt, return_inverse=True)
     useful = 1.0 - _alone(counts, n, size)[full]
-    owner = _owners(rollouts, prompts, known)[full]
+    first = np.unique(group, return_index=True)[1]
+    owner = np.searchsorted(prompts, rollouts.prompt[known][first]) if by_prompt else np.arange(len(first))
+    owner = np.minimum(owner, len(prompts) - 1)[full]
     columns = np.column_stack(
         [
             *_moments(cells, cluster, len(prompts)),
@@ -158,8 +150,8 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
         groups=int(full.sum()),
         group_size=size,
         prompts_per_step=float(rollouts.prompts_per_step or np.nan),
-        icc=_interval(rho, np.clip(spread_out(_icc(drawn), rho, len(prompts)), 0.0, 1.0)),
-        useful=_interval(share, np.clip(spread_out(shares, share, len(prompts)), 0.0, 1.0)),
+        icc=_interval(rho, _icc(drawn), len(prompts)),
+        useful=_interval(share, shares, len(prompts)),
         implied=_implied(cells, reward, size),
         spread=spread,
         repeated=repeated,
@@ -168,17 +160,13 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
                 group_size=g,
                 useful=_useful_at(g, counts, n),
                 exact=bool(np.median(n) >= g),
-                row_noise=_noise(rho, spread, g, batch / g, same),
+                row_noise=spread * float(np.sqrt(((0.0 if same else rho) + (1.0 - rho) / g) * g / batch)),
                 prompts_share=0.0 if same else g * rho / (1.0 + (g - 1.0) * rho),
             )
             for g in sorted({*SIZES, size})
         ),
         notes=tuple(note for note in rollouts.notes if "constant reward" in note),
     )
-
-
-def _noise(rho: float, spread: float, group_size: int, prompts: float, same: bool) -> float:
-    return spread * float(np.sqrt(((0.0 if same else rho) + (1.0 - rho) / group_size) / max(prompts, 1e-12)))
 
 
 def _implied(cells: Cells, reward: np.ndarray, size: int) -> float:
@@ -241,21 +229,6 @@ def _icc(sums: np.ndarray) -> np.ndarray:
     return np.clip(between / np.maximum(between + within, 1e-12), 0.0, 1.0)
 
 
-def _owners(rollouts: Rollouts, prompts: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Number of the prompt of every group."""
-    group = rollouts.group[known]
-    first = np.unique(group, return_index=True)[1]
-    if not rollouts.prompt.any():
-        return np.arange(len(first))
-    return np.minimum(np.searchsorted(prompts, rollouts.prompt[known][first]), len(prompts) - 1)
-
-
-def _with_groups_as_prompts(rollouts: Rollouts) -> Rollouts:
-    from dataclasses import replace
-
-    return replace(rollouts, prompt=(rollouts.group + 1).astype(np.uint64))
-
-
 def _repeated(cells: Cells) -> float:
     """Share of cells, after the first step, whose prompt came before."""
     first = np.unique(cells.prompt, return_index=True)[1]
@@ -265,5 +238,6 @@ def _repeated(cells: Cells) -> float:
     return float(again[later].mean()) if later.any() else 0.0
 
 
-def _interval(centre: float, draws: np.ndarray) -> Interval:
-    return interval(draws)._replace(median=centre)
+def _interval(centre: float, draws: np.ndarray, clusters: int) -> Interval:
+    """Of a share, about its estimate."""
+    return interval(np.clip(spread_out(draws, centre, clusters), 0.0, 1.0))._replace(median=centre)

@@ -124,11 +124,9 @@ def _shifted(
     total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
     last = np.searchsorted(at, step - apart + 1e-9, "right")
     first = np.searchsorted(at, step - apart - wide + 1e-9, "right")
-    known = (
-        (last - first == wide)
-        if wide == 1
-        else (last > first) & (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
-    )
+    known = last > first
+    if wide > 1:
+        known &= (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
     if known.sum() < _LEAST:
         return []
     expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]

@@ -83,27 +83,26 @@ class ByPrompt(Result):
 
 
 def compare_by_prompt(
-    a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None, windows: int = _WINDOWS
+    a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None
 ) -> ByPrompt:
-    """Compares two runs by prompt, in a window of steps that both have.
+    """Compares two runs by prompt, in the last tenth of the steps that both have.
 
     Args:
         a: Run A.
         b: Run B, read with the same salt.
         others: Further runs on the same prompts, which tell how hard those are that only one of the two met.
         at: Step at the end of the window; the last that both have if None.
-        windows: Windows into which the steps up to there are parted; the last is compared.
 
     Returns:
         The difference of the two runs' levels; it says nothing of other seeds of their recipes.
 
     Raises:
         FitError: No prompt is in both runs.
-        SettingError: A step that a run has not reached, or no windows.
+        SettingError: A step that a run has not reached.
     """
     last = float(min(a.last_step, b.last_step)) if at is None else float(at)
     first = max(a.first_step, b.first_step)
-    if not first <= last <= min(a.last_step, b.last_step) or windows < 1:
+    if not first <= last <= min(a.last_step, b.last_step):
         raise SettingError(
             f"at: expected a step that both runs have, found {last:g}; they share none, or choose another"
         )
@@ -114,7 +113,7 @@ def compare_by_prompt(
             "none; read both with the same salt "
             f"and trainer, since templates change a prompt's hash"
         )
-    width = (last - first + 1) / windows
+    width = (last - first + 1) / _WINDOWS
     edge = last - width
     variances, _ = variances_of(every)
     windows_of = [((last - c.step) // width).astype(int) for c in every]

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.rollouts import formats
-from bayes_grpo.rollouts.columns import Gathered, Gatherer
-from bayes_grpo.rollouts.completion import UNKNOWN
-from bayes_grpo.rollouts.lines import LeftOut
-from bayes_grpo.rollouts.place import Place, RolloutFile, StatedColumns
+from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
+from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile
+from bayes_grpo.rollouts.formats import RECORD_FORMATS, RecordFormat
 from bayes_grpo.rollouts.records import Rollouts, Texts
+from bayes_grpo.rollouts.tables import PlainTable
 
-COLUMNS = ("step", "reward", "prompt", "group", "sample", "version", "length", "truncated")
-"""Columns of a plain table that a caller may name."""
-_LAST = "plain_table"
+_LAST = PlainTable.name
 _SHARE = 0.999
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-@cache
-def all_formats() -> dict[str, ModuleType]:
-    """Every format found in the package `bayes_grpo.rollouts.formats`, by name."""
-    return {module.NAME: module for module in modules_in(formats, "NAME")}
+def all_formats() -> dict[str, RecordFormat | PlainTable]:
+    """Every format by name, in the order of names."""
+    return {x.name: x for x in sorted((*RECORD_FORMATS, PlainTable()), key=lambda x: x.name)}
 
 
 def read_rollouts(
@@ -56,7 +49,7 @@ def read_rollouts(
         format: Format to read it as, where several fit.
         split: "train" or "eval"; what there is where a folder holds one of both only.
         subset: "all" or "effective", where a trainer keeps both what was sampled and what was trained on.
-        columns: For a plain table: one of `COLUMNS` → the table's own name for it.
+        columns: For a plain table: a column of `COLUMN_KINDS` → the table's own name for it.
         weights: Reward function → weight, where a trainer saves functions and no total.
         group_size: Completions of a group, where records state neither group nor prompt: those of a prompt then stand
             side by side.
@@ -76,47 +69,45 @@ def read_rollouts(
     place = Place(Path(path))
     name, parts = _recognised(place, format)
     parts, said = _chosen(parts, split, subset)
-    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, text)
-    found, tell = Gatherer(salt, text, damage), progress or (lambda _: None)
+    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, text, salt)
+    gatherer, tell = Gatherer(asked, damage), progress or (lambda _: None)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
         for completion in all_formats()[name].read(part, asked, damage):
-            found.take(completion)
-    if not found.size:
+            gatherer.take(completion)
+    found, parts_of_reward, texts = gatherer.gathered()
+    if not len(found["step"]):
         problems = listed(damage.notes())
         raise LogReadError(
             f"{place.root}: expected completions with rewards, found none in {len(parts)} files "
             f"of {name} ({problems}); "
             f"name the columns, or check that the trainer saved rewards"
         )
-    notes = [*said, *damage.notes()]
-    gathered = found.gathered()
-    order = np.argsort(gathered.step, kind="stable")
-    group, more = _groups(gathered, order, group_size)
-    texts = Texts(*zip(*(gathered.texts[i] for i in order), strict=True)) if text else None
-    columns_found = {k: v[order] for k, v in gathered.parts.items()}
-    notes += more + _doubts(name, gathered, group, order, columns_found)
-    columns_found.pop("advantage", None)
+    order = np.argsort(found["step"], kind="stable")
+    found = {k: v[order] for k, v in found.items()}
+    parts_of_reward = {k: v[order] for k, v in parts_of_reward.items()}
+    group, more = _groups(found, group_size)
+    doubts = _doubts(name, found, group, parts_of_reward.pop("advantage", None))
     return Rollouts(
         name=clean(place.root.name or place.root.resolve().name),
         source=clean(place.root, 300),
         format=name,
         split=parts[0].split,
         subset=parts[0].subset,
-        step=gathered.step[order].astype(np.int32),
-        policy_version=gathered.version[order],
-        prompt=gathered.prompt[order],
+        step=found["step"].astype(np.int32),
+        policy_version=found["version"],
+        prompt=found["prompt"],
         group=group,
-        sample=_samples(gathered.sample[order], group),
-        reward=gathered.reward[order],
-        parts=columns_found,
-        length=gathered.length[order],
-        truncated=gathered.truncated[order],
+        sample=_samples(found["sample"], group),
+        reward=found["reward"],
+        parts=parts_of_reward,
+        length=found["length"],
+        truncated=found["truncated"],
         files=len(parts),
         bytes=sum(part.path.stat().st_size for part in parts),
-        notes=tuple(notes),
-        texts=texts,
+        notes=(*said, *damage.notes(), *more, *doubts),
+        texts=Texts(*zip(*(texts[i] for i in order), strict=True)) if text else None,
     )
 
 
@@ -127,7 +118,7 @@ def _check(
         ("format", format or _LAST, all_formats()),
         ("split", split, ("train", "eval")),
         ("subset", subset, ("all", "effective")),
-        *(("column", name, COLUMNS) for name in columns or {}),
+        *(("column", name, COLUMN_KINDS) for name in columns or {}),
     )
     for what, given, allowed in known:
         if given not in allowed:
@@ -181,9 +172,9 @@ def _chosen(parts: Sequence[RolloutFile], split: str, subset: str) -> tuple[Sequ
     return parts, notes
 
 
-def _groups(found: Gathered, order: np.ndarray, group_size: int | None) -> tuple[np.ndarray, list[str]]:
+def _groups(found: Mapping[str, np.ndarray], group_size: int | None) -> tuple[np.ndarray, list[str]]:
     """Numbers of groups in the order of steps, shape (n,); -1 where nothing tells them."""
-    step, label, prompt = found.step[order], found.group[order], found.prompt[order]
+    step, label, prompt = found["step"], found["group"], found["prompt"]
     if group_size is not None and not (label.any() or prompt.any()):
         place = np.arange(len(step)) - np.searchsorted(step, step)
         label = (place // group_size + 1).astype(np.uint64)
@@ -214,25 +205,22 @@ def _samples(sample: np.ndarray, group: np.ndarray) -> np.ndarray:
     return out
 
 
-def _doubts(
-    name: str, found: Gathered, group: np.ndarray, order: np.ndarray, parts: Mapping[str, np.ndarray]
-) -> list[str]:
+def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
     """What in the records should make a reader wary."""
     notes = []
-    if getattr(all_formats()[name], "DROPS_CONSTANT", False):
+    if all_formats()[name].drops_constant:
         notes.append(
             "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
         )
-    sizes = np.unique(found.step, return_counts=True)[1]
+    sizes = np.unique(found["step"], return_counts=True)[1]
     usual = np.bincount(sizes).argmax()
     odd = int(np.sum(sizes != usual))
     if 0 < odd < 0.5 * len(sizes):
         why = "; an evaluation at the same step replaces the file of the training" if name == "trl" else ""
         notes.append(f"{odd} of {len(sizes)} steps do not have the usual {usual} completions{why}")
-    if "advantage" in parts:
-        reward, advantage, known = found.reward[order], parts["advantage"], group >= 0
-        if known.any() and _agreement(reward[known], advantage[known], group[known]) < _SHARE:
-            notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
+    known = group >= 0
+    if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
+        notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
     return notes
 
 

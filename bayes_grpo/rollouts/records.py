@@ -17,15 +17,11 @@ from bayes_grpo.common.text import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+_COLUMNS = ("step", "policy_version", "prompt", "group", "sample", "reward", "length", "truncated")
+
 
 class Texts(NamedTuple):
-    """Texts of completions, kept only where they were asked for.
-
-    Attributes:
-        prompt: Of each completion.
-        output: What was written.
-        answer: The reference answer, "" where there is none.
-    """
+    """Prompt, output and reference answer of each completion, "" where there is none."""
 
     prompt: tuple[str, ...]
     output: tuple[str, ...]
@@ -103,15 +99,10 @@ class Rollouts(Result):
         """Number of completions."""
         return len(self.step)
 
-    @cached_property
-    def steps(self) -> np.ndarray:
-        """The steps that there are, increasing."""
-        return np.unique(self.step)
-
     @property
     def step_count(self) -> int:
         """Number of steps."""
-        return len(self.steps)
+        return len(np.unique(self.step))
 
     @property
     def first_step(self) -> int:
@@ -169,9 +160,7 @@ class Rollouts(Result):
     def sentence(self) -> str:
         """What there is, in words."""
         groups = (
-            f"{self.prompt_count or 'no'} prompts in groups of {self.group_size}"
-            if self.group_size
-            else "no groups told"
+            f"{self.prompt_count or 'no'} prompts in groups of {self.group_size}" if self.group_size else "no groups"
         )
         steps = counted(self.step_count, "step")
         return (
@@ -193,13 +182,11 @@ class Rollouts(Result):
             raise FitError(f"expected completions of {self.name} to keep, found none; choose other steps")
         group = self.group[kept]
         known = group >= 0
-        group = group.copy()
         group[known] = np.unique(group[known], return_inverse=True)[1]
         texts = self.texts and Texts(*(tuple(t for t, k in zip(c, kept, strict=True) if k) for c in self.texts))
-        names = ("step", "policy_version", "prompt", "sample", "reward", "length", "truncated")
-        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in names}
+        columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _COLUMNS}
         parts = {k: v[kept] for k, v in self.parts.items()}
-        return replace(self, **columns, group=group, parts=parts, texts=texts)
+        return replace(self, **columns | {"group": group, "parts": parts, "texts": texts})
 
     def until(self, step: float) -> Rollouts:
         """The completions up to a step."""
@@ -209,5 +196,4 @@ class Rollouts(Result):
         """One row a completion."""
         import pandas as pd
 
-        names = ("step", "policy_version", "prompt", "group", "sample", "reward", "length", "truncated")
-        return pd.DataFrame({name: getattr(self, name) for name in names} | dict(self.parts))
+        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS} | dict(self.parts))

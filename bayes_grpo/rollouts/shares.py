@@ -1,19 +1,33 @@
-"""Shares of a change: which factor of a product of probabilities moved it, whatever the order of changing them.
+"""Shares of a change: by factors, whatever the order of changing them, and by parts; and sums over clusters drawn anew.
 
     R = f (t q + (1 − t) u) + (1 − f) c
 
 with f = P(finished), t = P(formatted | finished), q the mean reward of formatted answers, u and c that of unformatted
 and of cut ones. The share of a factor is its Shapley value: the mean, over all orders in which the factors can be moved
 from their first to their last value, of what moving this one changes (Shapley 1953). The shares add up to the change.
+
+Intervals are over clusters (prompts), by the Bayesian bootstrap: each gets an exponential weight (Rubin 1981). A mean
+has (n − 1)/(n + 1) of its variance under such weights of n clusters, and of few clusters the spread itself is hardly
+known: draws are spread out by as much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from math import factorial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm, t
+
+from bayes_grpo.common.intervals import LEVEL
+
+ADDS_UP = 0.02
+"""Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
+_ROWS = 50_000
+_LEAST = 1e-6
+_PIECE = 2048
 
 
 class Factors(NamedTuple):
@@ -98,15 +112,7 @@ class Sums(NamedTuple):
 
 
 def sums_of(reward: np.ndarray, finished: np.ndarray, formatted: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
-    """Sums over the completions of every cluster.
-
-    Args:
-        reward: Shape (m,).
-        finished: 0 or 1, shape (m,).
-        formatted: 0 or 1, shape (m,).
-        cluster: Number of the cluster, in [0, n), shape (m,).
-        n: Clusters.
-    """
+    """Sums over the completions of each of n clusters; ``finished`` and ``formatted`` are 0 or 1, all of shape (m,)."""
     good = finished * formatted
 
     def total(x: np.ndarray) -> np.ndarray:
@@ -123,31 +129,75 @@ def sums_of(reward: np.ndarray, finished: np.ndarray, formatted: np.ndarray, clu
 
 
 def shapley(first: Factors, last: Factors) -> Changes:
-    """What each factor changed of the mean reward.
+    """What each factor changed of the mean reward between two values of shapes that broadcast."""
 
-    Args:
-        first: The factors before.
-        last: The factors after, of shapes that broadcast with those before.
-    """
-    players = tuple(_FIELDS.items())
-    value = {}
-    for size in range(len(players) + 1):
-        for moved in combinations(range(len(players)), size):
-            names = {name for i in moved for name in players[i][1]}
-            value[moved] = Factors(
-                **{name: getattr(last if name in names else first, name) for name in Factors._fields}
-            ).reward
+    def reward(moved: tuple[str, ...]) -> np.ndarray:
+        fields = [field for player in moved for field in _FIELDS[player]]
+        return first._replace(**{field: getattr(last, field) for field in fields}).reward
+
+    n = len(_FIELDS)
     changes = {}
-    for place, (player, _) in enumerate(players):
-        rest = [i for i in range(len(players)) if i != place]
-        total = np.zeros(1)
-        for size in range(len(rest) + 1):
-            share = factorial(size) * factorial(len(rest) - size) / factorial(len(players))
-            for moved in combinations(rest, size):
-                total = total + share * (value[tuple(sorted((*moved, place)))] - value[moved])
-        changes[player] = total
+    for player in _FIELDS:
+        rest = [other for other in _FIELDS if other != player]
+        changes[player] = np.sum(
+            [
+                factorial(size) * factorial(n - 1 - size) / factorial(n) * (reward((*moved, player)) - reward(moved))
+                for size in range(n)
+                for moved in combinations(rest, size)
+            ],
+            axis=0,
+        )
     return Changes(**changes)
 
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b > 1e-9, a / np.maximum(b, 1e-9), 0.0)
+
+
+def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Weights with which parts add up to a total, but for a constant.
+
+    Args:
+        total: Shape (n,).
+        parts: Name → shape (n,), NaN where not known; a part that is not always known is left out.
+
+    Returns:
+        Name → weight, those that count; empty where the parts do not add up to the total.
+    """
+    some = np.linspace(0, len(total) - 1, min(len(total), _ROWS)).astype(int)
+    y = total[some]
+    known = np.isfinite(y)
+    used = {name: values[some].astype(float) for name, values in parts.items()}
+    used = {k: v for k, v in used.items() if np.isfinite(v[known]).mean() > 0.99}
+    for values in used.values():
+        known &= np.isfinite(values)
+    used = {k: v for k, v in used.items() if known.any() and np.ptp(v[known]) > 0.0}
+    if known.sum() < len(used) + 2 or not used or np.ptp(y[known]) == 0.0:
+        return {}
+    x = np.column_stack([v[known] for v in used.values()])
+    x, y = x - x.mean(axis=0), y[known] - y[known].mean()
+    scale = x.std(axis=0)
+    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
+    if float(np.std(y - x @ weight)) > ADDS_UP * float(y.std()):
+        return {}
+    counts = np.abs(weight) * scale > _LEAST * float(y.std())
+    return {name: float(w) for name, w, counted in zip(used, weight, counts, strict=True) if counted}
+
+
+def redrawn(columns: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    """Weighted sums, shape (draws, k), of what each cluster adds, shape (n, k), in pieces for the memory's sake."""
+    rng = np.random.default_rng(seed)
+    out = np.zeros((draws, columns.shape[1]))
+    for start in range(0, len(columns), _PIECE):
+        some = columns[start : start + _PIECE]
+        out += rng.standard_exponential((draws, len(some))) @ some
+    return out
+
+
+def spread_out(drawn: np.ndarray, centre: np.ndarray | float, clusters: int) -> np.ndarray:
+    """Draws, the first axis theirs, about an estimate as far as so few clusters allow."""
+    if clusters < 2:
+        return drawn
+    tail = 0.5 + LEVEL / 2.0
+    wider = float(t.ppf(tail, clusters - 1) / norm.ppf(tail) * np.sqrt((clusters + 1.0) / (clusters - 1.0)))
+    return centre + wider * (drawn - centre)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from bayes_grpo.rollouts.difficulty import PromptDifficulty, difficulty
 from bayes_grpo.rollouts.groups import GroupSummary, groups_of
 from bayes_grpo.rollouts.join import Joined, join
 from bayes_grpo.rollouts.records import Rollouts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _WINDOWS, _BINS = 24, 11
 
@@ -68,33 +65,6 @@ class RolloutSummary(Result):
         said = [x.sentence for x in (self.gain, self.groups) if x is not None]
         return " ".join(said) or self.rollouts.sentence
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a step: completions, prompts, mean reward, groups with spread, cut, and the mean of every part."""
-        import pandas as pd
-
-        r = self.rollouts
-        step, row = np.unique(r.step, return_inverse=True)
-        table: dict[str, np.ndarray] = {
-            "completions": np.bincount(row),
-            "reward": np.bincount(row, r.reward) / np.bincount(row),
-        }
-        known = r.group >= 0
-        if known.any():
-            n = int(r.group.max()) + 1
-            low, high, at = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, int)
-            np.minimum.at(low, r.group[known], r.reward[known])
-            np.maximum.at(high, r.group[known], r.reward[known])
-            at[r.group[known]] = row[known]
-            table["groups"] = np.bincount(at, minlength=len(step))
-            table["useful"] = np.bincount(at, high > low, len(step)) / np.maximum(table["groups"], 1)
-        columns = {"truncated": np.where(r.truncated >= 0, r.truncated.astype(float), np.nan)} | dict(r.parts)
-        for name, values in columns.items():
-            ok = np.isfinite(values)
-            count = np.bincount(row[ok], minlength=len(step))
-            total = np.bincount(row[ok], values[ok], len(step))
-            table[name] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        return pd.DataFrame(table, index=pd.Index(step, name="step"))
-
 
 def describe_rollouts(
     rollouts: Rollouts, run: Run | None = None, *, formatted: str | None = None, seed: int = 0
@@ -119,7 +89,7 @@ def describe_rollouts(
             missing.append(str(error))
             return None
 
-    found = RolloutSummary(
+    return RolloutSummary(
         rollouts=rollouts,
         gain=tried(lambda: decompose(rollouts, formatted=formatted, seed=seed)),
         groups=tried(lambda: groups_of(rollouts, seed=seed)),
@@ -128,7 +98,6 @@ def describe_rollouts(
         joined=None if run is None else tried(lambda: join(run, rollouts)),
         missing=tuple(dict.fromkeys(missing)),
     )
-    return found
 
 
 def _over_time(rollouts: Rollouts) -> RewardsOfPrompts:

@@ -43,13 +43,11 @@ class BatchMetrics(NamedTuple):
     Attributes:
         reward: Mean reward.
         reward_std: Standard deviation of all rewards of the batch (TRL ≥ 0.27).
-        reward_std_within: Mean within-group standard deviation (TRL ≤ 0.26).
         frac_reward_zero_std: Share of groups whose rewards are all equal.
     """
 
     reward: jax.Array
     reward_std: jax.Array
-    reward_std_within: jax.Array
     frac_reward_zero_std: jax.Array
 
 
@@ -72,18 +70,9 @@ def sampled_batch(
     structure: Structure,
     numbers: Numbers,
 ) -> tuple[AdvantageMass, BatchMetrics]:
-    """Draws B prompts and G completions each from the sampling policy and scores them.
+    """Draws B prompts by one random key and G completions each by the other, and scores them.
 
-    Args:
-        data_key: Random key of the prompts.
-        key: Random key of the completions.
-        prompts: Training prompts.
-        log_sampling: Log-probabilities of the sampling policy, shape (prompts, arms).
-        structure: B, G, the advantage's scale and ddof.
-        numbers: For the advantage's ε.
-
-    Returns:
-        The advantage tables and the batch's reward metrics.
+    ``log_sampling`` has the log-probabilities of the policy that draws, shape (prompts, arms).
     """
     n_prompts = log_sampling.shape[0]
     n_groups, size = structure.prompts_per_step, structure.group_size
@@ -133,7 +122,6 @@ def sampled_batch(
     metrics = BatchMetrics(
         reward=total,
         reward_std=jnp.sqrt(total * (1.0 - total) * (n / (n - structure.ddof))),
-        reward_std_within=jnp.mean(std),
         frac_reward_zero_std=1.0 - jnp.mean(spread),
     )
     return AdvantageMass(*tables, prompt_share=prompt_share), metrics
@@ -146,16 +134,8 @@ def expected_batch(
 
     With k successes in a group, its gradient is σ̂_k²/(s_k + ε) times the difference between the mean score
     functions of successes and failures, so a finite group only rescales the infinite-group advantages by
-    E[σ̂_k²/(s_k + ε)] / (p(1 − p)), a binomial sum. (Exact for unclipped ratios.)
-
-    Args:
-        prompts: Training prompts.
-        log_sampling: Log-probabilities of the sampling policy, shape (prompts, arms).
-        structure: G, the advantage's scale and ddof; ``update`` chooses finite or infinite groups.
-        numbers: For the advantage's ε.
-
-    Returns:
-        The advantage tables and the expected reward metrics.
+    E[σ̂_k²/(s_k + ε)] / (p(1 − p)), a binomial sum. (Exact for unclipped ratios.) ``structure.update`` chooses finite or
+    infinite groups.
     """
     probability = jnp.exp(log_sampling)
     n_prompts = probability.shape[0]
@@ -175,7 +155,6 @@ def expected_batch(
         if structure.advantage == "std":
             weight = weight / (jnp.asarray(np.where(variance_k > 0, std_k, 1.0), p.dtype) + epsilon)
         scale = share @ weight / (p * (1.0 - p))
-        std = share @ jnp.asarray(std_k, p.dtype)
     success = probability * prompts.reward_probability / n_prompts
     failure = probability * (1.0 - prompts.reward_probability) / n_prompts
     total = jnp.mean(p)
@@ -189,7 +168,6 @@ def expected_batch(
     metrics = BatchMetrics(
         reward=total,
         reward_std=jnp.sqrt(total * (1.0 - total)),
-        reward_std_within=jnp.mean(std),
         frac_reward_zero_std=jnp.mean(share[:, 0] + share[:, -1]),
     )
     return mass, metrics

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
-
 Array = Any
 """A NumPy array, or a JAX array inside a compiled function."""
 
@@ -64,15 +62,7 @@ def verifier(
 
     Returns:
         Reward probabilities of the same shape.
-
-    Raises:
-        SettingError: A rate is outside its range, or right answers are rewarded no more than wrong ones.
     """
-    if not 0.0 <= false_positive_rate < true_positive_rate <= 1.0:
-        raise SettingError(
-            "verifier: expected 0 <= false_positive_rate < true_positive_rate <= 1, found "
-            f"false_positive_rate={false_positive_rate:g}, true_positive_rate={true_positive_rate:g}"
-        )
     gold = np.asarray(gold_probability, dtype=np.float64)
     return true_positive_rate * gold + false_positive_rate * (1.0 - gold)
 
@@ -118,21 +108,10 @@ def softmax_bandit(
 
     Returns:
         An environment with one prompt.
-
-    Raises:
-        SettingError: Fewer than two arms, a chance outside [0, 1], or shapes that differ.
     """
     reward = np.asarray(reward_probability, dtype=np.float64)
     gold = reward if gold_probability is None else np.asarray(gold_probability, dtype=np.float64)
     logits = np.zeros_like(reward) if initial_logits is None else np.asarray(initial_logits, dtype=np.float64)
-    if reward.ndim != 1 or len(reward) < 2 or not (reward.shape == gold.shape == logits.shape):
-        raise SettingError(
-            "softmax_bandit: expected reward_probability, initial_logits and gold_probability of one shape "
-            f"(arms,) with at least two arms, found {reward.shape}, {logits.shape} and {gold.shape}"
-        )
-    for name, value in (("reward_probability", reward), ("gold_probability", gold)):
-        if not ((value >= 0) & (value <= 1)).all():
-            raise SettingError(f"softmax_bandit: expected {name} in [0, 1], found {value}")
     prompts = PromptSet(logits[None], np.eye(len(reward))[None], reward[None], gold[None])
     return Environment(prompts, prompts, np.zeros(len(reward)))
 
@@ -179,16 +158,7 @@ def contextual_bandit(
 
     Returns:
         An environment; parameters are (skills, memory, exploit if any).
-
-    Raises:
-        SettingError: Too few prompts or arms.
     """
-    least = 2 if exploit_logit is None else 3
-    if n_arms < least or min(n_prompts, n_held_out, n_skills) < 1 or n_memory < 0:
-        raise SettingError(
-            f"contextual_bandit: expected at least {least} arms and one prompt, held-out prompt and skill, "
-            f"found n_arms={n_arms}, n_prompts={n_prompts}, n_held_out={n_held_out}, n_skills={n_skills}"
-        )
     n_parameters = n_skills + n_memory + (exploit_logit is not None)
 
     def draw(n: int) -> PromptSet:

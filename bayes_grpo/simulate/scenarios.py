@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,21 +17,10 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
-from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.settings import Numbers, RefreshModel, Structure
 from bayes_grpo.simulate.trainer_log import settings_of, trainer_state
 from bayes_grpo.simulate.training import Trajectory, simulate
 from bayes_grpo.simulate.truth import Truth, truth_of
-
-ScenarioName = Literal[
-    "healthy",
-    "slow_start",
-    "oscillatory",
-    "unstable",
-    "reward_hacking",
-    "advantage_degeneracy",
-    "policy_concentration",
-    "plateau",
-]
 
 # Group sizes at a constant number of completions a step; few pairs, because each compiles its own program.
 _GROUPS = ((4, 32), (8, 16), (16, 8))
@@ -47,18 +36,7 @@ class ScenarioDraw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """One simulated run with everything that made it.
-
-    Attributes:
-        scenario: Name of its scenario.
-        index: Its number within the set.
-        seed: Seed of its sampling.
-        structure: Static settings.
-        numbers: Numeric settings, scalars.
-        environment: Prompts and start.
-        trajectory: Logged and true quantities, no leading axis.
-        truth: Fixed point, curvature, mode of failure.
-    """
+    """One run of a set: its number there, the seed of its sampling, its settings, and what came of them."""
 
     scenario: str
     index: int
@@ -139,7 +117,7 @@ def simulate_scenario(name: str, n: int, seed: int) -> list[SimulatedRun]:
 
 def scenario_names() -> tuple[str, ...]:
     """Names of the scenarios."""
-    return get_args(ScenarioName)
+    return tuple(SCENARIOS)
 
 
 def _healthy(rng: np.random.Generator) -> ScenarioDraw:
@@ -194,7 +172,7 @@ def _unstable(rng: np.random.Generator) -> ScenarioDraw:
     """Bandit at 1.2–1.8 times the exact threshold of its lag model, K_ref of 4 or 8."""
     mu = rng.uniform(0.5, 0.9)
     interval = int(rng.choice([4, 8]))
-    model: Literal["hold", "delay"] = "hold" if rng.random() < 0.5 else "delay"
+    model: RefreshModel = "hold" if rng.random() < 0.5 else "delay"
     gain = critical_gain(mu, interval, model) * rng.uniform(1.2, 1.8)
     return _lagged_bandit(rng, mu, interval, model, gain, n_steps=300)
 
@@ -254,7 +232,7 @@ def _lagged_bandit(
     rng: np.random.Generator,
     momentum: float,
     interval: int,
-    model: Literal["hold", "delay"],
+    model: RefreshModel,
     gain: float,
     n_steps: int,
 ) -> ScenarioDraw:
@@ -277,12 +255,7 @@ def _lagged_bandit(
 def lagged_numbers(logit: float, weight: float, gain: float, momentum: float, interval: int) -> Numbers:
     """Numbers of a mean-only bandit whose gradients are all late, at the learning rate that gives it a gain.
 
-    Args:
-        logit: Of its success rate at its fixed point.
-        weight: KL weight.
-        gain: Learning rate times stiffness there.
-        momentum: Momentum.
-        interval: Refresh interval, steps.
+    ``logit`` is that of its success rate at its fixed point, where the gain is learning rate times stiffness.
     """
     p = 1.0 / (1.0 + np.exp(-logit))
     return Numbers(

@@ -1,17 +1,27 @@
-"""A simulated run in the shape of TRL's `trainer_state.json`, so that any reader of logs can read it."""
+"""Simulated runs in the shape of TRL's `trainer_state.json`, and as directories that any reader of logs takes.
+
+out/
+  run-000/
+    trainer_state.json   what a trainer would have logged
+    bayes_grpo.toml      the settings a trainer would have had
+    truth.json           what only the simulator knows
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.errors import OutputError, SettingError
+from bayes_grpo.common.files import undone_at_an_end, written_whole
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import Trajectory
 
@@ -48,20 +58,7 @@ class LogColumns(NamedTuple):
 def trainer_state(
     trajectory: Trajectory, structure: Structure, n_prompts: int, logging_steps: int = 1
 ) -> dict[str, Any]:
-    """The content of a `trainer_state.json`; see `state_of`.
-
-    Args:
-        trajectory: One run (no leading axis).
-        structure: Its static settings.
-        n_prompts: Training prompts, which make an epoch.
-        logging_steps: Steps averaged into a row.
-
-    Returns:
-        A JSON-ready dictionary.
-
-    Raises:
-        SettingError: ``logging_steps`` is not a positive integer, or the trajectory is a batch.
-    """
+    """The content of a `trainer_state.json` of one run (no leading axis); see `state_of`."""
     return state_of(columns_of(trajectory), structure, n_prompts, logging_steps)
 
 
@@ -75,14 +72,7 @@ def columns_of(trajectory: Any) -> LogColumns:
 
 
 def settings_of(structure: Structure, numbers: Numbers, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
-    """A trainer's settings by their canonical names, as a sidecar states them.
-
-    Args:
-        structure: Static settings.
-        numbers: Numeric settings, scalars.
-        low: Lowest reward.
-        high: Highest reward.
-    """
+    """A trainer's settings by their canonical names, as a sidecar has them; the lowest and the highest reward too."""
     return {
         "group_size": structure.group_size,
         "prompts_per_step": structure.prompts_per_step,
@@ -181,20 +171,96 @@ def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_
 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> Path:
-    """Writes JSON so that the file is either whole or untouched: a temporary file beside it, then a rename.
-
-    Args:
-        path: Where to write; an existing file is replaced.
-        content: JSON-ready.
-
-    Returns:
-        The path written.
-    """
+    """Writes JSON so that the file is either whole or untouched: a temporary file beside it, then a rename."""
     target = Path(path)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     with written_whole(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return target
+
+
+class Writable(Protocol):
+    """A run that knows what its trainer would have left behind: of small policies or of the deep laboratory."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The trainer's settings by their canonical names, as a sidecar states them."""
+        ...
+
+    def log(self, logging_steps: int | None = None) -> tuple[dict[str, Any], int]:
+        """The content of its `trainer_state.json`, and the steps averaged into a row; its own if None."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """What only the simulator knows, JSON-ready."""
+        ...
+
+
+def write_runs(
+    runs: Sequence[Writable], out_dir: str | os.PathLike[str], logging_steps: int | None = None
+) -> list[Path]:
+    """Writes runs into a new directory, all of them or none.
+
+    Everything is built in a temporary directory beside the target and then renamed, so that an interruption
+    leaves nothing half done, and an existing directory with content is never touched.
+
+    Args:
+        runs: What to write, at least one run.
+        out_dir: A directory that does not exist or is empty.
+        logging_steps: Optimizer steps averaged into one logged row; each run's own if None.
+
+    Returns:
+        The directory of each run, in order.
+
+    Raises:
+        SettingError: No runs.
+        OutputError: The target holds something, is not a directory, or cannot be written.
+    """
+    if not runs:
+        raise SettingError("write_runs: expected at least one run, found none")
+    target = Path(out_dir)
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise OutputError(f"{target}: expected a new or empty directory, found a file or link; nothing written")
+    try:
+        if target.is_dir() and any(target.iterdir()):
+            raise OutputError(
+                f"{target}: expected a new or empty directory, found one with content; nothing written. "
+                "Name another directory, or remove this one first"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
+    names = [f"run-{number:03d}" for number in range(len(runs))]
+    try:
+        with undone_at_an_end(lambda: shutil.rmtree(building, ignore_errors=True)):
+            for name, run in zip(names, runs, strict=True):
+                _write_run(building / name, run, logging_steps)
+        # mkdtemp makes the directory private; the result is as readable as any other new directory.
+        building.chmod(0o755)
+        os.replace(building, target)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror}); nothing written") from error
+    finally:
+        # After a successful rename there is nothing left under the temporary name.
+        shutil.rmtree(building, ignore_errors=True)
+    return [target / name for name in names]
+
+
+def _write_run(directory: Path, run: Writable, logging_steps: int | None) -> None:
+    directory.mkdir()
+    log, window = run.log(logging_steps)
+    # A run that exploded has numbers that JSON has not: null, which readers of logs take for not logged.
+    write_json(directory / "trainer_state.json", json_safe(log))
+    settings = run.settings | {"logging_window": window}
+    (directory / "bayes_grpo.toml").write_text(_toml_table("settings", settings), encoding="utf-8")
+    write_json(directory / "truth.json", json_safe(run.record()))
+
+
+def _toml_table(name: str, values: dict[str, Any]) -> str:
+    """A flat TOML table of numbers and plain strings."""
+    lines = [f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in values.items()]
+    return "\n".join([f"[{name}]", *lines, ""])
 
 
 def _short(value: Any) -> float:

@@ -10,17 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.objective import (
-    expected_batch,
-    grpo_loss,
-    log_policy,
-    mean_reward,
-    sampled_batch,
-)
-from bayes_grpo.simulate.optimizers import OptimizerState, learning_rate, optimizer_step
+from bayes_grpo.simulate.objective import expected_batch, grpo_loss, log_policy, mean_reward, sampled_batch
 from bayes_grpo.simulate.policies import Environment, PromptSet
-from bayes_grpo.simulate.settings import Numbers, Structure, check_numbers
+from bayes_grpo.simulate.settings import Numbers, Structure
 
 
 class Trajectory(NamedTuple):
@@ -32,7 +24,6 @@ class Trajectory(NamedTuple):
     Attributes:
         reward: Mean sampled training reward, shape (T,).
         reward_std: Standard deviation of all rewards of the step, shape (T,).
-        reward_std_within: Mean within-group standard deviation, shape (T,).
         frac_reward_zero_std: Share of groups without spread, shape (T,).
         entropy: Nats, shape (T,).
         kl: Exact KL(policy ‖ reference), nats, shape (T,).
@@ -52,7 +43,6 @@ class Trajectory(NamedTuple):
 
     reward: Any
     reward_std: Any
-    reward_std_within: Any
     frac_reward_zero_std: Any
     entropy: Any
     kl: Any
@@ -68,6 +58,49 @@ class Trajectory(NamedTuple):
     true_eval_reward: Any
     final_parameters: Any
     final_second_moment: Any
+
+
+class OptimizerState(NamedTuple):
+    """First and second moment of the gradient, each of shape (parameters,)."""
+
+    velocity: jax.Array
+    second_moment: jax.Array
+
+
+def learning_rate(step: jax.Array, structure: Structure, numbers: Numbers) -> jax.Array:
+    """Learning rate of update ``step`` (0-based): linear warm-up, then the schedule's decay to zero."""
+    warmup = jnp.asarray(numbers.warmup_steps)
+    rise = (step + 1) / jnp.maximum(warmup, 1)
+    done = jnp.clip((step - warmup) / jnp.maximum(structure.n_steps - warmup, 1), 0.0, 1.0)
+    decay = {
+        "constant": jnp.ones_like(done),
+        "linear": 1.0 - done,
+        "cosine": 0.5 * (1.0 + jnp.cos(jnp.pi * done)),
+    }[structure.schedule]
+    return numbers.learning_rate * jnp.where(step < warmup, rise, decay)
+
+
+def optimizer_step(
+    state: OptimizerState,
+    gradient: jax.Array,
+    rate: jax.Array,
+    step: jax.Array,
+    structure: Structure,
+    numbers: Numbers,
+) -> tuple[OptimizerState, jax.Array]:
+    """One step of descent by the gradient of a loss: the moments after it, and the change of the parameters."""
+    mu = numbers.momentum
+    if structure.optimizer == "heavy_ball":
+        velocity = mu * state.velocity + gradient
+        return OptimizerState(velocity, state.second_moment), -rate * velocity
+    velocity = mu * state.velocity + (1.0 - mu) * gradient
+    if structure.optimizer == "ema":
+        return OptimizerState(velocity, state.second_moment), -rate * velocity
+    second = numbers.adam_beta2 * state.second_moment + (1.0 - numbers.adam_beta2) * gradient**2
+    count = step + 1
+    unbiased = velocity / (1.0 - jnp.power(mu, count))
+    spread = jnp.sqrt(second / (1.0 - jnp.power(numbers.adam_beta2, count)))
+    return OptimizerState(velocity, second), -rate * unbiased / (spread + numbers.adam_epsilon)
 
 
 class _State(NamedTuple):
@@ -98,26 +131,18 @@ def simulate(
 
     Returns:
         NumPy arrays with a leading axis of runs.
-
-    Raises:
-        SettingError: A setting is out of range or the batch sizes differ.
     """
-    checked = check_numbers(numbers)
-    seed_array = np.atleast_1d(np.asarray(seeds))
-    n_runs = _batch_size(seed_array, checked, environment)
-    if seed_array.shape[0] != n_runs:
-        seed_array = np.broadcast_to(seed_array, (n_runs,))
-    data = seed_array if data_seeds is None else np.atleast_1d(np.asarray(data_seeds))
-    if data.shape not in ((1,), (n_runs,)):
-        raise SettingError(f"data_seeds: expected one or {n_runs}, one a run, found an array of shape {data.shape}")
-    data = np.broadcast_to(data, (n_runs,))
-    memory = int(np.max(checked.refresh_interval)) + 1 if structure.refresh == "delay" else 1
+    n_runs = max(np.size(seeds), *map(np.size, numbers))
+    if np.ndim(environment.initial_parameters) == 2:
+        n_runs = len(environment.initial_parameters)
+    seeds, data = (np.broadcast_to(x, (n_runs,)) for x in (seeds, seeds if data_seeds is None else data_seeds))
+    memory = int(np.max(numbers.refresh_interval)) + 1 if structure.refresh == "delay" else 1
     with jax.enable_x64(double):
         dtype = np.float64 if double else np.float32
-        cast = partial(jax.tree.map, lambda x: _cast(x, dtype))
-        trajectory = _simulate(
-            structure, memory, cast(checked), cast(environment), jnp.asarray(seed_array), jnp.asarray(data)
-        )
+        whole = ("refresh_interval", "warmup_steps")
+        typed = Numbers(*(jnp.asarray(v, np.int32 if k in whole else dtype) for k, v in numbers._asdict().items()))
+        place = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), environment)
+        trajectory = _simulate(structure, memory, typed, place, jnp.asarray(seeds), jnp.asarray(data))
         return jax.tree.map(np.asarray, jax.device_get(trajectory))
 
 
@@ -224,25 +249,3 @@ def _evaluate(key: jax.Array, held_out: PromptSet, after: jax.Array, structure: 
         "eval_reward": jnp.mean(u < right, axis=-1, dtype=right.dtype),
         "true_eval_reward": jnp.mean(right, axis=-1),
     }
-
-
-def _batch_size(seeds: np.ndarray, numbers: Numbers, environment: Environment) -> int:
-    """Common number of runs of seeds, settings and environment.
-
-    Raises:
-        SettingError: Two of them differ.
-    """
-    sizes = {"seeds": seeds.shape[0]}
-    sizes |= {name: len(value) for name, value in numbers._asdict().items() if np.ndim(value)}
-    if np.ndim(environment.initial_parameters) == 2:
-        sizes["environment"] = np.shape(environment.initial_parameters)[0]
-    n_runs = max(sizes.values())
-    wrong = {name: n for name, n in sizes.items() if n not in ((1, n_runs) if name == "seeds" else (n_runs,))}
-    if wrong or seeds.ndim != 1:
-        raise SettingError(f"simulate: expected one number of runs, found {sizes}")
-    return n_runs
-
-
-def _cast(value: np.ndarray, dtype: type) -> jax.Array:
-    array = np.asarray(value)
-    return jnp.asarray(array, dtype if np.issubdtype(array.dtype, np.floating) else array.dtype)

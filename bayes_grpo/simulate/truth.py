@@ -47,28 +47,13 @@ class Truth(Result):
     best_gold_reward: float
 
 
-def adam_preconditioner(trajectory: Trajectory, structure: Structure, numbers: Numbers) -> np.ndarray | None:
-    """Scale 1/(√v̂ + ε) of Adam's updates at the end of one run, or None for other optimizers."""
-    if structure.optimizer != "adam":
-        return None
-    unbiased = trajectory.final_second_moment / (1.0 - float(numbers.adam_beta2) ** structure.n_steps)
-    return 1.0 / (np.sqrt(np.asarray(unbiased, dtype=np.float64)) + float(numbers.adam_epsilon))
-
-
 def truth_of(trajectory: Trajectory, structure: Structure, numbers: Numbers, environment: Environment) -> Truth:
-    """The truth record of one run.
-
-    Args:
-        trajectory: The run (no leading axis).
-        structure: Its static settings.
-        numbers: Its numeric settings (scalars).
-        environment: Its prompts and start.
-
-    Returns:
-        Fixed point and curvature where they exist, and the mode of failure.
-    """
+    """The truth record of one run (no leading axis, scalar settings)."""
     last = np.asarray(trajectory.parameters, dtype=np.float64)[-max(structure.n_steps // 4, 1) :].mean(axis=0)
-    scale = adam_preconditioner(trajectory, structure, numbers)
+    scale = None
+    if structure.optimizer == "adam":  # its updates have the scale 1/(√v̂ + ε)
+        unbiased = trajectory.final_second_moment / (1.0 - float(numbers.adam_beta2) ** structure.n_steps)
+        scale = 1.0 / (np.sqrt(np.asarray(unbiased, dtype=np.float64)) + float(numbers.adam_epsilon))
     # A run that was thrown to certainty says nothing about where it was going: then the start does.
     point = find_fixed_point(structure, numbers, environment, last, scale) or find_fixed_point(
         structure, numbers, environment, None, scale
@@ -81,10 +66,10 @@ def truth_of(trajectory: Trajectory, structure: Structure, numbers: Numbers, env
         growth = spectral_radius(gain, mu, int(numbers.refresh_interval), structure.refresh, exposure)
     gold = np.asarray(trajectory.gold_reward)
     return Truth(
-        fixed_point=None if point is None else point.reward,
-        curvature=None if point is None else point.curvature,
+        fixed_point=point and point.reward,
+        curvature=point and point.curvature,
         curvature_spectrum=() if point is None else point.spectrum,
-        reward_share=None if point is None else point.reward_share,
+        reward_share=point and point.reward_share,
         gain=gain,
         growth_per_step=growth,
         failure_mode=failure_mode(trajectory, environment.train),
@@ -105,12 +90,7 @@ def failure_mode(trajectory: Trajectory, prompts: PromptSet) -> FailureMode | No
     * advantage degeneracy: over the first quarter more than 70% of the groups have no spread, and the true
       reward gains less than 0.1 in all.
 
-    Args:
-        trajectory: One run (no leading axis).
-        prompts: Its training prompts.
-
-    Returns:
-        The first that applies, in this order, or None.
+    The first that applies, in this order, or None.
     """
     reward = np.asarray(trajectory.true_reward, dtype=np.float64)
     gold = np.asarray(trajectory.gold_reward, dtype=np.float64)

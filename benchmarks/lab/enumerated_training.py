@@ -15,7 +15,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.optimizers import OptimizerState, learning_rate, optimizer_step
+from bayes_grpo.simulate.training import OptimizerState, learning_rate, optimizer_step
 from benchmarks.lab.enumeration import (
     Listing,
     batch_loss,

@@ -8,7 +8,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.settings import Numbers, RefreshModel, Structure, check_numbers
+from bayes_grpo.simulate.settings import (
+    AdvantageScale,
+    Numbers,
+    OptimizerName,
+    RefreshModel,
+    ScheduleKind,
+    Structure,
+    UpdateKind,
+)
 from benchmarks.lab.loss import KlKind, LossKind
 from benchmarks.lab.network import Network
 from benchmarks.lab.tasks import Task
@@ -47,6 +55,7 @@ class Lab:
                 answers, or more prompts in a step than there are to go through.
         """
         structure = self.structure
+        check_structure(structure)
         for name, kinds in (("loss", get_args(LossKind)), ("kl", get_args(KlKind)), ("order", get_args(Order))):
             if getattr(self, name) not in kinds:
                 raise SettingError(f"{name}: expected one of {', '.join(kinds)}, found {getattr(self, name)!r}")
@@ -150,3 +159,81 @@ def spread_numbers(numbers: LabNumbers, n_runs: int) -> LabNumbers:
 
     base = Numbers(*(wide(name, x) for name, x in numbers.base._asdict().items()))
     return LabNumbers(base, *(wide(name, x) for name, x in list(numbers._asdict().items())[1:]))
+
+
+def check_structure(structure: Structure) -> None:
+    """Refuses shapes and names without meaning.
+
+    Raises:
+        SettingError: A count is too small or a name unknown.
+    """
+    for name, least, why in (
+        ("n_steps", 1, "a run has at least one update"),
+        ("group_size", 2, "a group of one has no relative advantage"),
+        ("prompts_per_step", 1, "an update needs a prompt"),
+        ("eval_every", 0, "0 turns evaluation off"),
+    ):
+        value = getattr(structure, name)
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise SettingError(f"{name}: expected an integer of at least {least} ({why}), found {value!r}")
+    for name, allowed in (
+        ("advantage", get_args(AdvantageScale)),
+        ("ddof", (0, 1)),
+        ("optimizer", get_args(OptimizerName)),
+        ("schedule", get_args(ScheduleKind)),
+        ("refresh", get_args(RefreshModel)),
+        ("update", get_args(UpdateKind)),
+    ):
+        value = getattr(structure, name)
+        if value not in allowed:
+            raise SettingError(f"{name}: expected one of {', '.join(map(str, allowed))}, found {value!r}")
+
+
+_RANGES: dict[str, tuple[float, float, bool, bool]] = {
+    # name: (lowest, highest, lowest included, highest included)
+    "learning_rate": (0.0, np.inf, False, False),
+    "momentum": (0.0, 1.0, True, False),
+    "refresh_interval": (1, np.inf, True, False),
+    "lag_exposure": (0.0, 1.0, True, True),
+    "clip_low": (0.0, np.inf, False, True),
+    "clip_high": (0.0, np.inf, False, True),
+    "kl_weight": (0.0, np.inf, True, False),
+    "entropy_weight": (0.0, np.inf, True, False),
+    "warmup_steps": (0, np.inf, True, False),
+    "adam_beta2": (0.0, 1.0, True, False),
+    "adam_epsilon": (0.0, np.inf, True, False),
+    "advantage_epsilon": (0.0, np.inf, True, False),
+}
+_INTEGERS = ("refresh_interval", "warmup_steps")
+
+
+def check_numbers(numbers: Numbers) -> Numbers:
+    """Checks every numeric setting and returns them as NumPy arrays.
+
+    Args:
+        numbers: Settings, each a scalar or of shape (n_runs,).
+
+    Returns:
+        The same settings; counts as int32, the rest as float64 arrays.
+
+    Raises:
+        SettingError: A value is outside its range, not finite where it must be, or not whole where it counts.
+    """
+    checked = {}
+    for name, raw in numbers._asdict().items():
+        value = np.asarray(raw, dtype=np.float64)
+        low, high, with_low, with_high = _RANGES[name]
+        above = value >= low if with_low else value > low
+        below = value <= high if with_high else value < high
+        bad = ~(above & below)
+        if name in _INTEGERS:
+            bad |= value != np.floor(value)
+        if bad.any():
+            found = float(value[bad].flat[0])
+            kind = "whole numbers" if name in _INTEGERS else "values"
+            bounds = f"{'[' if with_low else '('}{low:g}, {high:g}{']' if with_high else ')'}"
+            raise SettingError(f"{name}: expected {kind} in {bounds}, found {found:g}")
+        if value.ndim > 1:
+            raise SettingError(f"{name}: expected a scalar or shape (n_runs,), found shape {value.shape}")
+        checked[name] = value.astype(np.int32) if name in _INTEGERS else value
+    return Numbers(**checked)

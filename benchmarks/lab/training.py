@@ -13,7 +13,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.optimizers import OptimizerState, learning_rate, optimizer_step
+from bayes_grpo.simulate.training import OptimizerState, learning_rate, optimizer_step
 from benchmarks.lab.loss import Weights, group_statistics, grpo_loss
 from benchmarks.lab.network import Transformer, unflattened
 from benchmarks.lab.rollout import Completions, Scores, read, score, write

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.optimizers import OptimizerState, optimizer_step
 from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import OptimizerState, optimizer_step
 from benchmarks.lab.network import flat, fresh
 from benchmarks.lab.rollout import Completions, read, score, write
 from benchmarks.lab.settings import Lab

@@ -12,7 +12,7 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.simulate.dataset import write_runs
+from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.log import deep_state
 from benchmarks.lab.runs import train_draws
 from tests.helpers.lab import TINY, tiny_draw, tiny_runs

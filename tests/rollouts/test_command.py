@@ -71,18 +71,6 @@ def test_little_is_said_of_little(tmp_path):
     assert any("at least 2 steps" in text for text in found.missing)
     assert found.sentence == lonely.sentence
     assert save_plot(plot_rollouts(found), tmp_path / "p.svg").exists()
-    assert list(found.to_frame().columns[:2]) == ["completions", "reward"]
-
-
-def test_the_table_by_step_is_counted(saved):
-    found = with_gates(np.random.default_rng(1), Course())
-    table = describe_rollouts(found).to_frame()
-    one = found.step == 7
-    assert table.loc[7, "completions"] == 64
-    assert table.loc[7, "reward"] == pytest.approx(found.reward[one].mean())
-    assert table.loc[7, "truncated"] == pytest.approx(found.truncated[one].mean())
-    useful = [np.ptp(found.reward[one & (found.group == g)]) > 0 for g in np.unique(found.group[one])]
-    assert table.loc[7, "useful"] == pytest.approx(np.mean(useful))
 
 
 @pytest.mark.thorough

@@ -8,10 +8,8 @@ import pytest
 
 from bayes_grpo import decompose, diagnose, read_rollouts, rescore
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.rollouts.naming import is_form, is_task
-from bayes_grpo.rollouts.redrawn import redrawn, spread_out
-from bayes_grpo.rollouts.shares import Factors, shapley
-from bayes_grpo.rollouts.weights import adding_weights
+from bayes_grpo.rollouts.decomposition import is_form, is_task
+from bayes_grpo.rollouts.shares import Factors, adding_weights, redrawn, shapley, spread_out
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates
 from tests.helpers.rollouts import made, write_verl
 from tests.helpers.runs import make_run
@@ -170,8 +168,6 @@ def test_what_cannot_be_decomposed_says_so():
     with pytest.raises(FitError, match="expected at least 2 steps"):
         decompose(one)
     run = with_gates(np.random.default_rng(0), FORM)
-    with pytest.raises(SettingError, match="expected a share of the steps"):
-        decompose(run, share=0.7)
     with pytest.raises(SettingError, match=r"expected a part .format_ok., found 'x'"):
         decompose(run, formatted="x")
 

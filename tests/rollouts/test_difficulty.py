@@ -38,7 +38,8 @@ def test_difficulty_is_shrunk_and_unbiased():
     assert np.corrcoef(table.effect, true)[0, 1] > 0.75
     # What is predicted from two runs is what the third shows, neither too far from the level nor too near.
     cells = cells_of(other)
-    seen, said = cells.z, table.effects(cells.prompt)
+    order = np.argsort(table.prompt)
+    seen, said = cells.z, table.effect[order][np.searchsorted(table.prompt[order], cells.prompt)]
     slope = float(seen @ said / (said @ said))
     assert abs(slope - 1.0) < 0.15
     inside = np.abs(table.effect_sd).mean()
@@ -48,7 +49,6 @@ def test_difficulty_is_shrunk_and_unbiased():
     frame = table.to_frame()
     assert frame.index.name == "prompt"
     assert "lasts from run to run" in table.sentence
-    assert table.effects(np.array([10**9], np.uint64))[0] == 0.0
 
 
 @pytest.mark.thorough
@@ -137,10 +137,10 @@ def test_groups_are_counted_and_smaller_ones_are_exact():
     assert not found.sizes[3].exact
     assert abs(found.useful_at(16) - expected) < 0.06
     assert found.repeated == 0.0
-    np.testing.assert_allclose(found.row_noise(8, 8), found.sizes[2].row_noise)
     assert "where the mean reward implies" in found.sentence
     assert found.to_frame().index.name == "group_size"
-    assert found.row_noise(64, 1) > found.row_noise(2, 32)
+    noise = [x.row_noise for x in found.sizes]
+    assert noise == sorted(noise)
 
 
 def test_shares_of_smaller_groups_are_means_over_all_choices():

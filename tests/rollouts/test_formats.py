@@ -13,8 +13,8 @@ import pytest
 
 from bayes_grpo import read_rollouts
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.rollouts.completion import bare
-from bayes_grpo.rollouts.lines import LONGEST_LINE
+from bayes_grpo.rollouts.completions import bare
+from bayes_grpo.rollouts.files import LONGEST_LINE
 from bayes_grpo.rollouts.reading import all_formats
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
 

@@ -8,9 +8,8 @@ import pytest
 
 from bayes_grpo.common.errors import OutputError, SettingError
 from bayes_grpo.logs.run import Settings
-from bayes_grpo.simulate import dataset
-from bayes_grpo.simulate.dataset import write_runs
-from bayes_grpo.simulate.trainer_log import trainer_state, write_json
+from bayes_grpo.simulate import trainer_log
+from bayes_grpo.simulate.trainer_log import trainer_state, write_json, write_runs
 
 
 def tree(directory):
@@ -97,7 +96,7 @@ def test_an_interrupted_write_leaves_nothing(scenario_runs, tmp_path, monkeypatc
     def full(path, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dataset, "write_json", full)
+    monkeypatch.setattr(trainer_log, "write_json", full)
     with pytest.raises(OutputError, match="No space left"):
         write_runs(scenario_runs["plateau"], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit, verifier
 from bayes_grpo.simulate.settings import Numbers, Structure
@@ -158,35 +157,6 @@ def test_a_noisy_verifier_scales_the_reward():
     batch = simulate(Structure(n_steps=1), Numbers(), environment, [0])
     assert batch.true_reward[0, 0] == pytest.approx(0.55, abs=1e-6)
     assert batch.gold_reward[0, 0] == pytest.approx(0.5, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: Structure(group_size=1), "group_size"),
-        (lambda: Structure(n_steps=0), "n_steps"),
-        (lambda: Structure(group_size=4.0), "group_size"),  # pyright: ignore[reportArgumentType]
-        (lambda: Structure(optimizer="sgd"), "optimizer"),  # pyright: ignore[reportArgumentType]
-        (lambda: Structure(schedule="step"), "schedule"),  # pyright: ignore[reportArgumentType]
-        (lambda: simulate(Structure(), Numbers(momentum=1.0), bernoulli_bandit(), [0]), "momentum"),
-        (lambda: simulate(Structure(), Numbers(refresh_interval=0), bernoulli_bandit(), [0]), "refresh"),
-        (lambda: simulate(Structure(), Numbers(refresh_interval=1.5), bernoulli_bandit(), [0]), "whole"),
-        (lambda: simulate(Structure(), Numbers(learning_rate=np.nan), bernoulli_bandit(), [0]), "learning"),
-        (lambda: simulate(Structure(), Numbers(kl_weight=-1), bernoulli_bandit(), [0]), "kl_weight"),
-        (
-            lambda: simulate(Structure(), Numbers(learning_rate=np.ones(3)), bernoulli_bandit(), [0, 1]),
-            "runs",
-        ),
-        (lambda: simulate(Structure(), Numbers(), bernoulli_bandit(), [0, 1], data_seeds=[1, 2, 3]), "data_seeds"),
-        (lambda: softmax_bandit([0.5]), "two arms"),
-        (lambda: softmax_bandit([0.5, 1.5]), "reward_probability"),
-        (lambda: verifier(0.5, 0.3, 0.6), "false_positive_rate"),
-        (lambda: contextual_bandit(np.random.default_rng(0), n_arms=2, exploit_logit=0.0), "arms"),
-    ],
-)
-def test_bad_settings_are_named(call, words):
-    with pytest.raises(SettingError, match=words):
-        call()
 
 
 def test_jax_stays_in_single_precision_outside():

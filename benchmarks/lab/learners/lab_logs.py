@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.simulate.dataset import write_runs
+from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.families import Draw, deep_families, draw_run
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.runs import LABORATORY_BATCH, train_draws

@@ -8,15 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
-from bayes_grpo.simulate import (
-    Environment,
-    Numbers,
-    Structure,
-    bernoulli_bandit,
-    contextual_bandit,
-    softmax_bandit,
-)
+from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.scenarios import lagged_numbers
+from bayes_grpo.simulate.settings import Numbers, Structure
 
 STEPS = 300
 GROUPS = ((2, 8), (4, 2), (8, 1), (8, 16), (16, 8))  # few, because each compiles its own program

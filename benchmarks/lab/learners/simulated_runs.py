@@ -16,10 +16,8 @@ import numpy as np
 
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.simulate import (
-    Numbers,
-    simulate,
-)
+from bayes_grpo.simulate.settings import Numbers
+from bayes_grpo.simulate.training import simulate
 from benchmarks.lab.learners.public_logs import CLASSES
 from benchmarks.lab.learners.simulated_draws import (
     SIMULATED_FAMILIES,

@@ -1,0 +1,281 @@
+"""Completions as formats hand them on, gathered into typed columns: about 40 bytes a record, whatever its text."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Container, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.text import clean
+from bayes_grpo.rollouts.files import LeftOut
+
+UNKNOWN = -1
+"""A version, length, number or truth value that a format does not state."""
+MOST_PARTS = 32
+"""Parts of a reward that are kept: the first that are met."""
+_BATCH = 8192
+_FARTHEST = 2.0**31
+_NAME = 60
+_NO_PARTS: Mapping[str, float] = MappingProxyType({})
+_CUT = frozenset({"length", "max_tokens", "max_length", "truncated", "model_length"})
+_ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "finished", "complete", "completed"})
+_TURN = re.compile(
+    r"<\|im_start\|>user\s*\n(.*?)<\|im_end\|>|<\|start_header_id\|>user<\|end_header_id\|>(.*?)<\|eot_id\|>", re.S
+)
+_BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$", re.S)
+
+
+class Completion(NamedTuple):
+    """A completion.
+
+    Attributes:
+        step: Step, or iteration, of the training; NaN where nothing tells it.
+        reward: Its reward.
+        prompt: What tells its prompt from others: text, messages, token ids or an id; None where nothing does.
+        group: Label of its group within the step; None where the prompt is the group.
+        sample: Its number within the group.
+        version: Version of the policy that wrote it, in updates.
+        length: Its length.
+        truncated: 1 where it was cut at the limit, 0 where it ended.
+        parts: Name → value of what the reward is made of, or was measured beside it.
+        output: Its text; kept only where it is asked for.
+        answer: The reference answer, likewise.
+    """
+
+    step: float
+    reward: float
+    prompt: Any = None
+    group: Any = None
+    sample: int = UNKNOWN
+    version: int = UNKNOWN
+    length: int = UNKNOWN
+    truncated: int = UNKNOWN
+    parts: Mapping[str, float] = _NO_PARTS
+    output: Any = None
+    answer: Any = None
+
+
+class StatedColumns(NamedTuple):
+    """What a caller states of the records.
+
+    Attributes:
+        columns: For a plain table: name of a column → the table's name for it.
+        weights: Reward function → its weight, where a trainer saves functions and no total.
+        text: Whether texts are kept.
+        salt: Of the hashes.
+    """
+
+    columns: Mapping[str, str] = {}
+    weights: Mapping[str, float] = {}
+    text: bool = False
+    salt: str = ""
+
+
+class CompletionBatch(NamedTuple):
+    """Some completions as columns, shape (n,) each, `UNKNOWN` where a number is not known.
+
+    Attributes:
+        columns: The columns of `COLUMN_KINDS`: what a `Completion` has, with hashes for prompts and groups, 0 for none.
+        parts: Name → values; NaN where a record lacks it.
+        texts: Prompt, output and answer of each, where they are kept.
+    """
+
+    columns: dict[str, np.ndarray]
+    parts: dict[str, np.ndarray]
+    texts: list[tuple[str, str, str]]
+
+
+COLUMN_KINDS: Mapping[str, Any] = MappingProxyType(
+    {
+        "step": np.float64,
+        "reward": np.float64,
+        "prompt": np.uint64,
+        "group": np.uint64,
+        "sample": np.int32,
+        "version": np.int32,
+        "length": np.int32,
+        "truncated": np.int8,
+    }
+)
+"""Column of a batch → type of its values."""
+
+
+def scalar_of(value: Any) -> float:
+    """A value as a number; NaN where it is none. A list is summed: rewards of single tokens or turns."""
+    if isinstance(value, bool | int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.nan
+    if isinstance(value, list):
+        return math.fsum(map(scalar_of, value)) if value else math.nan
+    return math.nan
+
+
+def count(value: Any) -> int:
+    """A whole number of at least 0; `UNKNOWN` where a value is none."""
+    found = math.nan if value is None else scalar_of(value)
+    return int(found) if 0.0 <= found < 2**31 else UNKNOWN
+
+
+def was_cut(value: Any) -> int:
+    """1 where a flag or reason says that a completion was cut, 0 where it ended, else `UNKNOWN`."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int | float):
+        return int(value) if value in (0, 1) else UNKNOWN
+    if value is None:
+        return UNKNOWN
+    reason = str(value).lower()
+    return 1 if reason in _CUT else 0 if reason in _ENDED else UNKNOWN
+
+
+def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[str, float]:
+    """The numbers and truth values of a record by name, but those named."""
+    return {
+        name: float(value)
+        for name, value in record.items()
+        if isinstance(value, bool | int | float)
+        and name not in without
+        and not (isinstance(value, int) and abs(value) > 2**53)
+    }
+
+
+def bare(prompt: Any) -> str:
+    """The question of a prompt, without the chat template around it, which differs between trainers and versions.
+
+    Args:
+        prompt: Text, a list of messages, token ids, or an id.
+
+    Returns:
+        The last turn of the user where a template is recognised, else everything as text.
+    """
+    if isinstance(prompt, list) and prompt and isinstance(prompt[0], dict):
+        turns = [m.get("content") for m in prompt if isinstance(m, dict) and m.get("role") == "user"]
+        return bare(turns[-1] if turns else prompt[-1].get("content"))
+    if not isinstance(prompt, str):
+        return str(prompt)
+    if "user" not in prompt:
+        return prompt.strip()
+    turns = _TURN.findall(prompt)
+    if turns:
+        return "".join(turns[-1]).strip()
+    found = _BARE_TURN.search(prompt)
+    return (found[1] if found else prompt).strip()
+
+
+def last_turn(messages: list[Any]) -> str | None:
+    """The text of the last message of an assistant; None where there is none."""
+    texts = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "assistant"]
+    return texts[-1] if texts and isinstance(texts[-1], str) else None
+
+
+def hash_of(value: Any, salt: str) -> int:
+    """A number of 64 bits that tells values apart and from which none can be read, never 0.
+
+    Args:
+        value: Text, or anything with one.
+        salt: The same salt gives the same numbers.
+    """
+    text = value if isinstance(value, str) else str(value)
+    digest = hashlib.blake2b(
+        text.encode("utf-8", "replace"), digest_size=8, key=salt.encode()[:64], person=b"bayes-grpo"
+    )
+    return int.from_bytes(digest.digest(), "little") or 1
+
+
+class Gatherer:
+    """Takes completions, one by one or in batches, and forgets their text."""
+
+    def __init__(self, asked: StatedColumns, damage: LeftOut) -> None:
+        self._asked, self._damage = asked, damage
+        self._open: list[Completion] = []
+        self._batches: list[CompletionBatch] = []
+        self._texts: list[tuple[str, str, str]] = []
+        self._names: dict[str, str] = {}
+        self._last: tuple[Any, str, int] = (None, "", 0)
+
+    def take(self, found: Completion | CompletionBatch) -> None:
+        """Adds what a format hands on; what has no reward or no step is counted and left out."""
+        if isinstance(found, CompletionBatch):
+            self._close()
+            self._take_batch(found)
+        elif not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
+            self._damage.records += 1
+        else:
+            prompt, key = self._keyed(found.prompt)
+            if self._asked.text:
+                self._texts.append((prompt, _text(found.output), _text(found.answer)))
+            label = 0 if found.group is None else hash_of(found.group, self._asked.salt)
+            self._open.append(found._replace(prompt=key, group=label, output=None, answer=None))
+            if len(self._open) >= _BATCH:
+                self._close()
+
+    def gathered(self) -> CompletionBatch:
+        """All completions."""
+        self._close()
+        sizes = [len(b.columns["step"]) for b in self._batches]
+        columns = {
+            name: np.concatenate([np.zeros(0, kind), *(b.columns.pop(name) for b in self._batches)])
+            for name, kind in COLUMN_KINDS.items()
+        }
+        parts = {
+            name: np.concatenate(
+                [b.parts.get(name, np.full(n, np.nan, np.float32)) for b, n in zip(self._batches, sizes, strict=True)]
+            )
+            for name in filter(None, self._names.values())
+        }
+        return CompletionBatch(columns, parts, self._texts)
+
+    def _keyed(self, prompt: Any) -> tuple[str, int]:
+        """The question of a prompt and its hash; those of a group stand side by side and have one."""
+        if prompt is None:
+            return "", 0
+        if prompt != self._last[0]:
+            question = bare(prompt)
+            self._last = (prompt, question, hash_of(question, self._asked.salt))
+        return self._last[1:]
+
+    def _close(self) -> None:
+        some, self._open = self._open, []
+        if not some:
+            return
+        columns = {name: np.array([getattr(c, name) for c in some], kind) for name, kind in COLUMN_KINDS.items()}
+        parts: dict[str, np.ndarray] = {}
+        for place, completion in enumerate(some):
+            for raw, value in completion.parts.items():
+                if name := self._part(raw):
+                    if name not in parts:
+                        parts[name] = np.full(len(some), np.nan, np.float32)
+                    parts[name][place] = value
+        self._batches.append(CompletionBatch(columns, parts, []))
+
+    def _take_batch(self, found: CompletionBatch) -> None:
+        kept = np.isfinite(found.columns["reward"]) & (np.abs(found.columns["step"]) < _FARTHEST)
+        self._damage.records += int(np.sum(~kept))
+        columns = {name: found.columns[name][kept].astype(kind) for name, kind in COLUMN_KINDS.items()}
+        parts = {
+            name: values[kept].astype(np.float32) for raw, values in found.parts.items() if (name := self._part(raw))
+        }
+        if self._asked.text:
+            self._texts += [("", "", "")] * int(kept.sum())
+        self._batches.append(CompletionBatch(columns, parts, []))
+
+    def _part(self, raw: str) -> str:
+        """The name under which a part is kept; "" where there are too many."""
+        if raw not in self._names:
+            if len(self._names) >= 4 * MOST_PARTS:
+                return ""
+            room = sum(map(bool, self._names.values())) < MOST_PARTS
+            name = clean(raw, _NAME) if room else ""
+            self._names[raw] = "" if name in self._names.values() else name
+        return self._names[raw]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)

@@ -1,0 +1,192 @@
+"""Files of a folder of rollouts and the records in them: what is cut, damaged or too long is counted and left out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BufferedReader, FileIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
+from bayes_grpo.common.text import clean
+
+LONGEST_LINE = 64 * 2**20
+"""Bytes of a line that is still read: a completion of a million tokens has about 4 MB."""
+_PIECE = 2**20
+_ROWS = 2_048
+_DEEPEST, _MOST = 6, 200_000
+_EVAL = re.compile(r"(^|[/_.-])(val|valid|validation|eval|evals)([/_.-]|$)", re.IGNORECASE)
+_decode = json.JSONDecoder().decode
+
+
+@dataclass
+class LeftOut:
+    """Counts of what could not be read: damaged lines, files that break off, long lines, incomplete records."""
+
+    lines: int = 0
+    cut: int = 0
+    long: int = 0
+    records: int = 0
+
+    def notes(self) -> tuple[str, ...]:
+        """The same in words."""
+        found = (
+            (self.lines, "damaged line{} left out"),
+            (self.cut, "file{} cut off at the end"),
+            (self.long, f"line{{}} over {LONGEST_LINE >> 20} MB left out"),
+            (self.records, "record{} without a reward or a step left out"),
+        )
+        return tuple(f"{n} {words.format('s' * (n > 1))}" for n, words in found if n)
+
+
+def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
+    """A file's bytes, unpacked where it is gzip.
+
+    Raises:
+        LogReadError: It cannot be read.
+    """
+    try:
+        file = BufferedReader(FileIO(path), _PIECE)
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+    except OSError as error:
+        raise LogReadError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
+    return gzip.GzipFile(fileobj=file) if packed else file
+
+
+def json_lines(path: Path, damage: LeftOut) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines, also gzip.
+
+    Raises:
+        LogReadError: The file cannot be read.
+    """
+    with unpacked(path) as file:
+        try:
+            while line := file.readline(LONGEST_LINE + 1):
+                if len(line) > LONGEST_LINE:
+                    damage.long += 1
+                    while line and not line.endswith(b"\n"):
+                        line = file.readline(_PIECE)
+                    continue
+                if line.isspace():
+                    continue
+                try:
+                    record = _decode(line.decode("utf-8", "replace").strip())
+                except (ValueError, RecursionError):
+                    record = None
+                if isinstance(record, dict):
+                    yield record
+                elif line.endswith(b"\n"):
+                    damage.lines += 1
+                else:
+                    damage.cut += 1
+        except (EOFError, zlib.error, OSError):
+            damage.cut += 1
+
+
+def parquet_file(path: Path) -> Any:
+    """A Parquet file, opened.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        LogReadError: It is no Parquet file.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingExtraError(
+            "reading Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet]"
+        ) from None
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise LogReadError(
+            f"{path}: expected a Parquet table, found one that cannot be read ({clean(error)})"
+        ) from None
+
+
+def parquet_batches(path: Path, damage: LeftOut, columns: list[str] | None = None) -> Iterator[Any]:
+    """A Parquet file in pieces, as Arrow tables of some columns, all if None; raises as `parquet_file` does."""
+    import pyarrow as pa
+
+    file = parquet_file(path)
+    try:
+        yield from file.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False)
+    except (pa.ArrowException, OSError, ValueError):
+        damage.cut += 1
+
+
+class RolloutFile(NamedTuple):
+    """A file of a format.
+
+    Attributes:
+        path: The file.
+        step: Step that its name states; None where its records do.
+        split: "train" or "eval".
+        subset: "all" or "effective" where a trainer keeps both what was sampled and what was trained on.
+    """
+
+    path: Path
+    step: float | None = None
+    split: str = "train"
+    subset: str = "all"
+
+
+@dataclass
+class Place:
+    """A folder, or a single file, of rollouts: the path given, looked at once for all formats."""
+
+    root: Path
+    _heads: dict[Path, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """Path below the root, with "/", → file; the most that are looked at is `_MOST`.
+
+        Raises:
+            LogReadError: The root is not there, or holds too many files.
+        """
+        if self.root.is_file():
+            return {"/".join(self.root.parts[-4:]): self.root}
+        if not self.root.is_dir():
+            raise LogReadError(f"{self.root}: expected a file or folder of rollouts, found none; check the path")
+        found: dict[str, Path] = {}
+        above = "/".join(self.root.resolve().parts[-2:])
+        for folder, folders, names in os.walk(self.root):
+            place = Path(folder)
+            if len(place.relative_to(self.root).parts) >= _DEEPEST:
+                folders.clear()
+            folders[:] = sorted(x for x in folders if not x.startswith("."))
+            for name in sorted(names):
+                path = place / name
+                if not name.startswith(".") and path.is_file():
+                    found[f"{above}/{path.relative_to(self.root).as_posix()}"] = path
+            if len(found) > _MOST:
+                raise LogReadError(
+                    f"{self.root}: expected at most {_MOST} files, found more; give the folder "
+                    "of the rollouts themselves"
+                )
+        return found
+
+    def named(self, pattern: str) -> list[tuple[Path, re.Match[str]]]:
+        """Files whose path ends like a pattern, with the match."""
+        ends = re.compile(rf"(?:^|/){pattern}$")
+        found = ((path, ends.search(name)) for name, path in self.files.items())
+        return [(path, match) for path, match in found if match]
+
+    def keys(self, path: Path) -> tuple[str, ...]:
+        """Keys of the first record of a file of JSON lines; empty where there is none."""
+        if path not in self._heads:
+            self._heads[path] = tuple(next(json_lines(path, LeftOut()), {}))
+        return self._heads[path]
+
+    def split(self, path: Path) -> str:
+        """Whether a file is of an evaluation, "eval", by its path below the root; else "train"."""
+        return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"

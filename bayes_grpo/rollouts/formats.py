@@ -1,0 +1,345 @@
+"""Formats of rollouts that are records, one a completion: JSON lines, and Parquet as TRL and ART write it.
+
+A format is one entry of `RECORD_FORMATS`: where its files lie and which keys of a record mean what.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.rollouts.completions import (
+    UNKNOWN,
+    Completion,
+    StatedColumns,
+    count,
+    last_turn,
+    scalar_of,
+    scalars_in,
+    was_cut,
+)
+from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, parquet_file
+
+_Record = dict[str, Any]
+_LINES = r"\.jsonl(?:\.gz)?"
+
+
+def _unchanged(record: _Record, asked: StatedColumns) -> _Record:
+    return record
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFormat:
+    """Where a trainer writes records and what their keys mean.
+
+    Of several keys the first that has a value counts; a dot leads into a mapping.
+
+    Attributes:
+        name: Of the format.
+        paths: Ends of paths, the first that files have, with groups ``step``, ``split`` and ``subset`` where a path
+            tells them.
+        holds: Keys that the first record has to have.
+        step: Keys of the step; where there is none it is the file's.
+        late_step: Keys of the step where the file has none either.
+        no_step: Step where nothing tells it.
+        reward: Keys of the reward; the other columns of a `Completion` likewise.
+        parts: Mapping whose numbers are the parts of the reward; those of the record without a meaning if empty.
+        no_parts: Numbers of a record that are no parts either.
+        changed: Makes a record one that the keys fit.
+        drops_constant: Whether the trainer leaves out groups without spread.
+        refused: Why it is not read, where all files of a folder are of it.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    holds: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
+    late_step: tuple[str, ...] = ()
+    no_step: float = math.nan
+    reward: tuple[str, ...] = ("reward",)
+    prompt: tuple[str, ...] = ("prompt",)
+    group: tuple[str, ...] = ()
+    sample: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    length: tuple[str, ...] = ()
+    truncated: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    parts: str = ""
+    no_parts: tuple[str, ...] = ()
+    changed: Callable[[_Record, StatedColumns], _Record] = _unchanged
+    drops_constant: bool = False
+    refused: str = ""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Top keys of a record that have a meaning."""
+        columns = (*_COLUMNS, "step", "late_step", "no_parts", "holds")
+        return frozenset(key.split(".")[0] for name in columns for key in getattr(self, name)) | {self.parts}
+
+    def sniff(self, place: Place) -> list[RolloutFile]:
+        """Files that it would read, none where the folder is of another format."""
+        found = next((x for x in map(place.named, self.paths) if x), [])
+        if self.refused and len(found) < len(place.files):
+            return []
+        files = []
+        for path, match in found:
+            if self.holds and not set(self.holds) <= set(place.keys(path)):
+                continue
+            told = match.groupdict()
+            split = told.get("split") or place.split(path)
+            step = None if told.get("step") is None else float(told["step"])
+            files.append(RolloutFile(path, step, "train" if split == "train" else "eval", told.get("subset") or "all"))
+        return files
+
+    def read(self, file: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
+        """Completions of a file.
+
+        Raises:
+            LogReadError: It cannot be read, or is refused.
+            MissingExtraError: pyarrow is not installed.
+        """
+        if self.refused:
+            raise LogReadError(f"{file.path}: {self.refused}")
+        value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step", "late_step")}
+        own = self.keys - {""}
+        for raw in self._records(file.path, damage):
+            record = self.changed(raw, asked)
+            step = scalar_of(value["step"](record))
+            if not step >= 0.0:
+                step = scalar_of(value["late_step"](record)) if file.step is None else file.step
+            output, length = value["output"](record), value["length"](record)
+            output = last_turn(output) if isinstance(output, list) else output
+            if length is None and isinstance(output, str):
+                length = len(output)
+            yield Completion(
+                step=self.no_step if math.isnan(step) else step,
+                reward=scalar_of(value["reward"](record)),
+                prompt=value["prompt"](record),
+                group=value["group"](record),
+                sample=count(value["sample"](record)),
+                version=count(value["version"](record)),
+                length=len(length) if isinstance(length, list) else count(length),
+                truncated=was_cut(value["truncated"](record)),
+                parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
+                output=output,
+                answer=value["answer"](record),
+            )
+
+    def _records(self, path: Path, damage: LeftOut) -> Iterator[_Record]:
+        if path.suffix != ".parquet":
+            return json_lines(path, damage)
+        import pyarrow.types as kinds
+
+        def is_used(column: Any) -> bool:
+            kind = column.type
+            number = kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind)
+            return column.name in self.keys or number
+
+        used = [column.name for column in parquet_file(path).schema_arrow if is_used(column)]
+        return (record for batch in parquet_batches(path, damage, used) for record in batch.to_pylist())
+
+
+_COLUMNS = ("reward", "prompt", "group", "sample", "version", "length", "truncated", "output", "answer")
+
+
+def _getter(keys: tuple[str, ...]) -> Callable[[_Record], Any]:
+    """What takes the first value that a record has under keys."""
+    ways = [(key.split(".")[0], key.split(".")[1:]) for key in keys]
+
+    def value(record: _Record) -> Any:
+        for top, below in ways:
+            found: Any = record.get(top)
+            for key in below:
+                found = found.get(key) if isinstance(found, dict) else None
+            if found is not None:
+                return found
+        return None
+
+    return value
+
+
+def _mapping(value: Any) -> _Record:
+    return value if isinstance(value, dict) else {}
+
+
+def _nemo_rl(record: _Record, asked: StatedColumns) -> _Record:
+    """Turns of which the last is the completion; one text tells no prompt."""
+    turns = record.get("content")
+    if not (isinstance(turns, list) and len(turns) > 1):
+        return record | {"prompt": None, "output": turns}
+    if isinstance(turns[0], dict):
+        return record | {"prompt": turns[:-1], "output": _mapping(turns[-1]).get("content")}
+    return record | {"prompt": "\n".join(map(str, turns[:-1])), "output": turns[-1]}
+
+
+def _tinker(record: _Record, asked: StatedColumns) -> _Record:
+    """Metrics of the steps of a trajectory are summed, their lengths too."""
+    steps = [s for s in record.get("steps") or [] if isinstance(s, dict)]
+    parts = scalars_in(_mapping(record.get("trajectory_metrics")))
+    for step in steps:
+        for name, value in scalars_in(_mapping(step.get("metrics"))).items():
+            parts[name] = parts.get(name, 0.0) + value
+    lengths = [count(s.get("ac_len")) for s in steps]
+    return record | {
+        "first": steps[0] if steps else None,
+        "group": (str(record.get("tags")), record.get("group_idx")),
+        "length": sum(lengths) if lengths and UNKNOWN not in lengths else None,
+        "stop_reason": steps[-1].get("stop_reason") if steps else None,
+        "metrics": parts,
+    }
+
+
+def _areal(record: _Record, asked: StatedColumns) -> _Record:
+    whole, given = count(record.get("seqlen")), count(record.get("prompt_len"))
+    return record | {"length": whole - given} if whole > given >= 0 else record
+
+
+def _art(record: _Record, asked: StatedColumns) -> _Record:
+    """The prompt is the first turn of the user: later ones may answer what the policy wrote."""
+    turns = [m for m in record.get("messages") or [] if isinstance(m, dict)]
+    try:
+        metrics = json.loads(record.get("metrics") or "{}")
+    except (ValueError, TypeError, RecursionError):
+        metrics = {}
+    return record | {"prompt": [m for m in turns if m.get("role") == "user"][:1] or None, "metrics": metrics}
+
+
+def _trl(record: _Record, asked: StatedColumns) -> _Record:
+    """The total is the sum of the reward functions by the weights that are stated."""
+    parts = scalars_in(record, ("step", "advantage", "advantages", "__index_level_0__"))
+    known = [asked.weights.get(name, 1.0) * value for name, value in parts.items() if math.isfinite(value)]
+    return record | {"total of functions": sum(known) if known else None}
+
+
+RECORD_FORMATS: tuple[RecordFormat, ...] = (
+    RecordFormat(  # huggingface/trl PR 4818; whether the total gives the saved advantages is checked
+        name="trl",
+        paths=(r"completions_(?P<step>\d+)\.parquet",),
+        step=("step",),
+        reward=("total of functions",),
+        output=("completion",),
+        no_parts=("advantages", "__index_level_0__"),
+        changed=_trl,
+    ),
+    RecordFormat(  # volcengine/verl PR 916
+        name="verl",
+        paths=(rf"(?P<step>\d+){_LINES}",),
+        holds=("input", "output", "score"),
+        step=("step",),
+        reward=("score",),
+        prompt=("input",),
+        group=("uid",),
+        length=("response_length",),
+        truncated=("truncated", "finish_reason"),
+        output=("output",),
+        answer=("gts",),
+        no_parts=("advantage",),
+    ),
+    RecordFormat(  # PrimeIntellect-ai/prime-rl PRs 2248 and 2983; "all" was sampled, "effective" trained on
+        name="prime_rl",
+        paths=(
+            rf"step_(?P<step>\d+)/(?P<split>train|eval)/(?P<subset>all|effective)/traces{_LINES}",
+            rf"step_(?P<step>\d+)/(?P<split>train|eval)_rollouts{_LINES}",
+        ),
+        prompt=("example_id", "task.id", "prompt"),
+        group=("group_id", "info.prime_rl.group_id"),
+        version=("policy_version", "info.prime_rl.policy_version"),
+        length=("completion_len", "metrics.num_output_tokens", "metrics.completion_tokens"),
+        truncated=("is_truncated", "stop_condition", "stop_reason"),
+        output=("completion",),
+        answer=("answer",),
+        parts="metrics",
+    ),
+    RecordFormat(  # NVIDIA-NeMo/RL issue 2472; records of a prompt stand side by side
+        name="nemo_rl",
+        paths=(rf"(?P<split>train|val)_data_step_?(?P<step>\d+){_LINES}",),
+        reward=("rewards", "reward"),
+        length=("input_lengths",),
+        truncated=("truncated",),
+        output=("output",),
+        no_parts=("idx", "step", "sample_loss_mask"),
+        changed=_nemo_rl,
+    ),
+    RecordFormat(  # allenai/open-instruct PR 1406
+        name="open_instruct",
+        paths=(rf"[^/]*{_LINES}",),
+        holds=("step", "prompt_idx", "reward", "finish_reason"),
+        step=("step",),
+        prompt=("prompt_tokens", "prompt"),
+        group=("prompt_idx",),
+        version=("model_step",),
+        length=("response_tokens",),
+        truncated=("finish_reason",),
+        answer=("ground_truth",),
+        no_parts=("sample_idx", "advantage"),
+    ),
+    RecordFormat(  # thinking-machines-lab/tinker-cookbook PR 389
+        name="tinker_cookbook",
+        paths=(rf"iteration_(?P<step>\d+)/(?P<split>train|eval[^/]*)_rollout_summaries{_LINES}",),
+        step=("iteration",),
+        reward=("total_reward",),
+        prompt=("first.logs.env/row_id", "first.trace.prompt.messages"),
+        group=("group",),
+        sample=("traj_idx",),
+        version=("sampling_client_step",),
+        length=("length",),
+        truncated=("stop_reason",),
+        parts="metrics",
+        changed=_tinker,
+        drops_constant=True,
+    ),
+    RecordFormat(
+        name="areal",
+        paths=(rf"(?:(?:step_?|v|version_?)?(?P<step>\d+)(?:/[^/]*)?|[^/]*){_LINES}",),
+        holds=("task_id", "sample_idx", "reward", "head_version"),
+        step=("step",),
+        late_step=("tail_version", "head_version"),
+        prompt=("prompt", "task_id"),
+        group=("task_id",),
+        sample=("sample_idx",),
+        version=("head_version",),
+        length=("length",),
+        truncated=("truncated", "stop_reason"),
+        output=("completion",),
+        answer=("answer",),
+        no_parts=("seqlen", "prompt_len", "version"),
+        changed=_areal,
+    ),
+    RecordFormat(  # OpenPipe/ART
+        name="art",
+        paths=(r"trajectories/(?P<split>[\w.-]+)/(?P<step>\d+)\.parquet",),
+        group=("group_index",),
+        sample=("trajectory_index",),
+        output=("messages",),
+        parts="metrics",
+        changed=_art,
+    ),
+    RecordFormat(  # NovaSky-AI/SkyRL PR 174; a score of several tokens is summed
+        name="skyrl",
+        paths=(rf"(?:.*global_step_?(?P<step>\d+).*|[^/]*){_LINES}",),
+        holds=("input_prompt", "output_response", "score"),
+        step=("step", "global_step"),
+        no_step=0.0,
+        reward=("score",),
+        prompt=("input_prompt",),
+        group=("uid",),
+        truncated=("stop_reason",),
+        output=("output_response",),
+        answer=("ground_truth",),
+    ),
+    RecordFormat(
+        name="slime",
+        paths=(r"(?:eval_)?(?P<step>\d+)\.pt",),
+        refused=(
+            "expected rollouts as JSON lines or a table, found a pickled torch file, which is not loaded because "
+            "loading may run code in it; where you trust it, write its samples as JSON lines with step, prompt_id, "
+            "reward: [s.to_dict() for s in torch.load(file)['samples']]"
+        ),
+    ),
+)
