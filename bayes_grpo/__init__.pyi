@@ -60,10 +60,7 @@ from .planning.curvature import curvature_of as curvature_of
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
 from .planning.question import check_plan as check_plan
-from .planning.result import GroupSizePlan as GroupSizePlan
 from .planning.result import StabilityReport as StabilityReport
-from .planning.result import group_sizes_frame as group_sizes_frame
-from .planning.stability import plan_group_sizes as plan_group_sizes
 from .planning.stability import stability as stability
 from .probing.course import StiffnessCourse as StiffnessCourse
 from .probing.course import stiffness_course as stiffness_course
@@ -123,7 +120,6 @@ from .training.monitor import Monitor as Monitor
 from .views.document import Document as Document
 from .views.document import shows as shows
 from .views.document import view as view
-from .views.planning import GroupSizes as GroupSizes
 from .views.plots.backtesting import plot_backtest as plot_backtest
 from .views.plots.checking import plot_check as plot_check
 from .views.plots.comparison import plot_comparison as plot_comparison

@@ -100,8 +100,8 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
     from dataclasses import replace
 
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+    from bayes_grpo.forecasting.fits import prior_weights
     from bayes_grpo.forecasting.forecast import forecast
-    from bayes_grpo.forecasting.weights import prior_weights
     from bayes_grpo.regimes import get_regime
 
     rng = np.random.default_rng([seed, i])

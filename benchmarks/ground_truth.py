@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.groups import group_drift_factor, leading_order_factor
+from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from benchmarks.common import keep
 from benchmarks.lab.measure import (
@@ -88,7 +88,7 @@ def drift() -> dict[str, float]:
             for ddof in (0, 1):
                 exact = float(group_drift_factor(p, size, ddof))
                 found = measured_drift_factor(p, size, ddof, n_runs=1000)
-                expansion = float(leading_order_factor(p, size))
+                expansion = float(1.0 - 1.0 / (8.0 * size * p * (1.0 - p)))
                 ratios.append(float(found / exact))
                 row = f"{p:5.2f} {size:4d} {ddof:5d} {exact:11.4f} {found:9.4f} {found / exact:7.4f}"
                 print(f"{row} {expansion:11.3f}")

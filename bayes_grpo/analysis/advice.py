@@ -8,7 +8,7 @@ decision, where costs are known, whether it is worth waiting for.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
@@ -22,26 +22,7 @@ LIKELY = 0.8
 UNCHANGED = "If nothing is changed: "
 
 
-class GainAhead(Protocol):
-    """What advice asks of a forecast: `ForecastSummary` and the outlook of a watch both have it."""
-
-    @property
-    def p_gain(self) -> float:
-        """Probability of a gain that counts until the horizon."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """Gain that counts, reward."""
-        ...
-
-    @property
-    def until(self) -> float:
-        """The horizon."""
-        ...
-
-
-def advised(top: TopLine, ahead: GainAhead | None = None, decision: Decision | None = None) -> TopLine:
+def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decision | None = None) -> TopLine:
     """The top line given what is to come.
 
     Args:

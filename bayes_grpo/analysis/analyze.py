@@ -212,9 +212,8 @@ def _forecast(work: _Work) -> Forecasted:
     if work.look is not None:
         made, state = forecast_look(_run_of(work), s, work.look.state, work.look.reference)
     else:
-        source, shares = (_fit_of(work), None) if run is None else _weighted(run, work)
         made = forecast(
-            source,
+            _fit_of(work) if run is None else run,
             s.until,
             schedule=s.schedule,
             total_steps=s.total_steps,
@@ -222,7 +221,6 @@ def _forecast(work: _Work) -> Forecasted:
             regimes=None if run is None else s.regimes,
             draws=s.paths,
             seed=s.seed,
-            weights=shares,
             sampler=s.sampler,
             like=None if run is None else s.like,
             progress=work.tell,
@@ -233,26 +231,6 @@ def _forecast(work: _Work) -> Forecasted:
     except BayesGrpoError as error:
         decision, undecided = None, str(error)
     return Forecasted(made, summary, decision, undecided, state)
-
-
-def _weighted(run: Run, work: _Work) -> tuple[Run | Comparison, Mapping[str, float] | None]:
-    """What to forecast from, and the weights of the regimes where they are not those of the forecast itself."""
-    from bayes_grpo.comparison.compare import compare
-    from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-    from bayes_grpo.forecasting.priors import forecast_priors
-    from bayes_grpo.regimes import get_regime
-    from bayes_grpo.rows.rows_of import rows_of
-
-    s = work.settings
-    names = list(s.regimes or FORECAST_REGIMES)
-    if s.weights == "sequential":
-        return run, None
-    if s.weights == "equal":
-        return run, dict.fromkeys(names, 1.0)
-    table = rows_of(run, s.signal)
-    priors = {name: forecast_priors(get_regime(name), table) for name in names}
-    found = compare(run, names, signal=s.signal, rows="all", priors=priors, seed=s.seed, progress=work.tell)
-    return found, found.weights_lfo
 
 
 def _decision(work: _Work, made: Forecast) -> Decision | None:

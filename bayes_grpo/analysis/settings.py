@@ -30,7 +30,6 @@ class AnalysisSettings:
         regime: Regime of the fit.
         priors: Prior overrides of the fit, as in `fit`; None without.
         regimes: Regimes that the forecast averages over; None for its default.
-        weights: Their weights: "sequential", "stacking" or "equal".
         threshold: Gain of reward that counts; None for the forecast's own.
         reach: Rewards whose first step is asked for.
         history: Cuts of the log at which to rerun the diagnosis.
@@ -49,7 +48,6 @@ class AnalysisSettings:
     regime: str = "oscillator"
     priors: Mapping[str, Any] | None = None
     regimes: Sequence[str] | None = None
-    weights: str = "sequential"
     threshold: float | None = None
     reach: Sequence[float] = ()
     history: int = 0

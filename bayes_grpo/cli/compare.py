@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,8 +22,6 @@ from bayes_grpo.cli.options import (
     names_in,
 )
 from bayes_grpo.cli.terminal import progress
-from bayes_grpo.common.errors import OutputError
-from bayes_grpo.common.files import check_writable
 
 
 @grouped
@@ -38,12 +35,6 @@ def compare(
     at: At = None,
     all_rows: AllRows = False,
     no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Fit every regime of the table by NUTS and save the fits to this directory, a NetCDF file a regime."
-        ),
-    ] = None,
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -53,8 +44,6 @@ def compare(
 ) -> None:
     """Compare regimes on a run: which the data favour, and between which they cannot tell."""
     check_pictures(plot)
-    if out is not None:
-        _make_directory(out)
     run = reading.read(log, at, stated)
     names = None if regimes is None else names_in(regimes)
     with progress() as tell:
@@ -67,20 +56,7 @@ def compare(
             lfo=not no_lfo,
             progress=tell,
         )
-        if out is not None:
-            for i, name in enumerate(found.fits):
-                tell(f"{name}: fitting by NUTS", i / len(found.fits))
-                bg.save_fit(found.fits[name], out / f"{name}.nc")
         tell("writing", 1.0)
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     output.show(found, run=run)
-
-
-def _make_directory(out: Path) -> None:
-    """The directory of the fits, made now, so that an impossible place fails before minutes of work."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be a directory of fits ({error.strerror}); choose another place") from error
-    check_writable(out / "fit.nc")

@@ -17,7 +17,7 @@ from bayes_grpo.common.text import plain
 NAME = "bayes_grpo.toml"
 COSTS = frozenset(
     ("cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
-     "budget", "kept", "failure_cost", "risk")
+     "budget", "risk")
 )  # fmt: skip
 FLAGS = frozenset(
     ("until", "signal", "format", "run", "run_name", "regime", "regimes",

@@ -49,9 +49,6 @@ def forecast(
     at: At = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
-    weights: Annotated[
-        str, typer.Option(help="sequential (each row before it was there), stacking (refits; minutes) or equal.")
-    ] = "sequential",
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[
         list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
@@ -86,7 +83,6 @@ def forecast(
         question=question,
         signal=signal,
         regimes=names,
-        weights=weights,
         threshold=threshold,
         reach=reach or (),
         paths=draws,

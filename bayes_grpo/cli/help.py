@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ParameterInfo
 
 import bayes_grpo as bg
-from bayes_grpo.cli.refusals import SIGNAL_WORDS, WEIGHT_WORDS, refuse, regime_names
+from bayes_grpo.cli.refusals import SIGNAL_WORDS, refuse, regime_names
 from bayes_grpo.cli.terminal import be_quiet
 
 HELP_FLAGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -28,7 +28,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
     ),
     "When to stop, and what it is worth": (
         "cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
-        "budget", "kept", "failure_cost", "risk",
+        "budget", "risk",
     ),
     "Output": (
         "out", "plot", "plot_decision", "docs", "run_link", "commit", "log_to_", "json_", "quiet", "state", "fresh",
@@ -38,7 +38,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
 _PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
 _OWN: Mapping[str, tuple[str, ...]] = {
     "plan": ("group_size", "prompts_per_step", "learning_rate", "refresh_interval"),
-    "stability": ("prompts_per_step", "group_size", "momentum", "refresh"),
+    "stability": ("momentum", "refresh"),
     "watch": ("state", "fresh"),
 }
 """Flags that ask something of these commands, where others take them for what a log lacks."""
@@ -161,7 +161,6 @@ def _modes(incomplete: str) -> list[str]:
 _VALUES: Mapping[str, Callable[[str], list[str]]] = {
     "signal": completed_by(*SIGNAL_WORDS),
     "schedule": completed_by("logged", "constant", "linear", "cosine"),
-    "weights": completed_by(*WEIGHT_WORDS),
     "convention": completed_by("ema", "heavy_ball"),
     "log_to_": completed_by("wandb", "trackio", "tensorboard", "mlflow"),
     "do": completed_by("fit", "forecast", "diagnose"),

@@ -65,12 +65,6 @@ def plan(
         float | None, typer.Option(help="Probability with which one run shall reach it (default 0.9).")
     ] = None,
     risk: Annotated[float, typer.Option(help="Largest probability of failing of what is recommended.")] = 0.15,
-    kept: Annotated[
-        float, typer.Option(help="Share of a failed run's length whose checkpoint is kept: 0 none, 1 has lost nothing.")
-    ] = 0.0,
-    failure_cost: Annotated[
-        float, typer.Option(help="What a failed run costs besides, in reward, or in the unit of the value.")
-    ] = 0.0,
     rollouts: Annotated[
         Path | None, typer.Option(help="Folder of saved completions of the run: how many groups are of use.")
     ] = None,
@@ -99,8 +93,6 @@ def plan(
         "reach": reach,
         "probability": probability,
         "risk": risk,
-        "kept": kept,
-        "failure_cost": failure_cost,
         "signal": signal,
         "rollouts": None if rollouts is None else bg.read_rollouts(rollouts),
         "like": siblings_asked(like, [Path(logs[0])], reading.sidecar),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bayes_grpo import Run
 
 SIGNAL_WORDS = ("auto", "reward", "eval")
-WEIGHT_WORDS = ("sequential", "stacking", "equal")
 _NEAR_MOST = 2000
 """Names of a folder among which a near one is sought."""
 _LOGS = ("log", "logs", "a", "b")
@@ -73,11 +72,6 @@ def _signal(value: str) -> None:
         raise FitError(f"signal: expected auto, reward or eval, found {plain(value, 60)!r}")
 
 
-def _weights(value: str) -> None:
-    if value not in WEIGHT_WORDS:
-        raise SettingError(f"--weights: expected sequential, stacking or equal, found {plain(value, 60)!r}")
-
-
 def _regimes(value: str) -> None:
     for name in (x.strip() for x in value.split(",")):
         if name and name not in regime_names():
@@ -86,7 +80,6 @@ def _regimes(value: str) -> None:
 
 _CHECKS: Mapping[str, Callable[[str], None]] = {
     "signal": _signal,
-    "weights": _weights,
     "regime": _regimes,
     "regimes": _regimes,
     "forecast_regimes": _regimes,

@@ -40,11 +40,6 @@ def stability(
     source: Annotated[
         str, typer.Option(help="Where a given curvature comes from: independent, low_lag_run, prior or same_run.")
     ] = "independent",
-    group_size: Annotated[bool, typer.Option("--group-size", help="Plan the group size too.")] = False,
-    success_rate: Annotated[
-        list[float] | None, typer.Option(help="Success rate of the prompts; several for several difficulties.")
-    ] = None,
-    prompts_per_step: Annotated[int, typer.Option(help="Prompts an optimizer step, for --group-size.")] = 32,
     *,
     output: Output,
 ) -> None:
@@ -73,15 +68,12 @@ def stability(
         known, note = {"curvature": fitted.draws, "source": fitted.source, "changed": changed}, fitted.note
     exposure = 1.0 if lag_exposure is None else lag_exposure
     report = bg.stability(learning_rate, momentum, kind, refresh, lag_exposure=exposure, **known)
-    rates = success_rate or [0.5]
-    plans = bg.plan_group_sizes(rates, prompts_per_step) if group_size else ()
     course = course_if_told(found)
-    more: dict[str, Any] = {"note": note, "group_sizes": [p.to_dict() for p in plans]}
+    more: dict[str, Any] = {"note": note}
     if limits is not None and whole is not None:
         more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
         more["course"] = None if course is None else course.to_dict()
-    sizes = bg.GroupSizes(plans, rates, prompts_per_step) if plans else None
-    then = [x for x in (whole, limits, course, sizes) if x is not None]
+    then = [x for x in (whole, limits, course) if x is not None]
     output.show(report, more=more, then=then, note=note and f"Curvature: {note}.")
 
 

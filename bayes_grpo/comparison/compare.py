@@ -126,7 +126,7 @@ def compare(
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     fits = Fits(tuple(scored), fit_of)
-    return comparison_of(whole, window, about, scored, fits, given, left_out=left_out, cautions=cautions, seed=seed)
+    return comparison_of(window, about, scored, fits, left_out=left_out, cautions=cautions, seed=seed)
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:

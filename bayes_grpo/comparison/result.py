@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut
@@ -12,7 +12,6 @@ from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.draws import SmoothedDraws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,11 +90,9 @@ class Comparison(Result):
         weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
             (see `bayes_grpo.comparison.table.shrunk_weights`, with the forecast origins as points). Equal weights of
             all laws that can forecast where there are no forecast scores.
-        run: The run.
         window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
-        overrides: Regime → prior overrides that were given.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
@@ -111,11 +108,9 @@ class Comparison(Result):
     damping: Mapping[str, Mapping[str, float]]
     weights_loo: Mapping[str, float]
     weights_lfo: Mapping[str, float]
-    run: Run
     window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     fits: Mapping[str, Fit]
-    overrides: Mapping[str, Mapping[str, Any]]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]
     about: About

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from bayes_grpo.fitting.draws import Draws, SmoothedDraws, probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.logs.run import Run
 
 DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
 """What is said of a law with a damping ratio."""
@@ -38,12 +37,10 @@ class Scored(NamedTuple):
 
 
 def comparison_of(
-    run: Run,
     window: FitWindow,
     about: About,
     scored: Mapping[str, Scored],
     fits: Mapping[str, Fit],
-    overrides: Mapping[str, Mapping[str, Any]],
     *,
     left_out: Mapping[str, str],
     cautions: Sequence[str],
@@ -52,12 +49,10 @@ def comparison_of(
     """Puts scored laws, at least one, into a table, with weights, cautions and the sentence.
 
     Args:
-        run: The run.
         window: Which of its rows were fitted, and why.
         about: Which rows they were put on.
         scored: Regime → posterior and scores.
         fits: Regime → fit, made when it is wanted.
-        overrides: Regime → prior overrides that were given.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
@@ -89,11 +84,9 @@ def comparison_of(
         damping={k: {name: p[name] for name in DAMPING} for k, p in chances.items() if "overdamped" in p},
         weights_loo={x.regime: x.weight for x in lines},
         weights_lfo=by_forecast,
-        run=run,
         window=window,
         posteriors=posteriors,
         fits=fits,
-        overrides=overrides,
         loo=loo,
         lfo=future,
         about=about,

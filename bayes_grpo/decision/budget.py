@@ -95,7 +95,7 @@ def steps_for_gain(
     """
     check_amount("gain", gain, above=True)
     check_probability("probability", probability)
-    step, rise, _ = rise_of(forecast)
+    step, rise = rise_of(forecast)
     there = np.mean(rise >= gain, axis=0)
     enough, highest = np.flatnonzero(there >= probability), int(np.argmax(there))
     first = float(step[enough[0]]) if enough.size else None
@@ -136,13 +136,13 @@ def amount(value: float, unit: BudgetUnit = "") -> str:
     return f"{text} {unit}".rstrip()
 
 
-def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what is gained at each; as `courses_of`, less the reward now."""
-    step, reward, rows = courses_of(forecast)
-    return step, reward - reward[:, :1], rows
+    step, reward = courses_of(forecast)
+    return step, reward - reward[:, :1]
 
 
-def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     """Stopping steps from now on, and what the finite draws say of them.
 
     Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show
@@ -150,8 +150,7 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     it ends in is the last one: no later stop brings anything.
 
     Returns:
-        Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h); what the log
-        shows of every draw at the steps after now, shape (draws, h).
+        Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h).
     """
     step = np.asarray(forecast.step, float)
     if not step.size:
@@ -159,8 +158,7 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     latent = np.concatenate(
         [np.asarray(forecast.latent_now, float)[:, None], np.asarray(forecast.latent, float)], axis=1
     )
-    rows = np.asarray(forecast.rows, float)
-    finite = np.isfinite(latent).all(axis=1) & np.isfinite(rows).all(axis=1)
+    finite = np.isfinite(latent).all(axis=1) & np.isfinite(forecast.rows).all(axis=1)
     if not finite.any():
         raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
     step = np.concatenate([[forecast.now], step])
@@ -168,8 +166,8 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))
     if last < len(step) - 1 or step[-1] > forecast.schedule.ends > step[0]:
         step = np.append(step[:last], min(step[last], max(math.ceil(forecast.schedule.ends), step[last - 1] + 1.0)))
-        reward, rows = reward[:, : last + 1], rows[:, :last]
-    return step, reward, rows[finite]
+        reward = reward[:, : last + 1]
+    return step, reward
 
 
 def at_places(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:

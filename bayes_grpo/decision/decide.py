@@ -63,7 +63,7 @@ def decide(
     check_amount("value per unit of reward", value_per_reward, above=True)
     recall = None if checkpoints is None else recalled(forecast, checkpoints, doubt)
     if recall is None:
-        step, rise, _ = rise_of(forecast)
+        step, rise = rise_of(forecast)
         rise = undeserved(rise, doubt, float(step[0]))
     else:
         step, rise = recall.step, recall.reward - recall.reward[:, :1]

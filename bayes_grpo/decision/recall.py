@@ -77,7 +77,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
-    step, reward, _ = courses_of(forecast)
+    step, reward = courses_of(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
         raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")

@@ -15,8 +15,7 @@ def group_drift_factor(success_rate: ArrayLike, group_size: int, ddof: Literal[0
 
     With k successes the group's gradient is σ̂² / s, where σ̂ is the population and s the chosen standard
     deviation; its mean over k relative to √(p(1 − p)) is E[σ̂]/√(p(1 − p)) for ``ddof=0`` and √((G − 1)/G)
-    times that for ``ddof=1``. This is the residual G-dependence of arXiv 2606.30789 v2;
-    `leading_order_factor` expands it.
+    times that for ``ddof=1``. This is the residual G-dependence of arXiv 2606.30789 v2.
 
     Args:
         success_rate: p, in (0, 1), any shape.
@@ -39,29 +38,6 @@ def group_drift_factor(success_rate: ArrayLike, group_size: int, ddof: Literal[0
     probability = np.exp(log_choose + k * log_p + (size - k) * log_q)
     std = np.sqrt(k * (size - k)) / size
     return (probability @ std) / np.sqrt(p * (1.0 - p)) * np.sqrt((size - ddof) / size)
-
-
-def leading_order_factor(success_rate: ArrayLike, group_size: ArrayLike) -> np.ndarray:
-    """Large-G expansion of the population factor, 1 − 1/(8 G p (1 − p)); poor where G p (1 − p) is small."""
-    p = np.asarray(success_rate, dtype=np.float64)
-    return 1.0 - 1.0 / (8.0 * np.asarray(group_size) * p * (1.0 - p))
-
-
-def usable_group_share(success_rate: ArrayLike, group_size: int) -> float:
-    """Mean share of groups with any spread, 1 − E_p[p^G + (1 − p)^G].
-
-    Args:
-        success_rate: p of the prompts, in [0, 1], any shape; the mean is over all of them.
-        group_size: G, at least 2.
-
-    Raises:
-        SettingError: G < 2 or p outside [0, 1].
-    """
-    size = _checked_group(group_size)
-    p = np.asarray(success_rate, dtype=np.float64)
-    if not ((p >= 0) & (p <= 1)).all():
-        raise SettingError(f"success rate: expected values in [0, 1], found {success_rate!r}")
-    return float(1.0 - np.mean(p**size + (1.0 - p) ** size))
 
 
 def _checked_group(group_size: int) -> int:

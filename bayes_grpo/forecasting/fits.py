@@ -18,13 +18,16 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
-from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
 
+FLAT_SHARE = 0.3
+"""Prior weight of "no trend"; the laws with one share the rest."""
+SHRINKAGE = 0.2
+"""Share of the final weights that stays with the laws that have a trend, whatever the rows say."""
 FORECAST_REGIMES = ("flat", "oscillator", "sigmoid")
 """Regimes that a forecast averages over."""
 FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
@@ -145,7 +148,7 @@ def fit_regimes(
 def weighed(
     draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
 ) -> FittedRegimes:
-    """Regimes weighed by how well each predicted the rows, see `bayes_grpo.forecasting.weights`.
+    """Regimes weighed by how well each predicted the rows, see `forecast_weights`.
 
     Args:
         draws: Regime → draws on the same rows, the linear parameters among them.
@@ -190,3 +193,48 @@ def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bound
     ratio = (inside + 0.5) / (len(fixed_point) + 1.0) / max(before, 1e-12)
     factor = reward.share * ratio + 1.0 - reward.share
     return Bounded(reward.share * ratio / factor, math.log(factor))
+
+
+def prior_weights(regimes: Sequence[Regime]) -> dict[str, float]:
+    """Weights before any row: `FLAT_SHARE` for laws without a trend, equal weights among each kind."""
+    trend = {r.name: r.has_trend for r in regimes}
+    moving, still = sum(trend.values()), len(trend) - sum(trend.values())
+    share = FLAT_SHARE if moving and still else float(still > 0)
+    return {name: (1.0 - share) / moving if moves else share / still for name, moves in trend.items()}
+
+
+def forecast_weights(
+    log_evidence: Mapping[str, float],
+    prior: Mapping[str, float],
+    trending: Mapping[str, bool],
+    shrinkage: float = SHRINKAGE,
+) -> dict[str, float]:
+    """Weights of the laws, from how well each predicted every row before it was there.
+
+    The log marginal likelihood of a law is the sum of its scores one row ahead, log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁).
+    Weights go with prior weight times marginal likelihood (Kass and Raftery 1995,
+    https://doi.org/10.1080/01621459.1995.10476572). A share is then kept for the laws with a trend: rows can refute
+    "no trend" for good, but never that a trend is still to come, and none of the laws is true.
+
+    Args:
+        log_evidence: Log marginal likelihood of each law on the same rows.
+        prior: Prior weight of each law.
+        trending: Whether the law has a trend.
+        shrinkage: Share that stays with the laws that have one, by their prior weights.
+
+    Returns:
+        Weights that sum to 1, in the order of ``log_evidence``.
+    """
+    names = list(log_evidence)
+    start = np.array([prior[name] for name in names])
+    start = start / start.sum()
+    score = np.array([log_evidence[name] for name in names]) + np.log(start)
+    score = np.where(np.isfinite(score), score, -np.inf)
+    if not np.isfinite(score).any():
+        return dict(zip(names, start.tolist(), strict=True))
+    weight = np.exp(score - score.max())
+    weight = weight / weight.sum()
+    kept = start * np.array([trending[name] for name in names])
+    if kept.sum() > 0:
+        weight = (1.0 - shrinkage) * weight + shrinkage * kept / kept.sum()
+    return dict(zip(names, weight.tolist(), strict=True))

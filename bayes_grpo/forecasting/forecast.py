@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
@@ -28,9 +27,7 @@ from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.schedule import RowsAhead, rows_ahead
-from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, gather_siblings
 from bayes_grpo.siblings.together import ReadTogether, read_together
 
@@ -43,7 +40,7 @@ ALONE = "one law alone: there is nothing to weigh, and neither the level of the 
 
 
 def forecast(
-    source: RunLike | Fit | Comparison,
+    source: RunLike | Fit,
     until: float | None = None,
     *,
     schedule: str | None = None,
@@ -64,18 +61,16 @@ def forecast(
     """Forecasts the reward of a run.
 
     A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
-    regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.weights`).
+    regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.fits`).
     Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
     be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
     often as other logs did (`bayes_grpo.forecasting.hazard`).
 
-    A comparison is forecast as its run is, with the regimes that it compared and the prior overrides that it was given:
-    same weights, level and events where the regimes are the same. Its stacking weights serve by
-    ``weights=comparison.weights_lfo``. A fit is one law, taken as it is: there is nothing to weigh, and what that
+    A fit is one law, taken as it is: there is nothing to weigh, and what that
     leaves out stands in the notes.
 
     Args:
-        source: A run or what `read_log` makes one of, one fit, or a comparison of regimes.
+        source: A run or what `read_log` makes one of, or one fit.
         until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
             else half as far again as the log reaches.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
@@ -83,7 +78,7 @@ def forecast(
         total_steps: Step at which a decaying learning rate reaches 0.
         signal: "auto", "reward" (train) or "eval" (held-out); for a run.
         rows: "all", or "since_break" for the rows since the reward last collapsed; not for a fit.
-        regimes: Regimes to average over; None for `FORECAST_REGIMES`, or for those of a comparison that can forecast.
+        regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
         weights: Weights of the regimes, and of "level", in place of those by their scores.
@@ -107,11 +102,6 @@ def forecast(
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
-    notes: tuple[str, ...] = ()
-    if isinstance(source, Comparison):
-        regimes, notes = (_compared(source), _differing(source)) if regimes is None else (regimes, notes)
-        priors, signal = _overridden(priors, source.overrides), source.about.signal.removesuffix("_reward")
-        source = source.run
     if not isinstance(source, Fit):
         source = as_run(source)
     basis = (
@@ -128,7 +118,7 @@ def forecast(
     siblings = None
     if like is not None:
         if isinstance(source, Fit):
-            raise SettingError("like: expected a run or a comparison to forecast beside siblings, found a fit")
+            raise SettingError("like: expected a run to forecast with reference runs, found a fit")
         teller(progress)("siblings")
         siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
@@ -144,35 +134,9 @@ def forecast(
             sampler=sampler,
             progress=teller(progress),
         )
-        fitted = replace(fitted, notes=notes + fitted.notes)
     given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings}
     made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
     return replace(made, until_from=horizon.origin)
-
-
-def _compared(comparison: Comparison) -> list[Regime]:
-    """Regimes of a comparison that can forecast, those of a forecast of its run first and in the same order."""
-    able = {k: x.draws.regime for k, x in comparison.posteriors.items() if x.draws.regime.forecasts}
-    names = [x for x in FORECAST_REGIMES if x in able]
-    return [able[x] for x in (*names, *(x for x in able if x not in names))]
-
-
-def _differing(comparison: Comparison) -> tuple[str, ...]:
-    """What to know where a comparison has other regimes than a forecast of its run."""
-    names = [x.name for x in _compared(comparison)]
-    known = [x for x in FORECAST_REGIMES if x not in comparison.left_out]
-    if set(names) == set(known):
-        return ()
-    return (f"averaged over the laws compared ({', '.join(names)}); a forecast of the run takes {', '.join(known)}",)
-
-
-def _overridden(priors: PriorsFor, overrides: Mapping[str, Mapping[str, Prior]]) -> PriorsFor:
-    """Priors of a forecast with those in their place that a comparison was given."""
-
-    def both(regime: Regime, table: RowTable) -> Mapping[str, Prior]:
-        return {**priors(regime, table), **overrides.get(regime.name, {})}
-
-    return both
 
 
 def forecast_of_regimes(

@@ -368,13 +368,7 @@ def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.nd
 
 
 def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.ndarray:
-    """Rows that no later session replaces: of the last session with a main value at a step, with the same, or without.
-
-    Args:
-        place: Number of the step of each row, shape (n,), in order.
-        session: Number of times that steps went back before the row, in order within a step.
-        main: Values of the main column, NaN where a row has none.
-    """
+    """Rows that no later session replaces: those of the last session with a main value at a step."""
     n = len(place)
     groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
     last = np.maximum.reduceat(np.where(np.isfinite(main), np.arange(n), -1), groups)

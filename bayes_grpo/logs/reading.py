@@ -211,14 +211,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, options: ReadOp
 
 
 def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) -> Parsed:
-    """A log with what lies beside it in its trainer's folder, and notes of how it was found there.
-
-    Args:
-        parsed: The log.
-        file: Where it lies.
-        place: The same within the folder that was given; None where the file itself was.
-        newer: Folders of newer logs, which cannot be read.
-    """
+    """A log with what lies beside it in its trainer's folder, and notes of how it was found there."""
     notes = parsed.notes
     is_state = file.name == STATE_FILE
     if is_state and place is not None:

@@ -32,8 +32,6 @@ def plan(
     reach: float | None = None,
     probability: float | None = None,
     risk: float = RISK,
-    kept: float = 0.0,
-    failure_cost: float = 0.0,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     rollouts: Rollouts | None = None,
@@ -60,8 +58,6 @@ def plan(
         reach: Reward for which steps and cost are wanted.
         probability: With which it shall be reached by one run; 0.9 if None.
         risk: Largest P(fails) of what is recommended, unless the present settings have more.
-        kept: Share of a failed run's length whose checkpoint is kept: 0 ends where it began, 1 has lost nothing.
-        failure_cost: What a failed run costs besides, in reward, or in the unit of the value.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         rollouts: Completions of the run: how many groups are of use at other sizes rests on them, in place of the log.
@@ -85,8 +81,6 @@ def plan(
         reach=reach,
         probability=probability,
         risk=risk,
-        kept=kept,
-        failure_cost=failure_cost,
     )
     tell = teller(progress)
     tell("reading")

@@ -37,8 +37,6 @@ class Terms:
     reach: float | None = None
     probability: float | None = None
     risk: float = RISK
-    kept: float = 0.0
-    failure_cost: float = 0.0
 
     def __post_init__(self) -> None:
         """Raises `SettingError` where they are impossible."""
@@ -53,10 +51,6 @@ class Terms:
             raise SettingError("plan: found a probability without a reward; give reach, what it is the probability of")
         if not 0.0 < self.risk <= 1.0:
             raise SettingError(f"risk: expected a probability above 0, found {self.risk!r}")
-        if not 0.0 <= self.kept <= 1.0:
-            raise SettingError(f"kept: expected a share between 0 and 1, found {self.kept!r}")
-        if not (math.isfinite(self.failure_cost) and self.failure_cost >= 0.0):
-            raise SettingError(f"failure_cost: expected a number of at least 0, found {self.failure_cost!r}")
 
 
 @dataclass(frozen=True, eq=False)

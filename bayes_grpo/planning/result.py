@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -128,31 +127,6 @@ class StabilityReport(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""
         return frame_of((self.rule, self.delay, self.hold), "lag_model")
-
-
-@dataclass(frozen=True)
-class GroupSizePlan(Result):
-    """What one group size buys at a fixed number of prompts a step.
-
-    Attributes:
-        group_size: G.
-        fluctuation: Stationary standard deviation of the reward relative to the reference group size,
-            √(G_ref/G) to leading order.
-        row_sd: Sampling standard deviation of one step's logged reward within prompts, reward.
-        usable_share: Share of groups with any spread.
-        drift_factor: Speed of learning relative to G → ∞ under std-normalised advantages.
-    """
-
-    group_size: int
-    fluctuation: float
-    row_sd: float
-    usable_share: float
-    drift_factor: float
-
-
-def group_sizes_frame(plans: Iterable[GroupSizePlan]) -> pd.DataFrame:
-    """Plans as a table, one row a group size: the fields of `GroupSizePlan`."""
-    return frame_of(plans, "group_size", GroupSizePlan.__dataclass_fields__)
 
 
 def _judge(verdict: Verdict) -> str:

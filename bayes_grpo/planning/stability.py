@@ -8,7 +8,6 @@ threshold over the run's gain g = η K; above 1 is stable.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,15 +15,12 @@ from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.dynamics.groups import group_drift_factor, usable_group_share
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
-from bayes_grpo.planning.result import CurvatureSource, GroupSizePlan, StabilityReport, Verdict
+from bayes_grpo.planning.result import CurvatureSource, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import p_fails, shared_rate
 from bayes_grpo.risk.stiffness import Stiffness, learned_stiffness
-
-GROUP_SIZES = (2, 4, 8, 16, 32, 64)
 
 
 def stability(
@@ -134,54 +130,6 @@ def stability(
         stiffness_ratio=None if stiffness is None else stiffness.interval,
         level=float(level),
         n_draws=gain.size,
-    )
-
-
-def plan_group_sizes(
-    success_rate: ArrayLike,
-    prompts_per_step: int,
-    reference_group_size: int = 8,
-    group_sizes: Sequence[int] = GROUP_SIZES,
-    ddof: Literal[0, 1] = 1,
-) -> tuple[GroupSizePlan, ...]:
-    """Fluctuation, usable groups and slowed drift of each group size.
-
-    Args:
-        success_rate: Success rate of the prompts: one value, or draws from their difficulty distribution, in
-            [0, 1].
-        prompts_per_step: B.
-        reference_group_size: Group size whose fluctuation counts as 1.
-        group_sizes: Sizes to plan for.
-        ddof: Of the trainer's group standard deviation (1 in TRL and PyTorch).
-
-    Returns:
-        One plan a group size.
-
-    Raises:
-        SettingError: A group size below 2, a success rate outside [0, 1], no prompts, or no prompt that can
-            be learned from.
-    """
-    p = np.atleast_1d(np.asarray(success_rate, dtype=np.float64))
-    if prompts_per_step < 1 or reference_group_size < 2:
-        raise SettingError(
-            "plan_group_sizes: expected prompts_per_step >= 1 and reference_group_size >= 2, found "
-            f"{prompts_per_step!r} and {reference_group_size!r}"
-        )
-    usable = {size: usable_group_share(p, size) for size in group_sizes}
-    inner = p[(p > 0) & (p < 1)]
-    if inner.size == 0:
-        raise SettingError("plan_group_sizes: every success rate is 0 or 1, so no group has anything to learn from")
-    weight = np.sqrt(inner * (1.0 - inner))
-    variance = float(np.mean(p * (1.0 - p)))
-    return tuple(
-        GroupSizePlan(
-            group_size=int(size),
-            fluctuation=math.sqrt(reference_group_size / size),
-            row_sd=math.sqrt(variance / (prompts_per_step * size)),
-            usable_share=usable[size],
-            drift_factor=float(np.average(group_drift_factor(inner, size, ddof), weights=weight)),
-        )
-        for size in group_sizes
     )
 
 

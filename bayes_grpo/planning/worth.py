@@ -117,9 +117,9 @@ class Prospect:
         return self.risks.fails(self.risks.of(settings))
 
     def ends(self, found: Outcome, fails: np.ndarray, exposure: np.ndarray | float) -> np.ndarray:
-        """Reward at the end of runs, shape (draws,) or (draws, lengths): a run that fails ends at its checkpoint."""
-        lost = found.at(self.terms.kept * np.asarray(exposure, float))
-        ends = np.where(fails[:, None] if lost.ndim > 1 else fails, lost, found.at(exposure))
+        """Reward at the end of runs, shape (draws,) or (draws, lengths): a run that fails ends where it began."""
+        whole, begin = found.at(exposure), found.at(0.0)
+        ends = np.where(fails[:, None], begin[:, None], whole) if whole.ndim > 1 else np.where(fails, begin, whole)
         return np.minimum(ends, self.most)
 
     def worth(self, settings: Mapping[str, float], found: Outcome, fails: np.ndarray) -> Worth:
@@ -128,7 +128,6 @@ class Prospect:
         steps = self.budget / cost * (LENGTHS if value is not None else LENGTHS[-1:])
         reward = self.ends(found, fails, self.mean_rate * steps)
         worth = reward if value is None else value * reward - cost * steps
-        worth = worth - self.terms.failure_cost * fails[:, None]
         best = int(np.argmax(worth.mean(axis=0)))
         return Worth(float(steps[best]), reward[:, best], worth[:, best])
 

@@ -204,11 +204,6 @@ class _Design:
         """Variance of a contrast by what its prompts do, and how many prompts that rests on.
 
         Each prompt adds the square of x'V⁻¹r, whatever the variances in V are worth (Liang and Zeger 1986).
-
-        Args:
-            weight: 1 over the variance of each cell about its prompt, shape (c,).
-            levels: Levels that were found, shape (k,).
-            direction: The contrast over the normal equations, shape (k,).
         """
         off = self._y - levels[self._column]
         many = int(self._prompt.max()) + 1

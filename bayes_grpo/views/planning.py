@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
-from bayes_grpo.planning.result import GroupSizePlan, StabilityReport
+from bayes_grpo.planning.result import StabilityReport
 from bayes_grpo.views.document import (
     Cell,
     Document,
@@ -36,20 +34,6 @@ _LAGS = {
 }
 _LISTED = 12
 """Candidates in the table besides the present settings."""
-
-
-class GroupSizes(NamedTuple):
-    """Plans of group sizes with what they were made for.
-
-    Attributes:
-        plans: A plan for each group size.
-        success_rates: Success rates of the prompts.
-        prompts_per_step: Prompts an optimizer step.
-    """
-
-    plans: Sequence[GroupSizePlan]
-    success_rates: Sequence[float]
-    prompts_per_step: int
 
 
 @shows(StabilityReport)
@@ -98,25 +82,6 @@ def _lags(r: StabilityReport) -> Tabular:
     gain = f"{g.median:.4g}" if r.n_draws == 1 else ranged(g)
     note = f"g = learning rate × curvature = {gain}; {r.level:.0%} intervals."
     return Tabular("Margins", heads, rows, note)
-
-
-@shows(GroupSizes)
-def group_sizes_document(found: GroupSizes) -> Document:
-    """What each group size buys."""
-    rates = ", ".join(f"{p:g}" for p in found.success_rates)
-    rows = tuple(
-        (
-            number(str(p.group_size)),
-            number(f"{p.fluctuation:.2f}"),
-            number(f"{p.row_sd:.3f}"),
-            number(f"{p.usable_share:.0%}"),
-            number(f"{p.drift_factor:.2f}"),
-        )
-        for p in found.plans
-    )
-    heads = head("G", "fluctuation (to G = 8)", "sd of a logged row", "usable groups", "speed of drift")
-    answer = f"Group sizes at success rates {rates}, {found.prompts_per_step} prompts a step."
-    return Document(title="Group sizes", answer=answer, table=Tabular("Group sizes", heads, rows), docs="how/plan")
 
 
 @shows(Plan)

@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 if TYPE_CHECKING:
     import numpy as np
 
-    from bayes_grpo.watching.siblings import Siblings
+    from bayes_grpo.watching.update import Siblings
 
 ALARM = 0.35
 """Probability of a failure from which on it is a finding, if it lasts.

@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.analysis.advice import given
 from bayes_grpo.analysis.analyze import GrowingRun, analyze
+from bayes_grpo.analysis.growing import AGAIN
 from bayes_grpo.analysis.result import Forecasted, ForecastState
 from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
@@ -24,11 +26,40 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.departure import Departure, departure_among
-from bayes_grpo.siblings.together import read_together
+from bayes_grpo.siblings.gather import Like, SiblingRuns, gather_siblings
+from bayes_grpo.siblings.together import Courses, read_together
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
-from bayes_grpo.watching.siblings import Siblings, siblings_of
+
+
+class Siblings(NamedTuple):
+    """Reference runs, kept from look to look.
+
+    Attributes:
+        like: Where they are.
+        rows: Rows of the run when they were read.
+        runs: The reference runs.
+        courses: Their courses.
+    """
+
+    like: Like
+    rows: int
+    runs: SiblingRuns
+    courses: Courses
+
+
+def siblings_of(run: Run, table: RowTable, like: Like, known: Siblings | None) -> Siblings:
+    """The reference runs of a run with such rows, the known ones unless it has grown.
+
+    Raises:
+        LogReadError: A named path does not exist or cannot be read.
+    """
+    rows = len(table.y)
+    if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
+        return Siblings(like, rows, gather_siblings(run, table, like), {})
+    return known
 
 
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:

@@ -48,7 +48,6 @@ def test_on_a_terminal_the_first_line_says_what_was_read(
         [
             (["fit", "LOG", "--regime", "spline"], "regime: expected one of bernoulli"),
             (["compare", "LOG", "--regimes", "flat,spline"], "regime: expected one of bernoulli"),
-            (["forecast", "LOG", "--weights", "best"], "--weights: expected sequential"),
             (["forecast", "LOG", "--until", "20"], "the horizon lies in the past"),
             (["fit", "LOG", "--signal", "loss"], "signal: expected auto, reward or eval"),
             (["diagnose", "LOG", "--colour"], "No such option"),

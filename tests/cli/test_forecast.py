@@ -54,7 +54,7 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
         app,
         ["forecast", str(log), *QUICK, "--schedule", "linear", "--total-steps", "80",
-         "--weights", "equal", "--cost-per-step", "1", "--value-per-reward", "1000", "--details"],
+         "--cost-per-step", "1", "--value-per-reward", "1000", "--details"],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "90% interval" in done.output
@@ -69,7 +69,6 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
         (["--until", "20"], "the horizon lies in the past"),
         (["--until", "80", "--schedule", "linear", "--total-steps", "30"], "already reaches step 40"),
         (["--until", "80", "--schedule", "linear"], "--total-steps N"),
-        (["--until", "80", "--weights", "best"], "expected sequential, stacking or equal"),
         (["--until", "80", "--regimes", "spline"], "expected one of"),
     ],
 )

@@ -44,7 +44,6 @@ def test_existing_directory_is_left_alone(tmp_path):
         (["--curvature", 1, "--source", "rumour"], "source"),
         (["--from-fit", "absent.nc"], "no such file"),
         (["--learning-time", 50], "found no learning rate that it was measured at"),
-        (["--learning-time", 50, "--fit-learning-rate", 1e-6, "--group-size", "--success-rate", 2], "success rate"),
     ],
 )
 def test_impossible_settings(words, message):
@@ -67,7 +66,6 @@ def test_stability_names_its_models_and_margins():
         "1e-6",
         "--refresh",
         8,
-        "--group-size",
         "--json",
     ]
     code, out, _ = call(*words)
@@ -76,7 +74,6 @@ def test_stability_names_its_models_and_margins():
     assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
     assert report["hold"]["margin"]["median"] > report["delay"]["margin"]["median"] > 25
     assert "EMA (Adam)" in report["sentence"]
-    assert [p["group_size"] for p in report["group_sizes"]] == [2, 4, 8, 16, 32, 64]
 
 
 def test_circular_verdicts_are_named():

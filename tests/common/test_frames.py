@@ -101,16 +101,11 @@ def test_diagnosis():
     assert list(table["onset"].isna()) == [True, False]
 
 
-def test_stability_and_group_sizes():
+def test_stability():
     report = bg.stability(1e-3, 0.9, "ema", 4, curvature=2.0)
     table = report.to_frame()
     assert list(table.index) == ["rule", "delay", "hold"]
     assert table.loc["hold", "margin"] == report.hold.margin.median
-    plans = bg.plan_group_sizes(0.5, 16, group_sizes=(4, 16))
-    sizes = bg.group_sizes_frame(plans)
-    assert list(sizes.index) == [4, 16]
-    assert sizes.loc[16, "row_sd"] == plans[1].row_sd
-    assert bg.group_sizes_frame(()).empty
 
 
 def test_run_summary():

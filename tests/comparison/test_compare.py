@@ -167,7 +167,7 @@ def lost_on(name):
 
 
 @pytest.mark.thorough
-def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, monkeypatch):
+def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, synthetic_run, monkeypatch):
     """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
     ours, fit_ = found.posteriors["exponential"], found.fits["exponential"]
     assert found.fits["exponential"] is fit_
@@ -189,7 +189,7 @@ def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, mon
     with pytest.raises(KeyError):
         found.fits["pendulum"]
     monkeypatch.setattr(module, "fit", None)
-    unasked = compare(found.run, ["flat"], lfo=False).fits  # no NUTS
+    unasked = compare(synthetic_run, ["flat"], lfo=False).fits  # no NUTS
     assert set(unasked) == {"flat"}
     assert "flat" in unasked
     assert "pendulum" not in unasked

@@ -147,18 +147,6 @@ def test_group_drift_factor_is_the_mean_over_every_group(ddof):
     assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
 
 
-def test_expansion_of_the_group_factor_holds_for_large_groups():
-    exact = groups.group_drift_factor(0.4, 512)
-    assert groups.leading_order_factor(0.4, 512) == pytest.approx(exact, abs=1e-5)
-    assert exact < 1 - 4e-4
-
-
-def test_usable_groups_over_a_difficulty_distribution():
-    assert groups.usable_group_share(0.18, 2) == pytest.approx(2 * 0.18 * 0.82)
-    mixed = groups.usable_group_share([0.0, 1.0, 0.5, 0.5], 4)
-    assert mixed == pytest.approx(0.5 * (1 - 2 * 0.5**4))
-
-
 def test_refresh_interval_of_each_trainer():
     assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
     assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
@@ -175,7 +163,6 @@ def test_refresh_interval_of_each_trainer():
         (lambda: thresholds.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
         (lambda: groups.group_drift_factor(0.5, 1), "group size"),
         (lambda: groups.group_drift_factor(1.0, 4), "success rate"),
-        (lambda: groups.usable_group_share(1.2, 4), "success rate"),
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),

@@ -6,20 +6,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings, compare, fit
+from bayes_grpo import SamplerSettings, fit
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
-from bayes_grpo.forecasting.fits import bounded, fit_regimes
+from bayes_grpo.forecasting.fits import bounded, fit_regimes, forecast_weights, prior_weights
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.reach import reached_steps
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.forecasting.weights import forecast_weights, prior_weights
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
@@ -96,32 +95,6 @@ def draws_of(target: Target, values: dict[str, np.ndarray]) -> Draws:
     fine = WeightDiagnostics(1000.0, 0.1, 0.0, 1.0, 1)
     size = len(next(iter(values.values())))
     return Draws(target, {k: v[None] for k, v in values.items()}, np.empty((1, size, 0)), fine)
-
-
-@pytest.mark.thorough
-def test_run_and_comparison_have_one_forecast():
-    """The same weights, level and events; of a fit, one law, a reason why there are none."""
-    run, regimes = rising_run(), ("flat", "exponential")
-    compared = compare(run, regimes, lfo=False, seed=4)
-    one, other = forecast(run, 80, regimes=regimes, draws=400), forecast(compared, 80, draws=400)
-    assert one.weights == other.weights
-    np.testing.assert_array_equal(one.event, other.event)
-    np.testing.assert_array_equal(one.rows, other.rows)
-    assert one.notes == other.notes[1:]
-    assert "averaged over the laws compared (flat, exponential); a forecast of the run takes" in other.notes[0]
-    assert forecast(compared, 80, regimes=regimes, draws=400).notes == one.notes
-    stacked = forecast(compared, 80, draws=400, weights=compared.weights_lfo)
-    assert stacked.weights == pytest.approx(compared.weights_lfo)
-
-
-@pytest.mark.thorough
-def test_a_comparison_keeps_the_priors_that_it_was_given():
-    run, given = rising_run(), {"exponential": {"relaxation_time": (500.0, 0.01)}}
-    compared = compare(run, ("exponential",), priors=given, lfo=False)
-    found = forecast(compared, 80, draws=200)
-    free = forecast(run, 80, regimes=("exponential",), draws=200)
-    assert found.at_infinity.std() > 2.0 * free.at_infinity.std()
-    assert ALONE in found.notes
 
 
 def test_a_fit_says_what_its_forecast_does_without(exponential_fit):

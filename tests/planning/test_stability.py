@@ -1,4 +1,4 @@
-"""The stability calculator: verdicts, uncertainty, circularity, group sizes."""
+"""The stability calculator: verdicts, uncertainty, circularity."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from bayes_grpo import limits_of, pooled_probes, probe, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
-from bayes_grpo.planning.stability import plan_group_sizes, stability
+from bayes_grpo.planning.stability import stability
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.risk.stiffness import learned_stiffness
@@ -78,24 +78,6 @@ def test_fractional_intervals_are_rounded_up_for_the_exact_maps():
     assert report.rule.threshold == pytest.approx(0.5 / 2.5)
 
 
-def test_larger_groups_fluctuate_less_and_learn_faster():
-    plans = plan_group_sizes(np.random.default_rng(0).beta(0.5, 0.5, 500), prompts_per_step=16)
-    assert [plan.group_size for plan in plans] == [2, 4, 8, 16, 32, 64]
-    assert plans[2].fluctuation == 1.0
-    assert plans[0].fluctuation == pytest.approx(2.0)
-    for name, sign in (("fluctuation", -1), ("row_sd", -1), ("usable_share", 1), ("drift_factor", 1)):
-        values = [getattr(plan, name) for plan in plans]
-        assert (np.diff(values) * sign > 0).all(), name
-
-
-def test_plan_at_one_difficulty_in_closed_form():
-    (plan,) = plan_group_sizes(0.5, prompts_per_step=4, group_sizes=(2,), ddof=0)
-    # Two completions differ half of the time, and then σ̂ = ½.
-    assert plan.usable_share == pytest.approx(0.5)
-    assert plan.drift_factor == pytest.approx(0.5)
-    assert plan.row_sd == pytest.approx(np.sqrt(0.25 / 8))
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -121,13 +103,6 @@ def test_bad_settings_are_named(change, words):
     }
     with pytest.raises(SettingError, match=words):
         stability(**(good | change))
-
-
-def test_bad_plans_are_named():
-    with pytest.raises(SettingError, match="group size"):
-        plan_group_sizes(0.5, 4, group_sizes=(1,))
-    with pytest.raises(SettingError, match="0 or 1"):
-        plan_group_sizes([0.0, 1.0], 4)
 
 
 def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():

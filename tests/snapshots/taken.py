@@ -28,7 +28,7 @@ EXACT = (0.01, 0.002)
 PASSING = re.compile(r"ess|r_?hat|second|source|hash|path|version|divergence|folder|log$|seed|mcse|elapsed|created")
 """Keys whose values tell of a machine or of a chain's luck."""
 
-_STABILITY = "--learning-rate 1e-6 --learning-time 200 --fit-learning-rate 1e-6 --refresh 8 --group-size"
+_STABILITY = "--learning-rate 1e-6 --learning-time 200 --fit-learning-rate 1e-6 --refresh 8"
 _EXP = "--schedule constant --regime exponential --seed 1"
 CASES: Mapping[str, str] = {
     **{f"inspect {name}": f"inspect {{{name}}}" for name in ("hacked", "masked", "rate_ended", "truncated_throughout")},
