@@ -60,7 +60,6 @@ def test_flags_of_one_kind_stand_together():
         ("inspect", "set_", "kl", ["kl_weight="]),
         ("diagnose", "fail_on", "an", ["any:"]),
         ("demo", "scenario", "reward_h", ["reward_hacking"]),
-        ("forecast", "weights", "st", ["stacking"]),
     ],
 )
 def test_the_shell_completes_values(command, parameter, begun, found):
