@@ -11,6 +11,8 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextvars import copy_context
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,7 +136,7 @@ def analyze(
         warnings.simplefilter("ignore", BayesGrpoWarning)  # each result says the same
         try:
             for name in names:
-                work.parts[name] = pool.submit(computed, lambda name=name: _MAKERS[name](work))
+                work.parts[name] = pool.submit(copy_context().run, computed, partial(_MAKERS[name], work))
             places = {future: name for name, future in work.parts.items()}
             if len(names) > _FEW:
                 tell(_busy(work.parts), 0.0)

@@ -1,5 +1,7 @@
 """One analysis for every command: the same numbers as the functions themselves, and a failed part costs no other."""
 
+from contextvars import ContextVar
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,18 @@ def test_a_question_without_an_answer_costs_no_forecast():
 def test_an_unknown_part_is_refused():
     with pytest.raises(SettingError, match="parts: expected some of fit, laws"):
         bg.analyze(rising_run(40), ("laws", "everything"))
+
+
+def test_a_part_is_computed_in_the_context_of_the_call(monkeypatch):
+    """The command line keeps there whether progress is shown."""
+    quiet, seen = ContextVar("quiet", default=False), []
+
+    def asked(*_, **__):
+        seen.append(quiet.get())
+        raise FitError("seen")
+
+    monkeypatch.setattr("bayes_grpo.diagnosis.diagnose.diagnose", asked)
+    token = quiet.set(True)
+    bg.analyze(rising_run(40), ("diagnosis",))
+    quiet.reset(token)
+    assert seen == [True]
