@@ -48,17 +48,18 @@ def bayes_grpo(installed, *words):
 
 @pytest.mark.thorough
 def test_a_regime_of_another_package_is_found_by_its_name(installed, tmp_path, write_trl_log, curve, monkeypatch):
-    log, fits = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "fits"
-    words = ("compare", log, "--regimes", "linear,flat", "--no-lfo", "--json", "--out", fits)
-    done = bayes_grpo(installed, *words)
+    log, fit_file = write_trl_log(tmp_path / "trainer_state.json", curve), tmp_path / "linear.nc"
+    done = bayes_grpo(installed, "compare", log, "--regimes", "linear,flat", "--no-lfo", "--json")
     assert done.returncode == 0, done.stderr
     assert {line["regime"] for line in json.loads(done.stdout)["table"]} == {"linear", "flat"}
+    saved = bayes_grpo(installed, "fit", log, "--regime", "linear", "--json", "--out", fit_file)
+    assert saved.returncode == 0, saved.stderr
     # Without the package its fit is refused with the remedy, and with the regime at hand it is read and checked.
     with pytest.raises(FitFileError, match="install the package that brings it"):
-        load_fit(fits / "linear.nc")
+        load_fit(fit_file)
     assert "linear" not in REGIMES
     monkeypatch.syspath_prepend(str(PACKAGE))
-    fitted = load_fit(fits / "linear.nc", importlib.import_module("grpo_linear").Linear())
+    fitted = load_fit(fit_file, importlib.import_module("grpo_linear").Linear())
     assert {"fluctuation_time", "fixed_point", "initial_reward"} <= {r.name for r in summarize(fitted).rows}
     assert check(fitted).about.rows == len(curve)
 
