@@ -274,21 +274,6 @@ def test_the_command_line_compares(tmp_path, write_trl_log, curve):
     assert call("compare", log, "--regimes", "pendulum").code == 3
 
 
-@pytest.mark.thorough
-def test_the_command_line_compares_and_saves(tmp_path, write_trl_log, curve):
-    log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    out = tmp_path / "fits"
-    done = call(
-        "compare", log, "--regimes", "exponential,flat", "--no-lfo", "--json", "--out", out,
-        "--plot", tmp_path / "picture.png", "--schedule", "constant",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert [x["regime"] for x in json.loads(done.out)["table"]] == ["exponential", "flat"]
-    assert sorted(p.name for p in out.iterdir()) == ["exponential.nc", "flat.nc"]
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
-    assert call("compare", log, "--regimes", "pendulum").code == 3
-
-
 @pytest.mark.slow
 def test_every_row_by_exact_refits(synthetic_run):
     """PSIS against leave-one-out by refitting every row, within two standard errors of the differences."""
