@@ -31,7 +31,6 @@ from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.history import reward_steps
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
@@ -383,7 +382,7 @@ def logs(folders: list[Path], labs: list[Path], simulated: int, most: int, seed:
 
 def cuts_of(run: Run, number: int) -> list[float]:
     """Steps of earlier points of a log, evenly over its rewards."""
-    step = reward_steps(run)[:MOST_ROWS]
+    step = run.rewards[0][:MOST_ROWS]
     rows = np.unique(np.linspace(3, len(step) - 1, number).astype(int)) if len(step) > LEAST_CUT else []
     return [float(step[n - 1]) for n in rows]
 

@@ -144,8 +144,7 @@ def judged(row: Mapping[str, str], folder: Path, looks: int) -> Judged | None:
     except BayesGrpoError as error:
         say(f"{row['run_id']}: {error}")
         return None
-    step, y = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-    step = step[np.isfinite(y)]
+    step, _ = run.rewards
     n = len(step)
     lives = tuple(np.unique(np.linspace(min(20, n), n, looks).astype(int)).tolist())
     # A beginning is one where the run goes on for some rows, so that it is not its end.

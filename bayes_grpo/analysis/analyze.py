@@ -7,7 +7,6 @@ rests on another waits for it. A part that cannot be computed is a reason, and c
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -56,7 +55,6 @@ _NEEDS = {
     "check": ("checking.check",),
     "forecast": (
         "analysis.growing",
-        "comparison.compare",
         "decision.price",
         "forecasting.forecast",
         "forecasting.summary",
@@ -136,7 +134,7 @@ def analyze(
         warnings.simplefilter("ignore", BayesGrpoWarning)  # each result says the same
         try:
             for name in names:
-                work.parts[name] = pool.submit(copy_context().run, computed, partial(_MAKERS[name], work))
+                work.parts[name] = pool.submit(copy_context().run, Part.of, partial(_MAKERS[name], work))
             places = {future: name for name, future in work.parts.items()}
             if len(names) > _FEW:
                 tell(_busy(work.parts), 0.0)
@@ -147,20 +145,6 @@ def analyze(
             return Analysis(**{name: future.result() for name, future in work.parts.items()})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def computed[T](make: Callable[[], T]) -> Part[T]:
-    """What comes of a part.
-
-    Args:
-        make: Computes it.
-    """
-    begin = time.perf_counter()
-    try:
-        value = make()
-    except Exception as error:  # one part that nobody foresaw must not cost the others
-        return Part.failed(error, time.perf_counter() - begin)
-    return Part(value, "", time.perf_counter() - begin)
 
 
 def _busy(parts: Mapping[str, Future[Any]]) -> str:
@@ -228,11 +212,8 @@ def _forecast(work: _Work) -> Forecasted:
             progress=work.tell,
         )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    try:
-        decision, undecided = _decision(work, made), ""
-    except BayesGrpoError as error:
-        decision, undecided = None, str(error)
-    return Forecasted(made, summary, decision, undecided, state)
+    decision = Part.of(partial(_decision, work, made))
+    return Forecasted(made, summary, decision.value, decision.reason, state)
 
 
 def _decision(work: _Work, made: Forecast) -> Decision | None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from bayes_grpo.analysis.result import ForecastState
+from bayes_grpo.analysis.result import ForecastState, Part
 from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.programs import forget_programs
@@ -79,13 +80,11 @@ def forecast_look(
     if len(found_rough) < len(fitted.draws):
         fitted, rough = without(fitted, found_rough), rough | found_rough
     notes: list[str] = [f"{', '.join(rough)} left out: too few points fit these rows"] if rough else []
-    together = None
+    together: Part[ReadTogether] = Part(reason="")
     if reference is not None:
-        try:
-            together = reference(basis.table)
-        except BayesGrpoError as error:
-            notes.append(f"no reference runs: {error}")
+        together = Part.of(partial(reference, basis.table))
+        notes += [f"no reference runs: {together.reason}"] if together.reason else []
     fitted = replace(fitted, notes=(*fitted.notes, *notes))
-    made = forecast_of_regimes(basis, fitted, ahead, draws=settings.paths, seed=settings.seed, siblings=together)
+    made = forecast_of_regimes(basis, fitted, ahead, draws=settings.paths, seed=settings.seed, siblings=together.value)
     points = {name: x.points for name, x in fitted.draws.items()}
     return replace(made, until_from=origin), ForecastState(points, rough, length)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,11 +46,15 @@ class Part[T]:
     error: Exception | None = None
 
     @classmethod
-    def failed(cls, error: Exception, seconds: float = 0.0) -> Part[T]:
-        """A part that an error has cost."""
-        known = isinstance(error, BayesGrpoError)
-        text = str(error) if known else f"Failed unexpectedly: {type(error).__name__}: {error}"
-        return cls(None, plain(text, _LONGEST), seconds, error)
+    def of(cls, make: Callable[[], T]) -> Part[T]:
+        """What comes of computing a part, or the reason why nothing does."""
+        begin = time.perf_counter()
+        try:
+            return cls(make(), "", time.perf_counter() - begin)
+        except Exception as error:  # one part that nobody foresaw must not cost the others
+            known = isinstance(error, BayesGrpoError)
+            text = str(error) if known else f"Failed unexpectedly: {type(error).__name__}: {error}"
+            return cls(None, plain(text, _LONGEST), time.perf_counter() - begin, error)
 
     @property
     def required(self) -> T:

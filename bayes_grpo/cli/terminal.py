@@ -69,7 +69,7 @@ def tell_read(run: Run) -> None:
 
 def _moved(run: Run) -> str:
     """Where the reward began and where it is, by plain means of rows."""
-    known = [float(x) for x in (run.reward if run.has_reward else run.eval_reward) if math.isfinite(x)]
+    known = run.rewards[1].tolist()
     if len(known) < 2 * _ROWS:
         return ""
     first, last = (math.fsum(x) / _ROWS for x in (known[:_ROWS], known[-_ROWS:]))

@@ -12,7 +12,24 @@ import threading
 from types import ModuleType
 from typing import Any
 
+from bayes_grpo.common.errors import MissingExtraError
+
 _ONE = threading.RLock()
+
+
+def arrow() -> tuple[Any, Any]:
+    """Pyarrow and its module for Parquet.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        text = "reading Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet]"
+        raise MissingExtraError(text) from None
+    return pa, pq
 
 
 def nuts_kernels() -> Any:

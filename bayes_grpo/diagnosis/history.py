@@ -37,7 +37,7 @@ def probabilities_of(rows: RunSoFar) -> Probabilities:
 
 def probabilities_after(run: Run, rows: int) -> Probabilities:
     """What would have been said after the first so many rewards of a run."""
-    step = reward_steps(run)
+    step, _ = run.rewards
     return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
 
 
@@ -105,7 +105,7 @@ def history_of(run: Run, now: ModeProbabilities, cuts: int) -> History | None:
     Returns:
         The history; None where the log is too short for an earlier cut.
     """
-    step = reward_steps(run)
+    step, _ = run.rewards
     rows = np.unique(np.round(len(step) * np.arange(1, cuts) / cuts).astype(int))
     rows = rows[(rows >= LEAST_VALUES) & (rows < len(step))]
     if not len(rows):
@@ -115,9 +115,3 @@ def history_of(run: Run, now: ModeProbabilities, cuts: int) -> History | None:
     return History(
         np.array(steps), np.array([*rows, len(step)]), {mode: np.array([p[mode] for p in found]) for mode in MODES}
     )
-
-
-def reward_steps(run: Run) -> np.ndarray:
-    """Steps of the rewards that count: train rewards, or held-out ones where there are none."""
-    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-    return step[np.isfinite(reward)]

@@ -269,6 +269,13 @@ class Run(Shown):
         """Whether any held-out reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
 
+    @property
+    def rewards(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values of the rewards that count, shape (k,) each: train rewards, or held-out ones without any."""
+        step, reward = (self.step, self.reward) if self.has_reward else (self.eval_step, self.eval_reward)
+        known = np.isfinite(reward)
+        return step[known], reward[known]
+
     def values(self, name: str) -> np.ndarray:
         """The reward, a signal, or a component under "rewards/NAME", shape (n,); NaN throughout where there is none."""
         if name == "reward":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.analysis.analyze import Tell, analyze, computed
+from bayes_grpo.analysis.analyze import Tell, analyze
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, probability_text
@@ -125,7 +125,7 @@ def report_runs(
         joint: dict[str, Part[Any]] = {}
         for i, (key, compute) in enumerate(asked.items(), len(found)):
             tell(key, i / shares)
-            joint[key] = computed(compute)
+            joint[key] = Part.of(compute)
         document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
     failed = any(_unconverged(x) for x in found)
     return Report(document, _results(found, joint, document, until, unread or {}), failed, docs_base(settings.docs))

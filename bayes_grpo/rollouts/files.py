@@ -14,7 +14,8 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import LogReadError, MissingExtraError
+from bayes_grpo.common import imports
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean
 
 LONGEST_LINE = 64 * 2**20
@@ -97,13 +98,7 @@ def parquet_file(path: Path) -> Any:
         MissingExtraError: pyarrow is not installed.
         LogReadError: It is no Parquet file.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(
-            "reading Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet]"
-        ) from None
+    pa, pq = imports.arrow()
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError, ValueError) as error:

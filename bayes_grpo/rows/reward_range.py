@@ -107,6 +107,6 @@ def _values(rows: RowTable | Run | np.ndarray) -> np.ndarray:
     if isinstance(rows, RowTable):
         return rows.y
     if isinstance(rows, Run):
-        rows = rows.reward if rows.has_reward else rows.eval_reward
+        return rows.rewards[1]
     values = np.asarray(rows, dtype=float)
     return values[np.isfinite(values)]

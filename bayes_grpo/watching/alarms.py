@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-import numpy as np
-
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.history import probabilities_after
@@ -45,7 +43,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Colle
         watching: How probable a failure has to be, and for how long.
         sounded: Failures whose alarms were raised before.
     """
-    rows = int(np.isfinite(run.reward if run.has_reward else run.eval_reward).sum())
+    rows = len(run.rewards[0])
     if rows < watching.least_rows or diagnosis.top.status == "done":  # a solved task leaves groups without spread
         return ()
     first = diagnosis.top.finding

@@ -8,19 +8,16 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from bayes_grpo.analysis.advice import given
 from bayes_grpo.analysis.analyze import GrowingRun, analyze
 from bayes_grpo.analysis.growing import AGAIN
-from bayes_grpo.analysis.result import Forecasted, ForecastState
+from bayes_grpo.analysis.result import Forecasted, ForecastState, Part
 from bayes_grpo.analysis.settings import AnalysisSettings
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -76,31 +73,32 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     begin = time.perf_counter()
     run = as_run(run)
     watching, known = watching or Watching(), memory or Memory()
-    step, reward = rewards_of(run)
+    step, reward = run.rewards
     first = (float(step[0]), float(reward[0])) if len(step) else ()
     sounded = dict(known.sounded) if known.first in ((), first) else {}  # what was found in another run is new again
-    notes: list[str] = []
-    alarms: tuple[Alarm, ...] = ()
-    departure: Departure | None = None
-    siblings: Siblings | None = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
+        read: Part[tuple[RowTable, Siblings]] = Part(reason="")
+        departure: Part[Departure] = Part(reason="")
+        siblings: Siblings | None = None
         if watching.like:
-            with noted(notes, "siblings"):
-                table = rows_of(run, watching.signal)
-                siblings = siblings_of(run, table, watching.like, known.siblings)
-                departure = departure_among(run, table, siblings.runs)
+            read = Part.of(partial(_siblings, run, watching, known.siblings))
+        if read.value is not None:
+            table, siblings = read.value
+            departure = Part.of(partial(departure_among, run, table, siblings.runs))
         parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)
         found = analyze(run, parts, settings=_asked(watching), look=_look(known, siblings))
         diagnosis, ahead, top = found.diagnosis.value, found.forecast.value, found.top
-        notes += [f"no {name}: {reason}" for name in parts if (reason := getattr(found, name).reason)]
+        alarms: Part[tuple[Alarm, ...]] = Part((), "")
         if diagnosis is not None:
-            with noted(notes, "alarms"):
-                alarms = alarms_of(run, diagnosis, watching, sounded)
+            alarms = Part.of(partial(alarms_of, run, diagnosis, watching, sounded))
+        made = (("siblings", read), ("siblings", departure), *((name, getattr(found, name)) for name in parts))
+        notes = [f"no {name}: {part.reason}" for name, part in (*made, ("alarms", alarms)) if part.reason]
     outlook = None if ahead is None else _outlook(ahead)
     if top is not None and outlook is not None:
         outlook = replace(outlook, sentence=given(top, outlook.sentence), advice=given(top, outlook.advice))
-    told = sounded | {a.finding: a.step for a in alarms}
+    raised = alarms.value or ()
+    told = sounded | {a.finding: a.step for a in raised}
     update = Update(
         name=run.name,
         step=float(step[-1]) if len(step) else math.nan,
@@ -110,11 +108,11 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         top=top,
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
         outlook=outlook,
-        alarms=alarms,
+        alarms=raised,
         told=told,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
         seconds=time.perf_counter() - begin,
-        siblings=None if departure is None else departure.to_dict(),
+        siblings=None if departure.value is None else departure.value.to_dict(),
     )
     after = known._replace(sounded=told, first=first, siblings=siblings)
     if ahead is not None and ahead.state is not None:
@@ -122,11 +120,10 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     return update, after
 
 
-def rewards_of(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values of the rewards that a look counts: train rewards, or held-out ones where there are none."""
-    step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-    kept = np.isfinite(reward)
-    return step[kept], reward[kept]
+def _siblings(run: Run, watching: Watching, known: Siblings | None) -> tuple[RowTable, Siblings]:
+    """The rows of a run and its reference runs."""
+    table = rows_of(run, watching.signal)
+    return table, siblings_of(run, table, watching.like, known)
 
 
 def _asked(watching: Watching) -> AnalysisSettings:
@@ -179,14 +176,3 @@ def _notes(ahead: Forecasted) -> tuple[str, ...]:
     warned = () if ahead.decision is None else ahead.decision.warnings
     undecided = (f"no advice: {plain(ahead.undecided, 500)}",) if ahead.undecided else ()
     return (*ahead.summary.assumed, *ahead.summary.notes, *warned, *undecided)
-
-
-@contextmanager
-def noted(notes: list[str], what: str) -> Iterator[None]:
-    """One part of a look: where it fails, however it fails, it leaves a note and the other parts go on."""
-    try:
-        yield
-    except BayesGrpoError as error:
-        notes.append(f"no {what}: {plain(error, 500)}")
-    except Exception as error:  # a watch of days is not to end because of one row; the note says what to report
-        notes.append(f"no {what}: {type(error).__name__}: {plain(error, 500)}")

@@ -6,6 +6,19 @@ import pytest
 
 from tests.helpers.command import call
 
+SAME_RATE = [
+    "stability",
+    "--learning-rate",
+    "1e-6",
+    "--learning-time",
+    200,
+    "--fit-learning-rate",
+    "1e-6",
+    "--refresh",
+    8,
+]
+"""A bound asked for at the learning rate that the learning time was measured at."""
+
 
 def test_simulated_runs_are_read_like_any_log(tmp_path):
     place = tmp_path / "runs"
@@ -56,19 +69,7 @@ def test_impossible_settings(words, message):
 
 def test_stability_names_its_models_and_margins():
     """(1 − μ)/K_ref over g = (1 − μ)/τ is τ/K_ref, whatever the momentum."""
-    words = [
-        "stability",
-        "--learning-rate",
-        "1e-6",
-        "--learning-time",
-        200,
-        "--fit-learning-rate",
-        "1e-6",
-        "--refresh",
-        8,
-        "--json",
-    ]
-    code, out, _ = call(*words)
+    code, out, _ = call(*SAME_RATE, "--json")
     assert code == 0
     report = json.loads(out)
     assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
@@ -77,19 +78,6 @@ def test_stability_names_its_models_and_margins():
 
 
 def test_circular_verdicts_are_named():
-    words = [
-        "stability",
-        "--learning-rate",
-        "1e-6",
-        "--learning-time",
-        200,
-        "--fit-learning-rate",
-        "1e-6",
-        "--refresh",
-        8,
-        "--source",
-        "same_run",
-    ]
-    code, out, _ = call(*words)
+    code, out, _ = call(*SAME_RATE, "--source", "same_run")
     assert code == 0
     assert "circular" in out

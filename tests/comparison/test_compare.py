@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import bayes_grpo.comparison.compare as candidate_module
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
@@ -130,7 +129,7 @@ def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypa
 def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch):
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
-    monkeypatch.setattr(candidate_module, "fast_posterior", lost_on("exponential"))
+    monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
     monkeypatch.setattr(
         module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid", "hold")}
     )
@@ -146,16 +145,34 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
 
 
 def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
-    monkeypatch.setattr(candidate_module, "fast_posterior", lost_on("exponential"))
+    monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
         compare(synthetic_run, ["exponential"])
     with pytest.raises(SettingError, match="chains"):
         compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=1))
 
 
+def test_rows_of_a_law_that_nuts_had_to_sample_are_not_refitted(synthetic_run, monkeypatch):
+    honest, score, asked = module.fast_posterior, module.leave_one_out_of, {}
+
+    def noted(target, **options):
+        found = honest(target, **options)
+        return replace(found, note="sampled by NUTS") if target.regime.name == "exponential" else found
+
+    def scored(found, *, refits, seed):
+        asked[found.draws.regime.name] = refits
+        return score(found, refits=0, seed=seed)
+
+    monkeypatch.setattr(module, "fast_posterior", noted)
+    monkeypatch.setattr(module, "leave_one_out_of", scored)
+    found = compare(synthetic_run, ["exponential", "flat"], lfo=False)
+    assert asked == {"exponential": 0, "flat": module.REFITS}
+    assert "exponential: sampled by NUTS" in found.cautions
+
+
 def lost_on(name):
     """The fast posterior, untrusted for one law as where NUTS did not converge either."""
-    honest = candidate_module.fast_posterior
+    honest = module.fast_posterior
 
     def lost(target, **options):
         found = honest(target, **options)

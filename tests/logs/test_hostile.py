@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs import SIGNALS, Run, read_log
 from bayes_grpo.logs.formats import all_readers
-from bayes_grpo.logs.readers.console import parse_dict
+from bayes_grpo.logs.readers.console_dict import parse_dict
 
 FORMATS = [None, *all_readers()]
 KEYS = st.one_of(

@@ -1,30 +1,25 @@
-"""Console text of a training: dicts, lines with a step and named numbers, headings, progress bars, verl's lines."""
+"""Console text of a training: lines with a step and named numbers, headings, progress bars, verl's lines."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from sys import intern
-from types import MappingProxyType
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import ANSI, clean, counted
+from bayes_grpo.common.text import ANSI, clean
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
-from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
-from bayes_grpo.logs.phases import CLOSING, starts_of
-from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
 _BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
+JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
+"""A JSON document or JSON lines; other readers take those."""
 MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 
@@ -85,299 +80,6 @@ def usual(values: Iterable[float | None]) -> float | None:
 def nothing_found(expected: str, source: Source) -> LogReadError:
     """What to say where a reader that was asked for by name finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
-
-
-_OPEN = re.compile(r"\{\s*['\"]")
-_TOKEN = re.compile(r"['\"{}\\]")
-_CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
-_BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
-_DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
-_JSON = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
-"""A JSON document or JSON lines; other readers take those."""
-_NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
-"""A dict that was pasted without its braces."""
-_OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
-"""The end of an outcome's name: the reward of its answer."""
-_STEP_KEY = re.compile(r"step(?!s_per_second)")
-
-_LEAST_COPIED, _MOSTLY = 3, 0.9
-_MAX_LENGTH = 20_000
-_MAX_DEPTH = 8
-_MAX_COUNT = 64
-_MAX_BARS = 32
-"""Bars that are kept in mind: loading a model and its data shows a few before the training's."""
-_NO_BARS: Mapping[int, int] = MappingProxyType({})
-
-
-class _Found(NamedTuple):
-    """A row, and the progress bars before it as planned → done at the newest.
-
-    Attributes:
-        row: The row; empty at the end of the text.
-        bars: All that were there before the first row.
-        passed: Those of a training that came since the row before, the newest last.
-    """
-
-    row: dict[str, Any]
-    bars: Mapping[int, int]
-    passed: Mapping[int, int]
-
-
-def _sniff_console_dict(source: Source) -> Evidence | None:
-    """Recognises dicts with a reward inside lines of text."""
-    if _JSON.match(source.head):
-        return None
-    rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
-    return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
-
-
-def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
-    *found, end = _dicts(source.text)
-    if not found:
-        raise nothing_found("dicts of metrics in the text", source)
-    found, copies = _without_copies(found)
-    progress = StepCounter(marked_evaluation(row) for row in _counted_outcomes([f.row for f in found]))
-    rows = list(progress)
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
-    total = progress.planned
-    if not any(_STEP_KEY.search(k) for row in rows for k in row):
-        found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
-        starts = _starts(found)
-        rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
-        return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
-    return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
-
-
-def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that count completions by outcome, ``{'answer reward 1': 54, 'answer reward 0': 202}``, as mean rewards.
-
-    The usual number of completions is a train batch; another one is an evaluation.
-    """
-    found = {i: list(zip(map(_OUTCOME.search, row), row.values(), strict=True)) for i, row in enumerate(rows)}
-    found = {i: x for i, x in found.items() if all(key and type(n) is int and n >= 0 for key, n in x)}
-    batch = usual(sum(n for _, n in x) for x in found.values())
-    for i, counts in found.items():
-        total = sum(n for _, n in counts)
-        mean = sum(float(key[1]) * n for key, n in counts if key) / max(total, 1)
-        rows[i] = {"reward" if total == batch else "eval_reward": mean, "completions": total}
-    return rows
-
-
-def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
-    """Rows without those that other processes print too, and a note; all of them where rows are not all copied."""
-    texts = [repr(f.row) for f in found]
-    counts = Counter(texts)
-    each, rows = Counter(counts.values()).most_common(1)[0] if counts else (1, 0)
-    if each < 2 or rows < _LEAST_COPIED or rows < _MOSTLY * len(counts):
-        return found, ()
-    first = {text: i for i, text in reversed(list(enumerate(texts)))}
-    note = f"every dictionary is printed {each} times, as by {each} processes; the first of each is kept"
-    return [found[i] for i in sorted(first.values())], (note,)
-
-
-def _starts(found: list[_Found]) -> tuple[int, ...]:
-    """Rows at which trainings begin, after the first."""
-    values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
-    epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
-    return starts_of(np.isfinite(closing), values, None, epoch).rows
-
-
-def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
-    """Rows with the steps that progress bars give them, for each training by itself; planned steps and notes."""
-    placed: list[list[dict[str, Any]]] = []
-    total, notes = None, ()
-    for part, following in zip(parts, [*parts[1:], [end]], strict=True):
-        later = {planned for f in following[1:] for planned in f.passed}
-        after = {planned: done for planned, done in following[0].passed.items() if planned not in later}
-        rows, total, notes = _on_bar(part, after)
-        placed.append(rows)
-    if len({"step" in rows[-1] for rows in placed}) > 1:
-        placed = [x if "step" in x[-1] else [{**row, "step": i} for i, row in enumerate(x, 1)] for x in placed]
-    return [row for rows in placed for row in rows], total, notes
-
-
-def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
-    """The same for one training, with the bars that came after its last row."""
-    rows = [f.row for f in part]
-    if (planned := _own_bar(part)) is not None:
-        steps = np.maximum.accumulate([f.bars[planned] if _is_train(f.row) else 0 for f in part])
-        last = [step if CLOSING[0] in f.row else f.bars[planned] for f, step in zip(part, steps.tolist(), strict=True)]
-        rows = [{**f.row, "step": step} for f, step in zip(part, last, strict=True)]
-        return rows, float(planned), (f"the step is that of the progress bar of {planned}",)
-    passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
-    if not passed:
-        return rows, None, ()
-    planned, done = passed[-1]
-    placed = _placed_by((done, planned), rows)
-    if placed is None:
-        return rows, None, (
-            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
-            f"steps, state --set logging_window=N",
-        )  # fmt: skip
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
-    return placed[0], float(planned), (note,)
-
-
-def _own_bar(found: list[_Found]) -> int | None:
-    """The bar that counts the training: seen before every row, and moved on by every train row."""
-    train = [f for f in found if _is_train(f.row)]
-    for planned in found[0].bars:
-        steps = [f.bars.get(planned) for f in found]
-        own = [f.bars.get(planned, 0) for f in train]
-        if None not in steps and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
-            return planned
-    return None
-
-
-def _is_train(row: dict[str, Any]) -> bool:
-    return not any(k.startswith(("eval", "train_runtime")) for k in row)
-
-
-def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
-    """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
-
-    Rows are as many steps apart as the bar has steps for each of them; the first may stand for the first step alone.
-    """
-    n, done = sum(map(_is_train, rows)), bar[0]
-    first = n > 2 and done % n != 0 and done % (n - 1) == 0
-    if n < 2 or done < n or (done % n and not first):
-        return None
-    each, out, seen = done // (n - first), [], 0
-    for row in rows:
-        seen += _is_train(row)
-        step = done if "train_runtime" in row else max(each * (seen - first), 1)
-        out.append({**row, "step": float(step)})
-    return out, each
-
-
-def _dicts(text: str) -> Iterator[_Found]:
-    bars: dict[int, int] = {}
-    passed: dict[int, int] = {}
-    counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
-    held: _Display | None = None
-    for line in lines_of(text):
-        for done, planned in line.bars:
-            if counting is None or planned in counting:
-                bars.pop(planned, None)
-                bars[planned] = done
-                if len(bars) > _MAX_BARS:
-                    del bars[next(iter(bars))]
-        for done, planned in line.timed[-_MAX_BARS:]:
-            passed.pop(planned, None)
-            passed[planned] = done
-        piece = line.text
-        if line.bars and not piece.strip():
-            continue
-        at = 0
-        while True:
-            if held is None or (at == 0 and _OPEN.match(piece)):
-                start = _OPEN.search(piece, at)
-                if start is None:
-                    held = None
-                    if (
-                        at == 0
-                        and piece.count(":") > 1
-                        and _NO_BRACES.match(piece)
-                        and (row := parse_dict(f"{{{piece.strip().strip('{},')}}}"))
-                    ):
-                        yield _Found(row, dict(bars) if bars else _NO_BARS, passed)
-                        passed = {}
-                    break
-                at = start.start()
-                held = _Display(piece[max(at - _MAX_COUNT, 0) : at])
-            end = held.closed_in(piece, at)
-            if end is None:
-                held = held if held.length <= _MAX_LENGTH else None
-                break
-            if row := parse_dict(held.text):
-                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS, passed)
-                passed = {}
-                counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
-            at, held = end, None
-    yield _Found({}, _NO_BARS, passed)
-
-
-class _Display:
-    """A dict display that is being read, maybe over several lines; every character is looked at once.
-
-    Attributes:
-        before: What stands before it on its line, the last characters.
-        length: Characters of it so far.
-    """
-
-    def __init__(self, before: str) -> None:
-        self.before, self.length = before, 0
-        self._parts: list[str] = []
-        self._depth, self._quote, self._escaped = 0, "", False
-
-    @property
-    def text(self) -> str:
-        """All of it so far."""
-        return "".join(self._parts)
-
-    def closed_in(self, piece: str, start: int) -> int | None:
-        """Goes on with a line from a place; the position after the brace that ends it, None where it is not there."""
-        limit = min(start + _MAX_LENGTH + 1 - self.length, len(piece))
-        position, self._escaped = start + self._escaped, False
-        while (token := _TOKEN.search(piece, position, limit)) is not None:
-            char, position = token[0], token.end()
-            if char == "\\":
-                self._escaped = position == len(piece)
-                position += 1
-            elif self._quote:
-                self._quote = "" if char == self._quote else self._quote
-            elif char in "'\"":
-                self._quote = char
-            else:
-                self._depth += 1 if char == "{" else -1
-                if self._depth == 0 or self._depth > _MAX_DEPTH:
-                    self._take(piece[start:position])
-                    return position
-        self._take(piece[start:limit])
-        return None
-
-    def _take(self, part: str) -> None:
-        self._parts.append(part)
-        self.length += len(part)
-
-
-def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the count that stands before it: ``rollout 3: {…}``, and ``step 12: {…}`` for its updates (slime)."""
-    count = _DICT_COUNT.search(before)
-    if count is None:
-        return row
-    word = count[1].lower()
-    key = f"{word}/step" if word != "step" else "train/step" if any(k.startswith("train/") for k in row) else "step"
-    return {key: float(count[2]), **row}
-
-
-def parse_dict(text: str) -> dict[str, Any]:
-    """A dict display as a dict with text keys and at least one number; empty where it is none."""
-    value = None
-    if (
-        '"' not in text and "\\" not in text
-    ):  # nearly all are JSON but for their quotes, which is read ten times as fast
-        value = parse_line(text.replace("'", '"'))
-    if value is None:
-        value = _evaluated(text)
-    if not isinstance(value, dict):
-        return {}
-    row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
-    metrics = row.pop("metrics", None)  # {"step": …, "metrics": {…}}
-    if isinstance(metrics, dict):
-        row |= {intern(str(k)): v for k, v in metrics.items()}
-    elif metrics is not None:
-        row["metrics"] = metrics
-    return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
-
-
-def _evaluated(text: str) -> Any:
-    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return parse_line(text)
 
 
 _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|update)"
@@ -617,7 +319,7 @@ _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 def _sniff_verl_console(source: Source) -> Evidence | None:
     """Recognises lines that begin the way verl prints its metrics."""
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
-    if not rows and not source.is_parquet and not _JSON.match(source.head):
+    if not rows and not source.is_parquet and not JSON_START.match(source.head):
         rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
     return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
 
@@ -640,7 +342,6 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 READERS = (
-    Reader("console_dict", _sniff_console_dict, _read_console_dict),
     Reader("console_pairs", _sniff_pipe_console, _read_pipe_console),
     Reader("progress_bar", _sniff_progress_bar, _read_progress_bar),
     Reader("step_blocks", _sniff_step_blocks, _read_step_blocks),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError, MissingExtraError
+from bayes_grpo.common import imports
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
 from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
@@ -27,13 +28,7 @@ def _read(source: Source, options: ReadOptions) -> Parsed:
         MissingExtraError: pyarrow is not installed.
         LogReadError: The file is broken.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(
-            "reading Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet]"
-        ) from None
+    pa, pq = imports.arrow()
     try:
         file = pq.ParquetFile(io.BytesIO(source.data))
         _check_size(file.metadata.num_rows, file.metadata.num_columns)
