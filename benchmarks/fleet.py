@@ -1,4 +1,4 @@
-"""Many logs at once: logs a minute and memory of `bayes-grpo fleet`, in processes, on Dask, and after a kill.
+"""Many logs at once: logs a minute and memory of `bayes-grpo batch`, in processes, on Dask, and after a kill.
 
 Simulated logs of 60 to 400 rows, half of them with a constant learning rate and half with one that falls to 0 at the
 planned end, seen at 60% of their length. All of them are done with ``--jobs`` processes by a call that is killed
@@ -124,7 +124,7 @@ def call(
     names = [str(x) for x in logs]
     todo = len(logs) - _logs_in(journal, do)
     rows = len(logs) * len(do.split(","))
-    command = [sys.executable, "-m", "bayes_grpo", "fleet", *names, "--do", do, "--out", str(out), *options]
+    command = [sys.executable, "-m", "bayes_grpo", "batch", *names, "--do", do, "--out", str(out), *options]
     say(f"{way}: {todo} logs")
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -41,7 +41,7 @@ COMMANDS = {
     "diagnose": ("diagnose", "{log}", "--plot", "{out}/diagnose.png"),
     "report": ("report", "{log}", "--until", "400", "--out", "{out}/page.html"),
     "plan": ("plan", "{log}", "--budget", "400"),
-    "fleet": ("fleet", "{folder}", "--jobs", "2", "--out", "{out}/fleet.csv"),
+    "batch": ("batch", "{folder}", "--jobs", "2", "--out", "{out}/batch.csv"),
     "compare-runs": ("compare-runs", "--a", "{log}", "--b", "{other}"),
     "simulate": ("simulate", "healthy", "--out", "{out}/runs"),
     "watch": ("watch", "{log}", "--interval", "0.2", "--state", "{out}/state.json"),

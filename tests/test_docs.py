@@ -20,7 +20,7 @@ from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
 WRITTEN = written_pages()
-ELSEWHERE = ("live", "how/family", "how/siblings")
+ELSEWHERE = ("live", "how/sweep", "how/siblings")
 """Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
 `tests/siblings` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from bayes_grpo.cli.backtest import backtest
+from bayes_grpo.cli.batch import batch
 from bayes_grpo.cli.check import check
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
@@ -27,9 +28,7 @@ from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.entry import ended_by_signals
-from bayes_grpo.cli.family import family
 from bayes_grpo.cli.fit import fit
-from bayes_grpo.cli.fleet import fleet
 from bayes_grpo.cli.forecast import forecast
 from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
@@ -40,6 +39,7 @@ from bayes_grpo.cli.report import report
 from bayes_grpo.cli.rollouts import rollouts
 from bayes_grpo.cli.simulate import simulate
 from bayes_grpo.cli.stability import stability
+from bayes_grpo.cli.sweep import sweep
 from bayes_grpo.cli.watch import watch
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
@@ -55,7 +55,7 @@ app = typer.Typer(
     "143 asked to end.",
 )
 COMMANDS = (
-    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, fleet, watch, family,
+    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, batch, watch, sweep,
     compare_runs, plan, rollouts, mcp, demo,
 )  # fmt: skip
 for command in COMMANDS:

@@ -60,7 +60,7 @@ def report(
     vary: Annotated[
         str | None,
         typer.Option(
-            help="Settings in which several runs differ: what they do, as in family.", metavar="NAME,NAME,..."
+            help="Settings in which several runs differ: what they do, as in sweep.", metavar="NAME,NAME,..."
         ),
     ] = None,
     index: Annotated[

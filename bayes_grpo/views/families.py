@@ -47,7 +47,7 @@ def family_document(f: Family) -> Document:
             section("Cautions", *f.cautions, tone="doubt"),
         ),
         unchecked=f.cautions[0] if f.cautions else "",
-        docs="how/family",
+        docs="how/sweep",
     )
 
 
@@ -101,7 +101,7 @@ def compared_document(c: Compared) -> Document:
             section("Cautions", *c.cautions, tone="doubt"),
         ),
         unchecked=c.cautions[0] if c.cautions else "",
-        docs="how/family",
+        docs="how/sweep",
     )
 
 

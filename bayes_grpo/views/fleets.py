@@ -41,7 +41,7 @@ def fleet_document(f: Fleet) -> Document:
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
         unchecked=f"{len(bad)} rows with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
-        docs="how/fleet",
+        docs="how/batch",
     )
 
 

@@ -69,7 +69,7 @@ def test_the_shell_completes_values(command, parameter, begun, found):
     assert completed_by("a", "b")("a,") == ["a,a", "a,b"]
 
 
-@pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("family", "a", "b", "--vary", "x"), ("report", "no.jsonl")])
+@pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("sweep", "a", "b", "--vary", "x"), ("report", "no.jsonl")])
 def test_a_call_without_any_log_is_refused_at_once(words_, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = call(*words_)

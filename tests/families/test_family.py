@@ -119,7 +119,7 @@ def folder(tmp_path, write_trl_log):
 
 @pytest.mark.thorough
 def test_the_command_line_of_a_family(folder):
-    said = call("family", folder, "--vary", "learning_rate", "--json")
+    said = call("sweep", folder, "--vary", "learning_rate", "--json")
     assert said.code in (0, 4)
     content = json.loads(said.out)
     assert {e["setting"] for e in content["exponents"]} == {"learning_rate"}
@@ -131,7 +131,7 @@ def test_the_command_line_says_what_was_found(found, folder, monkeypatch):
     """A family that was found before, because another one takes half a minute."""
     asked: list[Any] = []
     monkeypatch.setattr(bayes_grpo, "family", lambda logs, vary, **_: asked.append(([*map(str, logs)], vary)) or found)
-    words = ("family", folder, "--vary", "learning_rate")
+    words = ("sweep", folder, "--vary", "learning_rate")
     said = call(*words, "--json", "--plot", folder / "family.png")
     assert said.code == 0, said.err
     printed = json.loads(said.out)
@@ -149,14 +149,14 @@ def test_the_command_line_of_both(folder):
     several = [folder / f"run{i}.json" for i in range(3)]
     seeds = call("compare-runs", "--a", *several[:2], "--json", "--b", several[2])
     assert json.loads(seeds.out)["counts"] == {"a": 2, "b": 1}
-    lacking = call("family", folder, "--vary", "model_size")
+    lacking = call("sweep", folder, "--vary", "model_size")
     assert lacking.code == 3
     assert lacking.err.count("\n") == 1
     assert "model_size: not known of run run0" in lacking.err
     for wrong in (
         ("compare-runs", EXAMPLE),
         ("compare-runs", "--a", EXAMPLE),
-        ("family",),
+        ("sweep",),
     ):
         assert call(*wrong).code == 2
 

@@ -192,7 +192,7 @@ def test_half_a_line_in_the_journal_counts_for_nothing(write_logs, tmp_path):
 @pytest.mark.thorough
 def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
     n, out, folder = 24, tmp_path / "t.csv", write_logs(24)
-    command = [sys.executable, "-m", "bayes_grpo", "fleet", folder, "--do", "diagnose", "--jobs", 2, "--out", out]
+    command = [sys.executable, "-m", "bayes_grpo", "batch", folder, "--do", "diagnose", "--jobs", 2, "--out", out]
     process = subprocess.Popen(list(map(str, command)), cwd=ROOT)
     end = time.monotonic() + 120
     while len(lines(out)) < 3:
@@ -250,14 +250,14 @@ def test_the_columns_of_a_task_are_there_without_any_row_and_keep_their_types(tm
 def test_the_command(write_logs, tmp_path):
     folder = write_logs(2)
     out = tmp_path / "t.csv"
-    done = call("fleet", folder, "--do", "diagnose", "--out", out, "--json", "--set", "group_size=4")
+    done = call("batch", folder, "--do", "diagnose", "--out", out, "--json", "--set", "group_size=4")
     assert (done.code, done.err) == (0, "")
     shown = json.loads(done.out)
     assert shown["logs"] == 2
     assert [row["log"] for row in shown["table"]] == pd.read_csv(out)["log"].tolist() == ["run00", "run01"]
-    again = call("fleet", folder, "--do", "diagnose", "--out", out, "--set", "group_size=4")
+    again = call("batch", folder, "--do", "diagnose", "--out", out, "--set", "group_size=4")
     assert "2 from the journal" in again.out
-    assert call("fleet", folder, "--do", "guess").code == 3
+    assert call("batch", folder, "--do", "guess").code == 3
     (tmp_path / "bad.json").write_text("{")
-    nothing = call("fleet", tmp_path / "bad.json")
+    nothing = call("batch", tmp_path / "bad.json")
     assert (nothing.code, "1 with an error" in nothing.out) == (3, True)

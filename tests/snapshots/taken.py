@@ -48,7 +48,7 @@ CASES: Mapping[str, str] = {
     "backtest rising": "backtest {rising} --regimes exponential,flat",
     "watch rising": "watch {rising} --once",
     "compare-runs": "compare-runs {rising} {hacked}",
-    "fleet": "fleet {rising} {flat} --do diagnose",
+    "batch": "batch {rising} {flat} --do diagnose",
     "plan": "plan {rising} --reach 0.9",
     "stability": f"stability {_STABILITY}",
 }  # fmt: skip

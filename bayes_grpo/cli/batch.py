@@ -1,4 +1,4 @@
-"""`bayes-grpo fleet`."""
+"""`bayes-grpo batch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bayes_grpo.common.executor import dask_executor
 
 
 @grouped
-def fleet(
+def batch(
     logs: Annotated[list[str], typer.Argument(help="Log files, folders of logs, and patterns in quotes.")],
     do: Annotated[str, typer.Option(help="Some of fit, forecast and diagnose, separated by commas.")] = "fit",
     out: Annotated[

@@ -1,4 +1,4 @@
-"""`bayes-grpo family`."""
+"""`bayes-grpo sweep`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayes_grpo.cli.terminal import progress
 
 
 @grouped
-def family(
+def sweep(
     logs: Annotated[
         list[str] | None,
         typer.Argument(help="Logs of several runs: files, folders, patterns; the index's folder if absent."),
