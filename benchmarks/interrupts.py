@@ -35,9 +35,8 @@ SOON = 1.0
 COMMANDS = {
     "fit": ("fit", "{log}", "--draws", "20000", "--out", "{out}/fit.nc", "--plot", "{out}/fit.png"),
     "compare": ("compare", "{log}", "--plot", "{out}/compare.png", "--json"),
-    "check": ("check", "{log}", "--plot", "{out}/check.png"),
     "forecast": ("forecast", "{log}", "--until", "400", "--plot", "{out}/forecast.png"),
-    "backtest": ("backtest", "{log}", "{other}", "--jobs", "2"),
+    "backtest": ("forecast", "--backtest", "{log}", "{other}", "--jobs", "2"),
     "diagnose": ("diagnose", "{log}", "--plot", "{out}/diagnose.png"),
     "report": ("report", "{log}", "--until", "400", "--out", "{out}/page.html"),
     "plan": ("plan", "{log}", "--budget", "400"),
@@ -45,7 +44,7 @@ COMMANDS = {
     "compare-runs": ("compare-runs", "--a", "{log}", "--b", "{other}"),
     "simulate": ("simulate", "healthy", "--out", "{out}/runs"),
     "watch": ("watch", "{log}", "--interval", "0.2", "--state", "{out}/state.json"),
-    "demo": ("demo", "--out", "{out}/demo"),
+    "demo": ("simulate", "--demo", "--out", "{out}/demo"),
 }
 
 

@@ -44,6 +44,6 @@ def test_a_wheel_in_an_empty_environment_makes_the_demo(tmp_path: Path):
     program = venv / "bin" / "bayes-grpo"
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.strip() in wheel.name
-    subprocess.run([program, "demo", "--out", tmp_path / "demo"], check=True, capture_output=True)
+    subprocess.run([program, "simulate", "--demo", "--out", tmp_path / "demo"], check=True, capture_output=True)
     (page,) = (tmp_path / "demo").glob("*.html")
     assert 50_000 < page.stat().st_size < 3_000_000

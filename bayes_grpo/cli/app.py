@@ -19,18 +19,15 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from bayes_grpo.cli.backtest import backtest
 from bayes_grpo.cli.batch import batch
-from bayes_grpo.cli.check import check
+from bayes_grpo.cli.command import HELP_FLAGS, Command, CommandGroup
 from bayes_grpo.cli.compare import compare
 from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
 from bayes_grpo.cli.defaults import defaults_for
-from bayes_grpo.cli.demo import demo
 from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.fit import fit
 from bayes_grpo.cli.forecast import forecast
-from bayes_grpo.cli.help import HELP_FLAGS, Command, CommandGroup, shown
 from bayes_grpo.cli.inspect import inspect
 from bayes_grpo.cli.mcp import mcp
 from bayes_grpo.cli.options import EXIT_INPUT
@@ -46,7 +43,7 @@ from bayes_grpo.common.text import plain
 
 app = typer.Typer(
     cls=CommandGroup,
-    context_settings=dict(HELP_FLAGS),
+    context_settings=HELP_FLAGS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
@@ -55,11 +52,12 @@ app = typer.Typer(
     "143 asked to end.",
 )
 COMMANDS = (
-    report, fit, inspect, compare, check, simulate, stability, diagnose, forecast, backtest, batch, watch, sweep,
-    compare_runs, plan, rollouts, mcp, demo,
+    report, inspect, fit, compare, forecast, diagnose, watch, sweep, compare_runs, batch, plan, stability, rollouts,
+    simulate, mcp,
 )  # fmt: skip
-for command in COMMANDS:
-    app.command(cls=Command, context_settings=dict(HELP_FLAGS))(shown(command))
+for made in COMMANDS:
+    examples = "".join(f"\n\nbayes-grpo {words}" for words in vars(made)["examples"])
+    app.command(cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
 
 
 def _version(asked: bool) -> None:

@@ -9,50 +9,61 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     EXIT_INPUT,
+    NAMES,
+    OUTPUT,
+    REGIME,
     Jobs,
+    LogNames,
     Output,
     Reading,
+    RunSettings,
     Seed,
     Signal,
-    StatedSettings,
-    grouped,
+    Until,
+    completed_by,
     names_in,
+    option,
 )
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.executor import dask_executor
 
 
-@grouped
+@command("batch runs --out batch.csv --jobs 2")
 def batch(
-    logs: Annotated[list[str], typer.Argument(help="Log files, folders of logs, and patterns in quotes.")],
-    do: Annotated[str, typer.Option(help="Some of fit, forecast and diagnose, separated by commas.")] = "fit",
+    logs: LogNames,
+    do: Annotated[
+        str,
+        typer.Option(
+            help="Some of fit, forecast and diagnose, separated by commas.",
+            autocompletion=completed_by(("fit", "forecast", "diagnose")),
+        ),
+    ] = "fit",
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
+        option(OUTPUT, help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
     ] = None,
     regimes: Annotated[
-        str, typer.Option(help="Regimes to fit, separated by commas, a row each.", metavar="NAME,NAME,...")
+        str, typer.Option(help="Regimes to fit, separated by commas, a row each.", metavar=NAMES, **REGIME)
     ] = "oscillator",
     forecast_regimes: Annotated[
-        str | None, typer.Option(help="Regimes that the forecast averages over.", metavar="NAME,NAME,...")
+        str | None, typer.Option(help="Regimes that the forecast averages over.", metavar=NAMES, **REGIME)
     ] = None,
-    until: Annotated[
-        float | None,
-        typer.Option(help="Horizon of the forecasts, a step; else each run's planned length, or 1.5 times the last."),
-    ] = None,
+    until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
     dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
+        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
     ] = None,
-    no_resume: Annotated[bool, typer.Option("--no-resume", help="Ignore the journal of earlier calls.")] = False,
+    no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
     output: Output,
     reading: Reading,
-    stated: StatedSettings,
+    known: RunSettings,
 ) -> None:
     """Fit, forecast and diagnose many logs in one table; a killed call resumes."""
     with dask_executor(dask) as executor, progress(left=True) as tell:
@@ -67,7 +78,7 @@ def batch(
             resume=not no_resume,
             jobs=jobs,
             executor=executor,
-            read=replace(reading, run_name=None).options(stated),
+            read=replace(reading, run_name=None).options(known),
             seed=seed,
             progress=tell,
         )

@@ -4,52 +4,49 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     AllRows,
     At,
     LogFile,
     Output,
     Plot,
     Reading,
+    Regimes,
+    RunSettings,
     Seed,
     Signal,
-    StatedSettings,
     check_pictures,
-    grouped,
     names_in,
+    option,
 )
 from bayes_grpo.cli.terminal import progress
 
 
-@grouped
+@command("compare metrics.jsonl", "compare metrics.jsonl --regimes flat,sigmoid --no-lfo")
 def compare(
     log: LogFile,
-    regimes: Annotated[
-        str | None,
-        typer.Option(help="Regimes to compare, separated by commas; all that can be put on the log if absent."),
-    ] = None,
+    regimes: Regimes = None,
     signal: Signal = "auto",
     at: At = None,
     all_rows: AllRows = False,
-    no_lfo: Annotated[bool, typer.Option("--no-lfo", help="No forecast scores; faster.")] = False,
+    no_lfo: Annotated[bool, option(COMPUTING, "--no-lfo", help="No forecast scores; faster.")] = False,
     plot: Plot = None,
     seed: Seed = 0,
     *,
     output: Output,
     reading: Reading,
-    stated: StatedSettings,
+    known: RunSettings,
 ) -> None:
-    """Compare regimes on a run: which the data favour, and between which they cannot tell."""
+    """Compare regimes on a run: which the data favor, and which fit equally well."""
     check_pictures(plot)
-    run = reading.read(log, at, stated)
-    names = None if regimes is None else names_in(regimes)
+    run = reading.read(log, at, known)
     with progress() as tell:
         found = bg.compare(
             run,
-            names,
+            names_in(regimes) or None,
             signal=signal,
             rows="all" if all_rows else "since_break",
             seed=seed,

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import checks
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     Output,
     Plot,
@@ -15,7 +17,6 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     check_pictures,
-    grouped,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -38,13 +39,24 @@ def each_by_itself(words: Sequence[str]) -> list[str]:
     return out
 
 
-@grouped
+@command("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl")
 def compare_runs(
     logs: Annotated[
-        list[str] | None, typer.Argument(help="Two logs or folders of logs, A and B; or --a and --b.", metavar="A B")
+        list[str] | None,
+        typer.Argument(
+            help="Two logs or folders of logs, A and B; or --a and --b.",
+            metavar="A B",
+            callback=checks.callback(checks.there),
+        ),
     ] = None,
-    a: Annotated[list[str] | None, typer.Option(metavar="LOG ...", help="Logs of recipe A, one a seed.")] = None,
-    b: Annotated[list[str] | None, typer.Option(metavar="LOG ...", help="Logs of recipe B, one a seed.")] = None,
+    a: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOG ...", help="Logs of recipe A, one a seed.", callback=checks.callback(checks.there)),
+    ] = None,
+    b: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOG ...", help="Logs of recipe B, one a seed.", callback=checks.callback(checks.there)),
+    ] = None,
     step: Annotated[
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     EXIT_FAILING,
     At,
+    Completions,
     LikeRuns,
     LogFile,
     LogTo,
     Output,
     Plot,
     Reading,
-    StatedSettings,
+    RunSettings,
     check_pictures,
-    grouped,
+    completed_by,
     log_to,
-    siblings_asked,
+    option,
+    reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import SettingError
@@ -29,49 +32,43 @@ from bayes_grpo.common.intervals import probability_text
 
 ANY = "any"
 """Any failure, in `--fail-on`."""
+History = Annotated[
+    int, option(COMPUTING, help="Rerun the diagnosis at this many earlier points of the log (0 = off).")
+]
 
 
-@grouped
+@command("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json")
 def diagnose(
     log: LogFile,
     at: At = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
-            "--fail-on",
             metavar="MODE:P",
             help="Exit with code 5 if a failure's probability is at least P; with any, that of failing at all. "
             "Repeatable.",
+            autocompletion=completed_by(lambda: (*bg.MODES, ANY), ":"),
         ),
     ] = None,
-    history: Annotated[
-        int, typer.Option(help="Cuts of the log at which to say what would have been said then; 0 for none.")
-    ] = 12,
-    rollouts: Annotated[
-        Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
-    ] = None,
+    history: History = 12,
+    rollouts: Completions = None,
     like: LikeRuns = None,
     plot: Plot = None,
     log_to_: LogTo = None,
     *,
     output: Output,
     reading: Reading,
-    stated: StatedSettings,
+    known: RunSettings,
 ) -> None:
-    """Name what is wrong with a run: probabilities of four failures, the evidence, the onset, what to do."""
+    """Say what is wrong with a run: probabilities of failures, the evidence, the onset, what to do."""
     check_pictures(plot)
     limits = _limits(fail_on)
-    run = reading.read(log, stated=stated)
+    run = reading.read(log, known=known)
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        result = bg.diagnose(
-            run,
-            at=at,
-            history=history,
-            rollouts=saved,
-            like=siblings_asked(like, log, reading.sidecar),
-        )
+        references = reference_runs(like, log, reading.sidecar)
+        result = bg.diagnose(run, at=at, history=history, rollouts=saved, like=references)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
@@ -80,9 +77,8 @@ def diagnose(
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
     if not output.json_:
         for mode, p in reached.items():
-            console().print(
-                f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}", style="bold red", markup=False
-            )
+            text = f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}"
+            console().print(text, style="bold red", markup=False)
     if reached:
         raise typer.Exit(EXIT_FAILING)
 

@@ -2,75 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import checks
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    Asked,
+    COMPUTING,
+    OUTPUT,
     At,
+    Jobs,
     LikeRuns,
     LogFile,
     LogTo,
     Output,
+    Plot,
     Reading,
+    Regimes,
+    RunSettings,
     Seed,
     Signal,
-    StatedSettings,
+    Stopping,
+    Until,
     check_pictures,
-    grouped,
+    completed_by,
     log_to,
     names_in,
-    siblings_asked,
+    numbers_in,
+    option,
+    reference_runs,
 )
-from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import progress
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
-Regimes = Annotated[
-    str | None, typer.Option(help="Regimes to average over, separated by commas.", metavar="NAME,NAME,...")
-]
+if TYPE_CHECKING:
+    from bayes_grpo import Backtest, Run
 
 
-@grouped
+@command(
+    "forecast outputs/run",
+    "forecast metrics.jsonl --until 2000 --cost-per-step 2 --value-per-reward 5000",
+    "forecast runs/*.jsonl --backtest --jobs 2",
+)
 def forecast(
     log: LogFile,
-    until: Annotated[
-        float | None,
-        typer.Option(help="Horizon, a step after the last logged one; else the planned length, or half as far again."),
-    ] = None,
+    until: Until = None,
     schedule: Annotated[
         str | None,
-        typer.Option(help="Learning rate from now on: constant, linear or cosine; else continued as logged."),
+        typer.Option(
+            help="Learning rate from now on: constant, linear or cosine; default: continued as logged.",
+            autocompletion=completed_by(("constant", "linear", "cosine")),
+        ),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
     at: At = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
-    reach: Annotated[
-        list[float] | None, typer.Option(help="When is this reward reached? May be given several times.")
-    ] = None,
+    reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
     like: LikeRuns = None,
-    draws: Annotated[int, typer.Option(help="Number of paths.")] = 2000,
-    plot: Annotated[Path | None, typer.Option(help="Save the fan chart (.png, .pdf, .svg).")] = None,
-    plot_decision: Annotated[Path | None, typer.Option(help="Save a picture of net value by stopping step.")] = None,
+    backtest: Annotated[
+        bool,
+        typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
+    ] = False,
+    origins: Annotated[
+        str, option(COMPUTING, help="With --backtest: shares of the rows to forecast from.")
+    ] = "0.3,0.5,0.7",
+    rivals: Annotated[
+        str,
+        option(COMPUTING, help="With --backtest: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels."),
+    ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
+    jobs: Jobs = 1,
+    draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
+    plot: Plot = None,
+    plot_decision: Annotated[Path | None, option(OUTPUT, help="Save a picture of net value by stopping step.")] = None,
     log_to_: LogTo = None,
     seed: Seed = 0,
     *,
     output: Output,
-    asked: Asked,
+    stopping: Stopping,
     reading: Reading,
 ) -> None:
-    """Forecast a run's reward under the learning rate that is left, averaged over regimes; and when to stop."""
+    """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
     check_pictures(plot, plot_decision)
-    question = asked.question()
-    # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, stated=StatedSettings(total_steps=total_steps))
-    refuse_past(until, run)
     names = names_in(regimes) or list(bg.FORECAST_REGIMES)
+    if backtest:
+        options = {
+            "origins": numbers_in("--origins", origins),
+            "signal": signal,
+            "regimes": names,
+            "rivals": names_in(rivals),
+            "seed": seed,
+        }
+        scores = _backtest(log, reading, jobs, options)
+        if plot is not None and scores.lines:
+            bg.save_plot(bg.plot_backtest(scores), plot)
+        output.show(scores)
+        return
+    question = stopping.question()
+    # As a setting too: where a trainer's default decays, past and future follow it.
+    run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
+    checks.horizon(until, run)
     question = bg.priced(question, run)
     if plot_decision is not None and not question.has_net_value:
         raise SettingError(
@@ -87,7 +123,7 @@ def forecast(
         reach=reach or (),
         paths=draws,
         seed=seed,
-        like=siblings_asked(like, log, reading.sidecar),
+        like=reference_runs(like, log, reading.sidecar),
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)
@@ -95,12 +131,30 @@ def forecast(
         if ahead.undecided:
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
-        stopping = None if decision is None else decision.stopping
+        value = None if decision is None else decision.stopping
         if plot is not None:
             figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
-            bg.save_plot(figure if stopping is None else bg.mark_stop(figure, stopping), plot)
-        if plot_decision is not None and stopping is not None:
-            bg.save_plot(bg.plot_decision(stopping, ahead.forecast.name), plot_decision)
+            bg.save_plot(figure if value is None else bg.mark_stop(figure, value), plot)
+        if plot_decision is not None and value is not None:
+            bg.save_plot(bg.plot_decision(value, ahead.forecast.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=top)
+
+
+def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, Any]) -> Backtest:
+    """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
+    runs: list[Run] = []
+    refused: list[str] = []
+    for log in logs:
+        try:
+            runs.append(replace(reading, run_name=None).read([log]))
+        except BayesGrpoError as error:
+            if len(logs) == 1 or isinstance(error, SettingError | ImportError):
+                raise
+            refused.append(str(error))
+    with progress() as tell:
+        if len(logs) == 1:
+            return bg.backtest(runs[0], progress=tell, **options)
+        result = bg.backtest_logs(runs, jobs=jobs, progress=tell, **options)
+    return replace(result, refused=(*refused, *result.refused))

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import (
-    LogFile,
-    Output,
-    Plot,
-    Reading,
-    StatedSettings,
-    check_pictures,
-    grouped,
-)
+from bayes_grpo.cli.command import command
+from bayes_grpo.cli.options import LogFile, Output, Plot, Reading, RunSettings, check_pictures
 
 
-@grouped
-def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading, stated: StatedSettings) -> None:
+@command("inspect outputs/run", "inspect train.ipynb", "inspect wandb://entity/project/run --json")
+def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading, known: RunSettings) -> None:
     """Show what a log holds and what had to be assumed."""
     check_pictures(plot)
-    run = reading.read(log, stated=stated, tell=False)
+    run = reading.read(log, known=known, tell=False)
     summary = bg.describe_run(run)
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)

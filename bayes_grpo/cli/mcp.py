@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.terminal import marked
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError, MissingExtraError, SettingError
 from bayes_grpo.common.text import plain
@@ -33,6 +34,7 @@ _LISTED = 20
 """Names that a refusal lists."""
 
 
+@command("mcp runs", "mcp runs --pages pages")
 def mcp(
     folder: Annotated[Path, typer.Argument(help="Folder of the logs that may be read; nothing outside it is.")],
     pages: Annotated[

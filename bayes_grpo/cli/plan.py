@@ -8,66 +8,55 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    STOPPING,
+    Completions,
+    Index,
     LikeRuns,
+    LogNames,
     Output,
     Plot,
     Reading,
     Seed,
     Signal,
+    Vary,
     check_pictures,
-    grouped,
     names_in,
-    siblings_asked,
+    numbers_in,
+    option,
+    reference_runs,
 )
 from bayes_grpo.cli.terminal import progress
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
 
-def numbers_in(flag: str, text: str | None) -> list[float] | None:
-    """Numbers in a list separated by commas; None where the flag is absent."""
-    if text is None:
-        return None
-    try:
-        return [float(x) for x in names_in(text)]
-    except ValueError:
-        raise typer.BadParameter(f"{flag}: expected numbers separated by commas, found {text!r}") from None
-
-
-@grouped
+@command("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000")
 def plan(
-    logs: Annotated[
-        list[str], typer.Argument(help="Log of the present run; further logs make a family with it, see --vary.")
-    ],
-    vary: Annotated[
-        str | None, typer.Option(help="Settings that differ between the logs of the family.", metavar="NAME,NAME,...")
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="CSV file with settings of the run, or of the family's runs.")
-    ] = None,
+    logs: LogNames,
+    vary: Vary = None,
+    index: Index = None,
     group_size: Annotated[str | None, Values] = None,
     prompts_per_step: Annotated[str | None, Values] = None,
     learning_rate: Annotated[str | None, Values] = None,
     refresh_interval: Annotated[str | None, Values] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Largest cost of the next run; that of the present one if absent.")
+        float | None, option(STOPPING, help="Largest cost of the next run; that of the present one if absent.")
     ] = None,
     cost_per_step: Annotated[
-        float | None, typer.Option(help="Cost of a step of the present run; it follows the completions of a step.")
+        float | None, option(STOPPING, help="Cost of a step of the present run; it follows the completions of a step.")
     ] = None,
     value_per_reward: Annotated[
-        float | None, typer.Option(help="Value of one unit of reward, in the unit of the cost.")
+        float | None, option(STOPPING, help="Value of one unit of reward, in the unit of the cost.")
     ] = None,
-    reach: Annotated[float | None, typer.Option(help="Reward for which steps and cost are wanted.")] = None,
+    reach: Annotated[float | None, option(STOPPING, help="Reward for which steps and cost are wanted.")] = None,
     probability: Annotated[
-        float | None, typer.Option(help="Probability with which one run shall reach it (default 0.9).")
+        float | None, option(STOPPING, help="Probability with which one run shall reach it (default 0.9).")
     ] = None,
-    risk: Annotated[float, typer.Option(help="Largest probability of failing of what is recommended.")] = 0.15,
-    rollouts: Annotated[
-        Path | None, typer.Option(help="Folder of saved completions of the run: how many groups are of use.")
-    ] = None,
+    risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.15,
+    rollouts: Completions = None,
     like: LikeRuns = None,
     signal: Signal = "auto",
     plot: Plot = None,
@@ -79,7 +68,7 @@ def plan(
     """Settings of the next run: what candidates are expected to bring, at what cost, and how much of that is prior."""
     check_pictures(plot)
     if (len(logs) > 1) != (vary is not None):
-        raise typer.BadParameter("expected one log, or several of a family with --vary, what differs between them")
+        raise typer.BadParameter("expected one log, or several runs with --vary, the settings that differ between them")
     read = reading.options()
     options: dict[str, Any] = {
         "index": index,
@@ -95,7 +84,7 @@ def plan(
         "risk": risk,
         "signal": signal,
         "rollouts": None if rollouts is None else bg.read_rollouts(rollouts),
-        "like": siblings_asked(like, [Path(logs[0])], reading.sidecar),
+        "like": reference_runs(like, [Path(logs[0])], reading.sidecar),
     }
     with progress() as tell:
         present, known = bg.read_log(logs[0], **read), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,21 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import checks
+from bayes_grpo.cli.command import command
+from bayes_grpo.cli.diagnose import History
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
-    Asked,
+    NAMES,
+    OUTPUT,
+    READING,
+    REGIME,
     At,
+    Completions,
+    Index,
     LikeRuns,
     Output,
     Reading,
+    RunSettings,
     Seed,
     Signal,
-    StatedSettings,
-    grouped,
+    Stopping,
+    Until,
+    Vary,
+    completed_by,
     names_in,
-    siblings_asked,
+    option,
+    reference_runs,
 )
-from bayes_grpo.cli.refusals import refuse_past
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.files import check_writable
@@ -32,66 +44,62 @@ from bayes_grpo.common.files import check_writable
 if TYPE_CHECKING:
     from bayes_grpo import Report, ReportSettings, Run
 
-_WITHOUT = "Parts to leave out, separated by commas: fit, laws, check, forecast, diagnosis, stability."
+_PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 
 
-@grouped
+@command("report outputs/run --out run.html", "report seed1.jsonl seed2.jsonl --index runs.csv")
 def report(
     log: Annotated[
         list[Path],
-        typer.Argument(help="Log or output directory; several are compared on one page. Or a saved fit (.nc)."),
+        typer.Argument(
+            help="Log or output directory; several are compared on one page. Or a saved fit (.nc).",
+            callback=checks.callback(checks.there),
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Write the page to this file.")] = Path("report.html"),
+    out: Annotated[Path, option(OUTPUT, help="Write the page to this file.")] = Path("report.html"),
     fit: Annotated[Path | None, typer.Option(help="Saved fit (.nc) to show in place of a new one.")] = None,
-    one_run: Annotated[bool, typer.Option("--one-run", help="The files are chart exports of a single run.")] = False,
-    until: Annotated[
-        float | None,
-        typer.Option(help="Horizon of the forecast, a step; else the planned length or half as long again."),
-    ] = None,
-    regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.")] = "oscillator",
+    one_run: Annotated[bool, option(READING, "--one-run", help="The files are chart exports of a single run.")] = False,
+    until: Until = None,
+    regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.", **REGIME)] = "oscillator",
     signal: Signal = "auto",
     at: At = None,
-    history: Annotated[int, typer.Option(help="Cuts of the log at which to say what would have been said then.")] = 12,
-    without: Annotated[str | None, typer.Option(help=_WITHOUT, metavar="NAME,NAME,...")] = None,
+    history: History = 12,
+    without: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Parts to leave out: {', '.join(_PARTS)}.", metavar=NAMES, autocompletion=completed_by(_PARTS)
+        ),
+    ] = None,
     b: Annotated[
         list[Path] | None,
         typer.Option(metavar="LOG ...", help="Logs of another recipe, B, one a seed; the others are A's."),
     ] = None,
-    vary: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings in which several runs differ: what they do, as in sweep.", metavar="NAME,NAME,..."
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
-    ] = None,
-    rollouts: Annotated[
-        Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
-    ] = None,
+    vary: Vary = None,
+    index: Index = None,
+    rollouts: Completions = None,
     like: LikeRuns = None,
     docs: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where the built documentation lies, for links from the sections.")
+        str, option(OUTPUT, metavar="ADDRESS", help="Where the built documentation lies, for links from the page.")
     ] = "",
     run_link: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address of the run, as in a tracker; a link at the page's top.")
+        str, option(OUTPUT, metavar="ADDRESS", help="Address of the run, as in a tracker; a link at the page's top.")
     ] = "",
     commit: Annotated[
-        str, typer.Option(metavar="ADDRESS|NAME", help="Commit that the run ran; shown at the page's top.")
+        str, option(OUTPUT, metavar="ADDRESS|NAME", help="Commit that the run ran; shown at the page's top.")
     ] = "",
     seed: Seed = 0,
     *,
     output: Output,
-    asked: Asked,
+    stopping: Stopping,
     reading: Reading,
-    stated: StatedSettings,
+    known: RunSettings,
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
     several = bool(b) or (len(log) > 1 and not one_run)
     settings = bg.ReportSettings(
         until=until,
-        question=asked.question(),
+        question=stopping.question(),
         signal=signal,
         regime=regime,
         history=history,
@@ -101,7 +109,7 @@ def report(
         docs=docs,
         run_link=run_link,
         commit=commit,
-        like=None if several else siblings_asked(like, log, reading.sidecar),
+        like=None if several else reference_runs(like, log, reading.sidecar),
     )
     if rollouts is not None and several:
         raise SettingError("--rollouts: expected the log of one run, found several; give the completions of one")
@@ -113,10 +121,10 @@ def report(
         )
     with progress(left=True) as tell:
         if several:
-            take = partial(_read_all, reading=reading, at=at, stated=stated, tell=tell)
+            take = partial(_read_all, reading=reading, at=at, known=known, tell=tell)
             made = _beside((take(log), take(b or [])), names_in(vary), index, settings, tell)
         else:
-            made = _one(log, fit, reading, at, stated, settings, tell)
+            made = _one(log, fit, partial(reading.read, at=at, known=known), settings, tell)
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})
     if not output.json_:
@@ -126,36 +134,30 @@ def report(
 
 
 def _one(
-    log: list[Path],
-    fit: Path | None,
-    reading: Reading,
-    at: float | None,
-    stated: StatedSettings,
-    settings: Any,
-    tell: Any,
+    log: list[Path], fit: Path | None, read: Callable[[list[Path]], Run], settings: ReportSettings, tell: Any
 ) -> Report:
     """The page of one run, or of a saved fit."""
-    known = None if fit is None else bg.load_fit(fit)
+    made = None if fit is None else bg.load_fit(fit)
     if len(log) == 1 and log[0].suffix == ".nc":
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)
-    run = reading.read(log, at, stated)
-    refuse_past(settings.until, run)
+    run = read(log)
+    checks.horizon(settings.until, run)
     settings = replace(settings, question=bg.priced(settings.question, run))
-    if known is not None and known.data.attrs["log_hash"] != run.log_hash:
-        raise SettingError(f"--fit: {fit} is a fit of another log, {known.about.run}; give the log that it was made of")
-    return bg.report_run(run, fit=known, settings=settings, progress=tell)
+    if made is not None and made.data.attrs["log_hash"] != run.log_hash:
+        raise SettingError(f"--fit: {fit} is a fit of another log, {made.about.run}; give the log that it was made of")
+    return bg.report_run(run, fit=made, settings=settings, progress=tell)
 
 
 _Read = tuple[list["Run"], dict[str, str]]
 """Runs, and the logs that could not be read with their reasons."""
 
 
-def _read_all(logs: list[Path], reading: Reading, at: float | None, stated: StatedSettings, tell: Any) -> _Read:
+def _read_all(logs: list[Path], reading: Reading, at: float | None, known: RunSettings, tell: Any) -> _Read:
     runs, unread = [], {}
     for path in logs:
         tell(f"reading {path.name}")
         try:
-            runs.append(reading.read([path], at, stated, tell=False))
+            runs.append(reading.read([path], at, known, tell=False))
         except BayesGrpoError as error:
             unread[path.name] = str(error)
     return runs, unread

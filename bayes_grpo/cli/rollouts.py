@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, grouped
+from bayes_grpo.cli.command import command
+from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_values
 from bayes_grpo.cli.terminal import progress
 
 
-@grouped
+@command("rollouts outputs/run/completions")
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
     log: Annotated[Path | None, typer.Option(help="Log of the same run: whether both fit, and how far apart.")] = None,
@@ -47,8 +48,8 @@ def rollouts(
 ) -> None:
     """What saved completions say: what a gain is made of, groups of use, how hard prompts are."""
     check_pictures(plot)
-    weights = {name: _number(text, value) for text, name, value in _pairs("--weight", weight)}
-    columns = {name: value for _, name, value in _pairs("--column", column)}
+    weights = {name: _number(name, value) for name, value in named_values("--weight", weight)}
+    columns = dict(named_values("--column", column))
     run = None if log is None else bg.read_log(log)
     with progress() as tell:
         found = bg.read_rollouts(
@@ -71,18 +72,8 @@ def rollouts(
     output.show(summary)
 
 
-def _pairs(flag: str, texts: list[str] | None) -> list[tuple[str, str, str]]:
-    out = []
-    for text in texts or []:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise typer.BadParameter(f"{flag}: expected NAME=VALUE, found {text!r}")
-        out.append((text, name.strip(), value.strip()))
-    return out
-
-
-def _number(text: str, value: str) -> float:
+def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise typer.BadParameter(f"--weight: expected FUNCTION=NUMBER, found {text!r}") from None
+        raise typer.BadParameter(f"--weight: expected FUNCTION=NUMBER, found {name}={value!r}") from None

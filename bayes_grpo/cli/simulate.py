@@ -2,41 +2,81 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.options import Output, grouped
-from bayes_grpo.cli.terminal import print_json, progress
+from bayes_grpo.cli.command import command
+from bayes_grpo.cli.options import Output, Seed, completed_by
+from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
 
+_DEMO = Path("bayes-grpo-demo")
+_CUT = 0.5
+"""Share of the simulated run that the page of a demonstration is made from, so that something is left to forecast."""
 
-@grouped
+
+@command("simulate healthy --out runs -n 4", "simulate --demo", "simulate reward_hacking --demo --out look")
 def simulate(
     scenario: Annotated[
         str,
-        typer.Argument(help="healthy, slow_start, oscillatory, unstable, reward_hacking, …"),
-    ],
-    out: Annotated[Path, typer.Option(help="New directory to write the runs to.")],
+        typer.Argument(
+            help="healthy, slow_start, oscillatory, unstable, reward_hacking, …",
+            autocompletion=completed_by(lambda: bg.scenario_names()),
+        ),
+    ] = "healthy",
+    out: Annotated[
+        Path | None, typer.Option(help="New directory to write to; a demonstration numbers its own by default.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Also fit, forecast and diagnose the first half of a run, and write a page.")
+    ] = False,
     n: Annotated[int, typer.Option("--n", "-n", help="Number of runs.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of settings and sampling.")] = 0,
+    seed: Seed = 0,
     logging_steps: Annotated[int | None, typer.Option(help="Steps averaged into a row; default 1.")] = None,
     *,
     output: Output,
 ) -> None:
     """Run real GRPO updates on a policy whose dynamics or failures are known; logs in TRL's format."""
+    if out is None and not demo:
+        raise typer.BadParameter("expected --out DIRECTORY, or --demo")
+    if out is not None and out.exists():
+        raise OutputError(f"{out}: expected a new directory, found one that exists; choose another with --out")
     name = scenario.replace("-", "_")
-    if out.exists():
-        raise OutputError(f"{out}: expected a new directory, found one that exists; choose another name")
-    with progress() as tell:
-        tell(f"simulating {n} runs")
-        runs = bg.simulate_scenario(name, n, seed)
-        paths = bg.write_runs(runs, out, logging_steps=logging_steps)
-    if output.json_:
-        made = [{"path": str(p), "settings": r.settings, **r.truth.to_dict()} for p, r in zip(paths, runs, strict=True)]
-        print_json({"runs": made}, f"{counted(len(made), 'run')} of {name} in {out}")
-    else:
-        output.show(bg.WrittenRuns(runs, paths))
+    if demo:
+        made = out or next(x for x in chain([_DEMO], (Path(f"{_DEMO}-{i}") for i in count(2))) if not x.exists())
+        _demonstrate(name, made, seed, output)
+    elif out is not None:
+        with progress() as tell:
+            tell(f"simulating {n} runs")
+            runs = bg.simulate_scenario(name, n, seed)
+            paths = bg.write_runs(runs, out, logging_steps=logging_steps)
+        if output.json_:
+            rows = [{"path": str(p), "settings": r.settings, **r.truth.to_dict()}
+                    for p, r in zip(paths, runs, strict=True)]  # fmt: skip
+            print_json({"runs": rows}, f"{counted(len(rows), 'run')} of {name} in {out}")
+        else:
+            output.show(bg.WrittenRuns(runs, paths))
+
+
+def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
+    """One run, the page of its first half, and what came after it."""
+    with progress(left=True) as tell:
+        tell("simulating a run")
+        path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
+        whole = bg.read_log(path)
+        cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
+        question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
+        settings = bg.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
+        made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
+        page = bg.save_report(made, out / "report.html")
+    output.show(made, more={"page": str(page)})
+    if not output.json_:
+        rest = whole.reward[whole.step > cut]
+        last = rest[-max(len(rest) // 10, 1) :].mean()
+        came = f"What came: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}"
+        console().print(f"{came}\nPage: {page}", markup=False)

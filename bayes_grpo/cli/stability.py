@@ -8,14 +8,18 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     Output,
-    grouped,
 )
 from bayes_grpo.common.errors import SettingError
 
 
-@grouped
+@command(
+    "stability --learning-rate 1e-5 --learning-time 200 --fit-learning-rate 5e-6",
+    "stability --learning-rate 1e-5 --from-fit a.nc",
+    "stability --learning-rate 1e-5 --refresh 8 --measured probe.json",
+)
 def stability(
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate of the planned run.")],
     momentum: Annotated[float, typer.Option(help="Heavy-ball momentum or Adam's first beta.")] = 0.9,

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli import checks
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
+    Index,
     Output,
     Plot,
     Reading,
     Seed,
     Signal,
+    Vary,
     check_pictures,
-    grouped,
     names_in,
 )
 from bayes_grpo.cli.terminal import progress
 
 
-@grouped
+@command("sweep runs/*.jsonl --vary learning_rate,group_size")
 def sweep(
     logs: Annotated[
         list[str] | None,
-        typer.Argument(help="Logs of several runs: files, folders, patterns; the index's folder if absent."),
-    ] = None,
-    vary: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings that differ, separated by commas: group_size, learning_rate, prompts_per_step, "
-            "refresh_interval, model_size, or any column of the index; by default all that differ.",
-            metavar="NAME,NAME,...",
+        typer.Argument(
+            help="Logs of several runs: files, folders, patterns; the index's folder if absent.",
+            callback=checks.callback(checks.there),
         ),
     ] = None,
-    index: Annotated[
-        Path | None, typer.Option(help="CSV file with columns run_id and settings that the logs do not state.")
-    ] = None,
+    vary: Vary = None,
+    index: Index = None,
     signal: Signal = "auto",
     plot: Plot = None,
     seed: Seed = 0,
@@ -46,7 +42,7 @@ def sweep(
     output: Output,
     reading: Reading,
 ) -> None:
-    """What settings do, from runs that differ in them: exponents beside what theory expects."""
+    """Effects of settings, from runs that differ in them: exponents and what theory expects."""
     check_pictures(plot)
     if not logs and index is None:
         raise typer.BadParameter("expected logs or --index")

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
-    Asked,
+    LOGS,
+    Json,
     LikeRuns,
-    LogFile,
     Reading,
+    RunSettings,
     Seed,
     Signal,
-    StatedSettings,
-    grouped,
-    siblings_asked,
+    Stopping,
+    Until,
+    reference_runs,
 )
 from bayes_grpo.cli.terminal import console, is_quiet, marked
 from bayes_grpo.common.text import plain
@@ -31,17 +33,14 @@ if TYPE_CHECKING:
     from bayes_grpo import Update
 
 
-@grouped
+@command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --webhook URL")
 def watch(
-    log: LogFile,
-    until: Annotated[
-        float | None,
-        typer.Option(help="Horizon of the forecasts, optimizer step; else the planned length, or 1.5 times the last."),
-    ] = None,
-    interval: Annotated[float, typer.Option(help="Seconds from one look at the files to the next.")] = 5.0,
+    log: Annotated[list[Path], typer.Argument(help=LOGS)],
+    until: Until = None,
+    interval: Annotated[float, typer.Option(help="Seconds between two checks of the files.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds without a new row; else at the planned length.")
+        float | None, typer.Option(help="End after so many seconds without a new row (default: at the planned length).")
     ] = None,
     until_alarm: Annotated[
         bool, typer.Option("--until-alarm", help="End with exit code 5 at the first alarm.")
@@ -68,23 +67,23 @@ def watch(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the alarms of earlier watches of this path.")] = False,
     signal: Signal = "auto",
     like: LikeRuns = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a look, each on a line of its own.")] = False,
+    json_: Json = False,
     seed: Seed = 0,
     *,
-    asked: Asked,
+    stopping: Stopping,
     reading: Reading,
-    stated: StatedSettings,
+    known: RunSettings,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
-    named = tuple(siblings_asked(like, log, reading.sidecar) or ())
-    watching = bg.Watching(until=until, question=asked.question(), signal=signal, seed=seed, like=named, **rules)
+    named = tuple(reference_runs(like, log, reading.sidecar) or ())
+    watching = bg.Watching(until=until, question=stopping.question(), signal=signal, seed=seed, like=named, **rules)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
         watching,
         patience=bg.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
-        read=reading.options(stated),
+        read=reading.options(known),
         on_alarm=on_alarm,
         webhook=webhook,
         state=state,

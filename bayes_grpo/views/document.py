@@ -23,6 +23,7 @@ from bayes_grpo.common.intervals import Interval, percent
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
+    from bayes_grpo.analysis.result import Part
     from bayes_grpo.diagnosis.status import TopLine
 
 Tone = Literal["", "good", "doubt", "alarm"]
@@ -233,6 +234,19 @@ class Document:
     def with_note(self, line: str) -> Document:
         """The same with a line under the details."""
         return replace(self, sections=(*self.sections, section("Note", line)))
+
+    def with_part(self, title: str, part: Part[Any]) -> Document:
+        """The same with a further part of the analysis: its answer after the reason, the rest under the details."""
+        if part.value is None:
+            return replace(self, sections=(*self.sections, Section(title, missing=part.reason)))
+        found = view(part.value)
+        why = f"{self.why} {found.answer}".strip()
+        return replace(self, why=why, sections=(*self.sections, found.folded(title)))
+
+    def folded(self, title: str = "") -> Section:
+        """It as a section of another document: answer, reason and table."""
+        lines = tuple(x for x in (self.answer, self.why) if x)
+        return Section(title or self.title, lines, () if self.table is None else (self.table,), tone=self.tone)
 
 
 @singledispatch

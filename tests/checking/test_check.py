@@ -146,12 +146,12 @@ def test_few_rows_are_refused():
 def test_the_command_line_checks_a_saved_fit(made, tmp_path):
     path = tmp_path / "flat.nc"
     save_fit(made, path)
-    done = call("check", path, "--json", "--plot", tmp_path / "check.png")
+    done = call("fit", path, "--json", "--plot-check", tmp_path / "check.png")
     assert made.convergence.passed
     assert done.code == 0, done.err
-    assert json.loads(done.out)["sentence"] == check(made).sentence
+    assert json.loads(done.out)["check"]["sentence"] == check(made).sentence
     assert (tmp_path / "check.png").stat().st_size > 10_000
-    assert call("check", path, "--regime", "flat").code == 3
+    assert call("fit", path, "--regime", "flat").code == 3
 
 
 @pytest.mark.thorough
@@ -163,7 +163,7 @@ def test_a_fit_that_did_not_converge_is_checked_and_says_so(tmp_path):
         result = fit(make_run(np.arange(1.0, 31), rng.standard_normal(30)), "flat", sampler=FEW)
     assert not result.convergence.passed
     save_fit(result, tmp_path / "few.nc")
-    done = call("check", tmp_path / "few.nc")
+    done = call("fit", tmp_path / "few.nc", "--details")
     assert done.code == 4, done.err
     assert "The sampler did not converge" in done.out
     assert check(result).sentence.split()[0] in done.out

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo import REGIMES, Run
-from bayes_grpo.cli import refusals, terminal
+from bayes_grpo.cli import checks, terminal
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError
 from tests.helpers.selection import few
@@ -71,11 +71,11 @@ def test_what_cannot_work_is_refused_before_anything_numeric_is_imported(log: Pa
 
 
 def test_names_of_laws_are_those_of_the_registry():
-    assert refusals.regime_names() == tuple(REGIMES)
+    assert checks.regime_names() == tuple(REGIMES)
 
 
 def test_a_misspelt_log_is_guessed(log: Path):
     with pytest.raises(LogReadError, match=r"found nothing there; is run\.jsonl meant"):
-        refusals.refuse({"log": [log.with_name("runn.jsonl")]})
+        checks.there([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
-        refusals.refuse({"log": [log.with_name("other.csv")]})
+        checks.there([log.with_name("other.csv")])

@@ -81,7 +81,7 @@ def test_bad_options_are_one_sentence(log, options, message):
 def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
     picture = tmp_path / "scores.png"
     options = [*QUICK, "--rivals", "last,mean10", "--origins", "0.5", "--plot", str(picture)]
-    done = RUNNER.invoke(app, ["backtest", str(log), *options])
+    done = RUNNER.invoke(app, ["forecast", "--backtest", str(log), *options])
     assert done.exit_code == 0, done.output
     for word in ("forecast", "mean10", "exponential", "90% coverage", "times that of the best rival"):
         assert word in done.output
@@ -93,6 +93,6 @@ def test_a_rival_without_its_package_names_the_extra(log, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
     options = [*QUICK, "--rivals", "ets", "--origins", "0.5"]
-    done = RUNNER.invoke(app, ["backtest", str(log), *options])
+    done = RUNNER.invoke(app, ["forecast", "--backtest", str(log), *options])
     assert isinstance(done.exception, MissingExtraError)
     assert "bayes-grpo[rivals]" in str(done.exception)

@@ -11,7 +11,7 @@ import typer.main
 import bayes_grpo as bg
 from bayes_grpo.cli import terminal
 from bayes_grpo.cli.app import app
-from bayes_grpo.cli.help import EXAMPLES, completed_by
+from bayes_grpo.cli.options import completed_by
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
 from tests.test_default_run import ROOT
@@ -34,7 +34,9 @@ def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
     assert "Output" in said
     assert "--quiet" in said
     text = " ".join(said.split())
-    for example in EXAMPLES[name]:
+    examples = [x.removeprefix("bayes-grpo ") for x in COMMANDS[name].epilog.split("\n\n")[1:]]
+    assert examples
+    for example in examples:
         assert f"bayes-grpo {example}" in text
         command, *rest = example.split()
         assert command == name
@@ -59,14 +61,14 @@ def test_flags_of_one_kind_stand_together():
         ("compare", "regimes", "flat,sig", ["flat,sigmoid"]),
         ("inspect", "set_", "kl", ["kl_weight="]),
         ("diagnose", "fail_on", "an", ["any:"]),
-        ("demo", "scenario", "reward_h", ["reward_hacking"]),
+        ("simulate", "scenario", "reward_h", ["reward_hacking"]),
     ],
 )
 def test_the_shell_completes_values(command, parameter, begun, found):
     param = next(p for p in COMMANDS[command].params if p.name == parameter)
     with COMMANDS[command].make_context(command, [], resilient_parsing=True) as context:
         assert [x.value for x in param.shell_complete(context, begun)] == found
-    assert completed_by("a", "b")("a,") == ["a,a", "a,b"]
+    assert completed_by(("a", "b"))("a,") == ["a,a", "a,b"]
 
 
 @pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("sweep", "a", "b", "--vary", "x"), ("report", "no.jsonl")])
@@ -87,9 +89,9 @@ def test_a_second_demo_goes_beside_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(bg, "simulate_scenario", lambda *_: [])
     for taken in ("bayes-grpo-demo", "bayes-grpo-demo-2"):
         (tmp_path / taken).mkdir()
-    assert "would write bayes-grpo-demo-3/runs" in call("demo").err
+    assert "would write bayes-grpo-demo-3/runs" in call("simulate", "--demo").err
     (tmp_path / "mine").mkdir()
-    assert "expected a new directory" in call("demo", "--out", "mine").err
+    assert "expected a new directory" in call("simulate", "--demo", "--out", "mine").err
 
 
 def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):

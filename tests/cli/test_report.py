@@ -1,4 +1,4 @@
-"""`bayes-grpo report` and `demo`: what they write and print, and what they refuse."""
+"""`bayes-grpo report` and `simulate --demo`: what they write and print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_the_version_is_told():
 
 
 def test_demo_refuses_a_directory_that_exists(tmp_path: Path):
-    done = call("demo", "--out", tmp_path)
+    done = call("simulate", "--demo", "--out", tmp_path)
     assert done.code == 3
     assert "expected a new directory" in done.err
 
 
 @pytest.mark.slow
 def test_demo_does_everything(tmp_path: Path):
-    done = call("demo", "--out", tmp_path / "demo")
+    done = call("simulate", "--demo", "--out", tmp_path / "demo")
     assert done.code == 0, done.err
     assert "What came:" in done.out
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000

@@ -1,0 +1,105 @@
+"""Checks of flags that need no numeric import: a call that cannot work is refused seconds earlier."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import entry_points
+from itertools import islice
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bayes_grpo.common.errors import FitError, LogReadError, SettingError
+from bayes_grpo.common.text import plain
+
+if TYPE_CHECKING:
+    from bayes_grpo import Run
+
+SIGNALS = ("auto", "reward", "eval")
+_NEAR_MOST = 2000
+"""Names of a folder among which a similar one is sought."""
+_BUILT_IN = Path(__file__).parents[1] / "regimes" / "built_in"
+"""One module for each regime, of the regime's name (`bayes_grpo.regimes.registry`)."""
+
+
+def callback(check: Callable[[Any], object]) -> Callable[..., Any]:
+    """A callback of a flag that checks the value given; not while the shell completes words."""
+
+    def checked(context: typer.Context, value: Any) -> Any:
+        if value is not None and not context.resilient_parsing:
+            check(value)
+        return value
+
+    return checked
+
+
+@cache
+def regime_names() -> tuple[str, ...]:
+    """Names of all regimes, those of installed packages included, none of which is imported for it."""
+    own = sorted(module.name for module in iter_modules([str(_BUILT_IN)]))
+    return (*own, *(entry.name for entry in entry_points(group="bayes_grpo.regimes") if entry.name not in own))
+
+
+def regimes(value: str) -> None:
+    """Refuses names that no regime has.
+
+    Raises:
+        SettingError: There is one.
+    """
+    for name in (x.strip() for x in value.split(",")):
+        if name and name not in regime_names():
+            raise SettingError(f"regime: expected one of {', '.join(regime_names())}, found {plain(name, 60)!r}")
+
+
+def signal(value: str) -> None:
+    """Refuses a signal that there is none of.
+
+    Raises:
+        FitError: It is another.
+    """
+    if value not in SIGNALS:
+        raise FitError(f"signal: expected auto, reward or eval, found {plain(value, 60)!r}")
+
+
+def there(logs: Iterable[str | Path]) -> None:
+    """Refuses logs none of which exists; patterns and addresses are read later.
+
+    Raises:
+        LogReadError: No path exists.
+    """
+    paths = [str(x) for x in logs]
+    local = [x for x in paths if not x.startswith("wandb:") and not glob.has_magic(x)]
+    if local and len(local) == len(paths) and not any(os.path.lexists(x) for x in local if "\0" not in x):
+        raise LogReadError(
+            f"{plain(local[0], 200)}: expected a log file, found nothing there; {_near(Path(local[0]))}check the path"
+        )
+
+
+def horizon(until: float | None, run: Run) -> None:
+    """Refuses a horizon before the last step of a log.
+
+    Raises:
+        SettingError: It lies there.
+    """
+    ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
+    if until is not None and ends and not until > min(ends):  # which of the two signals counts is known later
+        raise SettingError(
+            f"until: expected a step after the last logged one ({min(ends):g}), found {until:g}; the horizon lies in "
+            f"the past"
+        )
+
+
+def _near(path: Path) -> str:
+    """A similar name in the folder of a path, as a question."""
+    with suppress(OSError, ValueError):
+        some = [x.name for x in islice(path.parent.iterdir(), _NEAR_MOST)]
+        found = get_close_matches(path.name, some, 1, 0.75)
+        return f"is {plain(found[0], 100)} meant? " if found else ""
+    return ""
