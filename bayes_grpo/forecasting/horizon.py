@@ -28,15 +28,15 @@ class Horizon(NamedTuple):
     @property
     def sentence(self) -> str:
         """What a forecast says of a horizon that nobody gave; "" of one that was given."""
-        return "" if self.origin == GIVEN else f"forecast to step {self.until:g}, the {_WORDS.get(self.origin)}"
+        return "" if self.origin == GIVEN else f"forecast to step {self.until:g}, {_WORDS.get(self.origin)}"
 
 
 _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
 _BEYOND = f"{_FURTHER}, the planned length being reached"
 _WORDS = {
-    _PLANNED: _PLANNED,
-    _FURTHER: "last step and half as far again; nobody stated total_steps",
-    _BEYOND: "last step and half as far again; the planned length is reached",
+    _PLANNED: f"the {_PLANNED}",
+    _FURTHER: f"{_FURTHER} (total_steps is not logged)",
+    _BEYOND: f"{_FURTHER} (the planned length is reached)",
 }
 
 

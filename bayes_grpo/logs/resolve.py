@@ -194,13 +194,13 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
     """
     said, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
     if said.value is None:
-        return Setting("constant", Provenance.ASSUMED, "nobody stated a schedule, and no learning rate is logged")
+        return Setting("constant", Provenance.ASSUMED, "no schedule and no learning rate are logged")
     assumed = said.provenance is Provenance.ASSUMED
     why = ""
     if said.value == "logged" and "learning_rate" not in columns.train:
         why = "no learning rate is logged"
     elif said.value in DECAYS and total is None:
-        why = "nobody stated total_steps"
+        why = "total_steps is not known"
     elif said.value in DECAYS and assumed and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0)):
         why = f"the log has passed the {total:g} steps planned"
     if not why:

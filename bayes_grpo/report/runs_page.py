@@ -13,7 +13,7 @@ import numpy as np
 from bayes_grpo.analysis.analyze import Tell, analyze
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import plain
@@ -37,11 +37,10 @@ from bayes_grpo.views.document import (
     Section,
     Tabular,
     Tone,
-    head,
-    number,
-    ranged,
+    chance,
     section,
     sentence_case,
+    table,
     view,
     words,
 )
@@ -239,22 +238,15 @@ def _joint(title: str, answer: Part[Any]) -> Section:
 
 
 def _table(found: list[OneOf], until: float) -> Tabular:
-    def line(x: OneOf) -> tuple[Any, ...]:
-        fitted, ahead, d = (x.part(name) for name in _PARTS)
-        rows = {} if fitted is None else {r.name: r.posterior for r in fitted.summary.rows}
-        s = None if ahead is None else ahead.summary
-        return (
-            words(x.name, limit=_NAME),
-            number(len(x.run.step)),
-            words("" if d is None else d.top.status, mark=d is not None and d.top.alarming),
-            number("" if s is None else ranged(s.now)),
-            number("" if s is None else ranged(s.at_horizon)),
-            number("" if s is None else probability_text(s.p_gain)),
-            number(ranged(rows["fixed_point"]) if "fixed_point" in rows else ""),
-        )
+    def line(x: OneOf) -> tuple[object, ...]:
+        fitted, s, d = (x.part(name) for name in _PARTS)
+        end = () if fitted is None else [r.posterior for r in fitted.summary.rows if r.name == "fixed_point"]
+        known = ("", "", "") if s is None else (s.summary.now, s.summary.at_horizon, chance(s.summary.p_gain))
+        status = words("" if d is None else d.top.status, mark=d is not None and d.top.alarming)
+        return words(x.name, limit=_NAME), len(x.run.step), status, *known, *(end or ("",))
 
-    heads = head("run", "rows", "status", "reward now", f"at step {until:g}", "P(gain)", "fixed point")
-    return Tabular(f"Runs, {LEVEL:.0%} intervals", heads, tuple(map(line, found)))
+    heads = ("run", "rows", "status", "reward now", f"at step {until:g}", "P(gain)", "fixed point")
+    return table(f"Runs, {LEVEL:.0%} intervals", heads, map(line, found))
 
 
 def _order(found: list[OneOf], signal: str) -> Section:
@@ -274,11 +266,12 @@ def _diagnoses(found: list[OneOf]) -> Section:
 
 def _settings(found: list[OneOf]) -> Section:
     differ = settings_that_differ([x.run for x in found])
-    rows = tuple(
+    rows = (
         (words(x.name, limit=_NAME), *(words(setting_text(v[i])) for v in differ.values())) for i, x in enumerate(found)
     )
-    table = Tabular("Settings that differ", head("run", *(n.replace("_", " ") for n in differ)), rows)
-    return section("Settings", "" if differ else "No logged setting differs.", tables=(table,) if differ else ())
+    heads = ("run", *(n.replace("_", " ") for n in differ))
+    tables = (table("Settings that differ", heads, rows),) if differ else ()
+    return section("Settings", "" if differ else "No logged setting differs.", tables=tables)
 
 
 def _signals(found: list[OneOf]) -> Section:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.backtesting.scores import Backtest
+from bayes_grpo.backtesting.scores import Backtest, ScoreLine
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.views.document import Document, Drawing, Tabular, head, number, section, sentence_case, shows, words
+from bayes_grpo.views.document import Document, Drawing, Tabular, number, section, sentence_case, shows, table
 from bayes_grpo.views.plots.backtesting import plot_backtest
 
 
@@ -18,7 +18,7 @@ def backtest_document(b: Backtest) -> Document:
         title="Backtest",
         answer=answer.rstrip(".") + ".",
         why=sentence_case(why),
-        table=_table(b) if b.lines else None,
+        table=_scores(b) if b.lines else None,
         plot=Drawing(partial(plot_backtest, b), f"CRPS, coverage and PIT. {answer}") if b.lines else None,
         sections=(section("Left out", *b.refused),),
         unchecked=f"{len(b.refused)} cuts of logs could not be used" if b.refused else "",
@@ -26,19 +26,12 @@ def backtest_document(b: Backtest) -> Document:
     )
 
 
-def _table(b: Backtest) -> Tabular:
-    rows = tuple(
-        (
-            words(x.name),
-            words(x.kind),
-            number(f"{x.crps:.3f}"),
-            number(f"{x.log_score:.2f}"),
-            number(f"{x.coverage:.2f}"),
-            *(number(f"{score:.3f} ({share:.2f})") for score, share in x.by_origin.values()),
-        )
-        for x in b.lines
-    )
+def _scores(b: Backtest) -> Tabular:
+    def line(x: ScoreLine) -> tuple[object, ...]:
+        at = (number(f"{score:.3f} ({share:.2f})") for score, share in x.by_origin.values())
+        return x.name, x.kind, number(f"{x.crps:.3f}"), number(f"{x.log_score:.2f}"), number(f"{x.coverage:.2f}"), *at
+
     origins = (f"CRPS (coverage) at {o:.0%}" for o in b.lines[0].by_origin)
-    heads = head("forecaster", "", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
+    heads = ("forecaster", "", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
     note = "In units of the curve's standard deviation. Small CRPS and large log scores are better."
-    return Tabular("Scores", heads, rows, note)
+    return table("Scores", heads, map(line, b.lines), note)

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from bayes_grpo.checking.result import ALERT, Check
-from bayes_grpo.views.document import Cell, Document, Tabular, head, number, section, sentence_case, shows, words
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, table, words
 
 
 @shows(Check)
 def check_document(c: Check) -> Document:
     """Whether a regime fits its rows, and what each check found."""
-    answer = sentence_case(c.sentence)
-    if not c.converged:
-        answer = "The sampler did not converge; do not rely on this check."
-    return Document(
-        title=c.about.run,
-        about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
-        answer=answer,
-        why="" if c.converged else sentence_case(c.sentence),
-        do="Compare regimes: bayes-grpo compare." if c.misses else "",
-        tone="alarm" if not c.converged else "doubt" if c.misses else "good",
-        table=_table(c),
-        sections=(section("Findings", *(f.sentence for f in c.findings)),),
-        docs="how/compare",
-    )
-
-
-def _table(c: Check) -> Tabular:
-    rows = tuple(
+    rows = (
         (
             words(f.name, term=f.name),
             number(f"{f.statistic:.3g}"),
@@ -35,5 +18,14 @@ def _table(c: Check) -> Tabular:
         )
         for f in c.findings
     )
-    heads = head("check", "statistic", "95% limit", Cell("tail probability", term="tail probability"))
-    return Tabular("Residuals against replicated rows", heads, rows)
+    heads = ("check", "statistic", "95% limit", Cell("tail probability", term="tail probability"))
+    return Document(
+        title=c.about.run,
+        about=f"{c.about.rows} rows of {c.about.signal}, regime {c.regime}",
+        answer=sentence_case(c.sentence),
+        do="compare regimes (bayes-grpo compare)." if c.misses else "",
+        tone="alarm" if not c.converged else "doubt" if c.misses else "good",
+        table=table("Residuals against replicated rows", heads, rows),
+        sections=(section("Findings", *(f.sentence for f in c.findings)),),
+        docs="how/compare",
+    )

@@ -15,12 +15,12 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
-    head,
     number,
     percent,
     section,
     shows,
     split,
+    table,
     words,
 )
 from bayes_grpo.views.plots.decision import plot_decision
@@ -39,25 +39,23 @@ def stopping_document(s: Stopping) -> Document:
 def decision_document(d: Decision) -> Document:
     """When to stop, what each step is worth, and what a wrong choice loses."""
     answer, rest = split(d.sentence)
-    s = d.stopping
-    unit = "" if s is None else f"in {s.unit}" if s.unit else "in the unit of the costs given"
-    prices = "" if s is None else (
-        f"Values {unit}: {amount(s.value_per_reward)} a unit of reward, {amount(s.cost_per_step)} a step."
-    )  # fmt: skip
+    s, regrets = d.stopping, list[str]()
+    if s is not None:
+        best, unit = s.best_step, f"in {s.unit}" if s.unit else "in the unit of the costs given"
+        regrets = [
+            f"Best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({s.level:.0%}).",
+            s.regrets,
+            "" if s.choice is None or s.stops_now else s.choice.sentence,
+            f"Values {unit}: {amount(s.value_per_reward)} a unit of reward, {amount(s.cost_per_step)} a step.",
+        ]
     return Document(
         title="When to stop",
         answer=answer,
         why=rest or ("" if s is None else f"Going on pays: {percent(s.probability_pays)}."),
-        table=None if s is None else _table(s),
-        plot=None if s is None else Drawing(partial(plot_decision, s), f"Net value by step. {answer}", ratio=0.6),
+        table=None if s is None else _values(s),
+        plot=None if s is None else Drawing(partial(plot_decision, s), f"Net value by step. {answer}", ratio=0.5),
         sections=(
-            section(
-                "Regret",
-                *(() if s is None else (_hindsight(s), s.regrets)),
-                "" if s is None or s.choice is None or s.stops_now else s.choice.sentence,
-                prices,
-                d.cost_told and f"Cost from the log: {d.cost_told}",
-            ),
+            section("Regret", *regrets, d.cost_told and f"Cost from the log: {d.cost_told}"),
             section("Warnings", *d.warnings, tone="doubt"),
         ),
         assumed="; ".join(d.assumed),
@@ -65,27 +63,19 @@ def decision_document(d: Decision) -> Document:
     )
 
 
-def _hindsight(s: Stopping) -> str:
-    best = s.best_step
-    return f"Best step in hindsight {best.median:g} [{best.low:g}, {best.high:g}] ({s.level:.0%})."
-
-
-def _table(s: Stopping) -> Tabular:
+def _values(s: Stopping) -> Tabular:
     picks = np.unique(spread(len(s.step), _SHOWN))
     picks = np.unique(np.append(picks, int(np.argmin(np.abs(s.step - s.recommended)))))
-    rows = tuple(
+    rows = (
         (
             number(f"{'now, ' if i == 0 else ''}{s.step[i]:g}"),
             number(f"{s.gain[i]:+.3f}"),
-            number(amount(float(s.net[i]))),
-            number(f"[{amount(float(s.net_low[i]))}, {amount(float(s.net_high[i]))}]"),
+            number(f"{amount(float(s.net[i]))} [{amount(float(s.net_low[i]))}, {amount(float(s.net_high[i]))}]"),
             number(f"{s.best[i:j].sum():.2f}"),
             words("recommended" if s.step[i] == s.recommended else "", mark=True),
         )
         for i, j in pairwise((*picks, len(s.step)))
     )
-    unit = f"net value, {s.unit}" if s.unit else "net value, unit of the costs"
-    heads = head(
-        "stop at step", "expected gain", Cell(unit, term="net value"), f"{s.level:.0%} interval", "P(best)", ""
-    )
-    return Tabular("What stopping at a step is worth", heads, rows, "P(best): the best step lies before the next row.")
+    net = f"net value, {s.unit} [{s.level:.0%}]" if s.unit else f"net value, unit of the costs [{s.level:.0%}]"
+    heads = ("stop at step", "expected gain", Cell(net, term="net value"), "P(best)", "")
+    return table("What stopping at a step is worth", heads, rows, "P(best): the best step lies before the next row.")

@@ -15,12 +15,13 @@ from bayes_grpo.views.document import (
     Drawing,
     Series,
     Tabular,
-    head,
+    chance,
     number,
     section,
     sentence_case,
     shows,
     split,
+    table,
     words,
 )
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
@@ -41,7 +42,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.top.status,
         chance=d.top.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"It rests on {d.top.rests_on}.", d.top.earlier) if x),
+        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier) if x),
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
@@ -55,7 +56,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             ),
             section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
-            section("Earlier", "" if d.history is None else f"What would have been said: {d.history.sentence}"),
+            section("Earlier", "" if d.history is None else f"Diagnosis at earlier steps: {d.history.sentence}"),
             section("Notes", *d.notes),
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
@@ -89,33 +90,24 @@ def _weighed(d: Diagnosis, name: str) -> str:
 
 
 def _modes(d: Diagnosis) -> Tabular:
-    rows = []
-    for name, p in sorted(d.probability.items(), key=lambda item: -item[1]):
+    def line(name: str, p: float) -> tuple[Cell, ...]:
         mark, onset = name == d.top.finding, d.onsets.get(name)
         since = "" if onset is None else _steps(onset.step)
-        rows.append(
-            (
-                words(label_of(name), term=label_of(name), mark=mark),
-                number(probability_text(p), mark=mark),
-                number(since),
-            )
-        )
-    heads = head("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
-    return Tabular("Probability that each is under way", heads, tuple(rows))
+        label = label_of(name)
+        return words(label, term=label, mark=mark), number(probability_text(p), mark=mark), number(since)
+
+    ordered = sorted(d.probability.items(), key=lambda item: -item[1])
+    heads = ("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
+    return table("Probability that each is under way", heads, (line(*x) for x in ordered))
 
 
 def _episodes(found: list[Episode]) -> Tabular:
-    rows = tuple(
-        (
-            words(label_of(e.mode)),
-            number(probability_text(e.probability)),
-            number(_steps(e.onset)),
-            number(_steps(e.end) if e.over else "goes on"),
-            words(e.depth),
-        )
+    rows = (
+        (label_of(e.mode), chance(e.probability), number(_steps(e.onset)),
+         number(_steps(e.end) if e.over else "goes on"), e.depth)
         for e in found
-    )
-    return Tabular("Episodes", head("what", "probability", "from step", "to step", ""), rows)
+    )  # fmt: skip
+    return table("Episodes", ("what", "probability", "from step", "to step", ""), rows)
 
 
 def _steps(i: Interval) -> str:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayes_grpo.common.intervals import Interval, percent
+from bayes_grpo.common.intervals import Interval, percent, probability_text
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -313,11 +313,6 @@ def ranged(i: Interval, form: str = ".3g") -> str:
     return f"{digits(i.median, form)} {span(i, form)}"
 
 
-def head(*names: str | Cell) -> tuple[Cell, ...]:
-    """Heads of columns."""
-    return tuple(x if isinstance(x, Cell) else Cell(x) for x in names)
-
-
 def number(value: object, mark: bool = False) -> Cell:
     """A cell with a number."""
     return Cell(plain(value, 80), number=True, mark=mark)
@@ -328,9 +323,31 @@ def words(value: object, term: str = "", limit: int = 200, mark: bool = False) -
     return Cell(plain(value, limit), term=term, mark=mark)
 
 
-def estimate(i: Interval, form: str = ".4g") -> tuple[Cell, Cell]:
-    """Median and interval, two cells."""
-    return number(digits(i.median, form)), number(span(i, form))
+def chance(p: float) -> Cell:
+    """A cell with a probability; empty for one that is not known."""
+    return number("" if math.isnan(p) else probability_text(p))
+
+
+def table(caption: str, heads: Sequence[str | Cell], rows: Iterable[Sequence[object]], note: str = "") -> Tabular:
+    """A table.
+
+    Args:
+        caption: What it holds, one line.
+        heads: Heads of the columns.
+        rows: Rows; of each value a cell is a cell already, an interval becomes its median and ends, a number a
+            number, and anything else text.
+        note: How to read it, one line.
+    """
+    columns = tuple(x if isinstance(x, Cell) else Cell(x) for x in heads)
+    return Tabular(caption, columns, tuple(tuple(map(_cell, row)) for row in rows), note)
+
+
+def _cell(value: object) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, Interval):
+        return number(ranged(value))
+    return number(digits(value)) if isinstance(value, int | float) else words(value)
 
 
 def section(title: str, *lines: str, **more: Any) -> Section:

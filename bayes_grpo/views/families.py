@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.families.compared import Compared, RecipeAnswer
 from bayes_grpo.families.result import Family
 from bayes_grpo.views.document import (
@@ -12,8 +12,8 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
+    chance,
     digits,
-    head,
     number,
     ranged,
     section,
@@ -21,6 +21,7 @@ from bayes_grpo.views.document import (
     shows,
     span,
     split,
+    table,
     words,
 )
 from bayes_grpo.views.plots.families import plot_compare_runs, plot_family
@@ -52,22 +53,22 @@ def family_document(f: Family) -> Document:
 
 
 def _exponents(f: Family) -> Tabular:
-    rows = tuple(
+    rows = (
         (
-            words(e.setting),
-            words(e.words),
+            e.setting,
+            e.words,
             number(ranged(e.posterior, "+.2f")),
             number(span(e.prior, "+.2f")),
             number(digits(e.expected, "+.2g")),
-            number(probability_text(e.p_zero)),
+            chance(e.p_zero),
             number(f"{e.runs} at {e.values} values"),
             words(e.verdict, mark=e.verdict != "cannot tell"),
         )
         for e in f.exponents
     )
-    heads = head("setting", "quantity", "exponent", Cell("prior", term="prior"), "theory", "P(none)", "runs", "verdict")
+    heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "theory", "P(none)", "runs", "verdict")
     note = f"Quantity ∝ setting^exponent; {LEVEL:.0%} intervals. For a plateau: relative change per e-fold."
-    return Tabular("Effects of settings", heads, rows, note)
+    return table("Effects of settings", heads, rows, note)
 
 
 @shows(Compared)
@@ -106,20 +107,13 @@ def compared_document(c: Compared) -> Document:
 
 
 def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:
-    rows = tuple(
-        (
-            words(x.words),
-            number(ranged(x.a)),
-            number(ranged(x.b)),
-            number(ranged(x.difference)),
-            number(probability_text(x.p_better)),
-            number(probability_text(x.p_next)),
-            words(x.verdict, mark=x.verdict != "cannot tell"),
-        )
+    rows = (
+        (x.words, x.a, x.b, x.difference, chance(x.p_better), chance(x.p_next),
+         words(x.verdict, mark=x.verdict != "cannot tell"))
         for x in answers
-    )
-    heads = head("where", "A", "B", "B less A", "P(B better)", "P(next seed)", "verdict")
+    )  # fmt: skip
+    heads = ("where", "A", "B", "B less A", "P(B better)", "P(next seed)", "verdict")
     note = f"Means over seeds, {LEVEL:.0%} intervals. P(next seed): a new seed of B beats a new seed of A."
     if "parts" in title:
         note += " Rows: the last fifth of those that all runs have."
-    return Tabular(title, heads, rows, note)
+    return table(title, heads, rows, note)

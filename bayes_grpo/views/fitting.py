@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
@@ -15,14 +14,14 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
-    estimate,
-    head,
+    chance,
     number,
     percent,
     ranged,
     section,
     shows,
     span,
+    table,
     words,
 )
 from bayes_grpo.views.plots.fitting import plot_fit
@@ -123,43 +122,37 @@ def _asked(s: Summary, weak: int) -> Tabular:
     known = {r.name: r for r in s.rows}
     names = [n for n in ASKED if n in known] or [r.name for r in s.rows]
     marks = weak <= len(s.rows) // 2  # where most of it is weak, one line says so
-    rows = tuple(
+    rows = (
         (
             words(_name(n), term=_name(n)),
-            *estimate(known[n].posterior),
-            words(known[n].unit),
-            words("weakly identified" if marks and known[n].mostly_prior else ""),
+            known[n].posterior,
+            known[n].unit,
+            "weakly identified" if marks and known[n].mostly_prior else "",
         )
         for n in names[:6]
     )
-    heads = head("quantity", "median", f"{s.interval_level:.0%} interval", "unit", "")
-    return Tabular(f"Quantities of the regime {s.regime}", heads, rows)
+    heads = ("quantity", f"median [{s.interval_level:.0%} interval]", "unit", "")
+    return table(f"Quantities of the regime {s.regime}", heads, rows)
 
 
 def _all(s: Summary) -> Tabular:
-    def line(r: SummaryRow) -> tuple[Cell, ...]:
+    def line(r: SummaryRow) -> tuple[object, ...]:
         share = "" if math.isnan(r.contraction) else f"{max(r.contraction, 0.0):.0%}"
         moved = "" if math.isnan(r.prior_sensitivity) else f"{r.prior_sensitivity:.2f} / {r.likelihood_sensitivity:.2f}"
-        return (
-            words(_name(r.name)),
-            *estimate(r.posterior),
-            words(r.unit),
-            number(span(r.prior, ".3g")),
-            number(share, mark=r.mostly_prior),
-            number(moved),
-        )
+        prior = number(span(r.prior, ".3g"))
+        return _name(r.name), r.posterior, r.unit, prior, number(share, mark=r.mostly_prior), number(moved)
 
     chances = (
-        (words(f"P({name})"), number(probability_text(p)), *[Cell("")] * 5)
+        (f"P({name})", chance(p), "", "", "", "")
         for name, p in s.probabilities.items()
         if name in ("growth", "overdamped", "oscillatory", "unstable")
     )
-    heads = head(
-        "quantity", "median", "interval", "unit", Cell("prior", term="prior"),
-        Cell("contraction", term="contraction"), Cell("sensitivity", term="sensitivity"),
+    heads = (
+        "quantity", "median [interval]", "unit", Cell("prior", term="prior"), Cell("contraction", term="contraction"),
+        Cell("sensitivity", term="sensitivity"),
     )  # fmt: skip
     note = "Sensitivity: power scaling of prior / data; above 0.05 the estimate is influenced."
-    return Tabular("All quantities", heads, (*map(line, s.rows), *chances), note)
+    return table("All quantities", heads, (*map(line, s.rows), *chances), note)
 
 
 def _assumed(s: Summary) -> str:

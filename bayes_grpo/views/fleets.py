@@ -8,18 +8,7 @@ from typing import Any
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 from bayes_grpo.fleets.table import Fleet
-from bayes_grpo.views.document import (
-    Document,
-    Tabular,
-    digits,
-    head,
-    number,
-    percent,
-    section,
-    sentence_case,
-    shows,
-    words,
-)
+from bayes_grpo.views.document import Document, Tabular, percent, section, sentence_case, shows, table, words
 
 _SHOWN = 60
 """Rows on a terminal; the table on disk has all."""
@@ -46,18 +35,17 @@ def fleet_document(f: Fleet) -> Document:
 
 
 def _table(rows: list[dict[str, Any]], hidden: str) -> Tabular:
-    lines = tuple(
+    lines = (
         (
             words(r["log"], limit=36),
-            words(r["regime"] or r["task"]),
-            number(r["rows"]),
-            number(digits(r["last_step"])),
+            r["regime"] or r["task"],
+            r["rows"],
+            r["last_step"],
             words(SHORT[r["task"]](r), mark=r.get("status") in ALARMING, limit=300),
         )
         for r in rows
     )
-    heads = head("log", "task", "rows", "last step", f"result ({LEVEL:.0%} intervals)")
-    return Tabular("Logs", heads, lines, hidden)
+    return table("Logs", ("log", "task", "rows", "last step", f"result ({LEVEL:.0%} intervals)"), lines, hidden)
 
 
 def _fit(r: Mapping[str, Any]) -> str:

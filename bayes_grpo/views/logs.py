@@ -10,7 +10,7 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary, describe_run
-from bayes_grpo.views.document import Cell, Document, Drawing, Tabular, digits, head, number, section, shows, words
+from bayes_grpo.views.document import Cell, Document, Drawing, Tabular, digits, number, section, shows, table, words
 from bayes_grpo.views.plots.logs import plot_run
 
 _NAMED = 12
@@ -73,38 +73,35 @@ def _unread(settings: list[str], keys: int) -> str:
 def columns(s: RunSummary) -> Tabular:
     """Columns that were recognized, with their ranges."""
 
-    def line(name: str, x: SeriesSummary) -> tuple[Cell, ...]:
+    def line(name: str, x: SeriesSummary) -> tuple[object, ...]:
         ends = (number(digits(v)) for v in (x.low, x.high, x.first, x.last))
-        return (words(name), words("" if x.key == name else x.key, limit=80), number(x.finite), *ends)
+        return name, words("" if x.key == name else x.key, limit=80), x.finite, *ends
 
     held = {"eval_reward": s.evals} if s.evals.finite else {}
-    rows = tuple(line(name, x) for name, x in ({"reward": s.reward, **s.signals} | held).items())
-    return Tabular("Logged", head("column", "key in the log", "values", "lowest", "highest", "first", "last"), rows)
+    heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")
+    return table("Logged", heads, (line(*x) for x in ({"reward": s.reward, **s.signals} | held).items()))
 
 
 def trainings(s: RunSummary) -> Tabular:
     """All trainings in the file, of which one was read."""
-    rows = tuple(
-        (
-            words(x.name, mark=x.taken),
-            *(number(digits(v)) for v in (x.rows, x.first_step, x.last_step, x.rewards)),
-            words("read" if x.taken else ""),
-        )
+    rows = (
+        (words(x.name, mark=x.taken), x.rows, number(digits(x.first_step)), number(digits(x.last_step)), x.rewards,
+         "read" if x.taken else "")
         for x in s.trainings
-    )
-    return Tabular("Trainings", head("training", "rows", "first step", "last step", "rewards", ""), rows)
+    )  # fmt: skip
+    return table("Trainings", ("training", "rows", "first step", "last step", "rewards", ""), rows)
 
 
 def settings(s: RunSummary) -> Tabular:
     """Settings that are known, with where they come from."""
-    rows = tuple(
+    rows = (
         (
-            words(name),
+            name,
             words(f"{x.value:g}" if isinstance(x.value, float) else x.value, limit=80),
             words(x.provenance, mark=x.provenance == "assumed"),
-            words(x.note),
+            x.note,
         )
         for name, x in s.settings.items()
         if x.value is not None
     )
-    return Tabular("Settings", head("setting", "value", Cell("origin", term="origin"), "why"), rows)
+    return table("Settings", ("setting", "value", Cell("origin", term="origin"), "why"), rows)

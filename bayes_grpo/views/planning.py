@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 from bayes_grpo.planning.result import StabilityReport
 from bayes_grpo.views.document import (
@@ -13,8 +13,8 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
+    chance,
     digits,
-    head,
     number,
     percent,
     ranged,
@@ -23,6 +23,7 @@ from bayes_grpo.views.document import (
     shows,
     span,
     split,
+    table,
     words,
 )
 from bayes_grpo.views.plots.planning import plot_plan
@@ -47,7 +48,7 @@ def stability_document(r: StabilityReport) -> Document:
         about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
         f"lag exposure {r.lag_exposure:g}",
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
-        why=f"It rests on {r.failing.rests}.",
+        why=f"Based on {r.failing.rests}.",
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
         tone="doubt" if r.circular or r.failing.p > 0.15 else "alarm" if r.failing.p > 0.5 else "good",
         table=_lags(r),
@@ -68,20 +69,21 @@ def stability_document(r: StabilityReport) -> Document:
 
 
 def _lags(r: StabilityReport) -> Tabular:
-    rows = tuple(
+    def short(i: Interval) -> str:
+        return f"{i.median:.4g}" if r.n_draws == 1 else ranged(i)
+
+    rows = (
         (
             words(_LAGS[v.lag_model], term="lag"),
-            number(digits(v.threshold)),
-            number(f"{v.margin.median:.3g}" if r.n_draws == 1 else ranged(v.margin)),
-            number("circular" if r.circular else probability_text(v.probability_stable)),
+            v.threshold,
+            number(short(v.margin)),
+            number("circular") if r.circular else chance(v.probability_stable),
         )
         for v in (r.rule, r.delay, r.hold)
     )
-    heads = head("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
-    g = r.gain
-    gain = f"{g.median:.4g}" if r.n_draws == 1 else ranged(g)
-    note = f"g = learning rate × curvature = {gain}; {r.level:.0%} intervals."
-    return Tabular("Margins", heads, rows, note)
+    heads = ("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
+    note = f"g = learning rate × curvature = {short(r.gain)}; {r.level:.0%} intervals."
+    return table("Margins", heads, rows, note)
 
 
 @shows(Plan)
@@ -114,7 +116,7 @@ def plan_document(plan: Plan) -> Document:
         sections=(
             section("Candidates", tables=(_costs(plan),)),
             section(
-                "What it rests on",
+                "Evidence",
                 sentence_case(f"{changed}: {best.rests}"),
                 "" if plan.siblings is None else plan.siblings.sentence,
                 plan.difficulty,
@@ -136,36 +138,34 @@ def _name(plan: Plan, c: Candidate) -> Cell:
 
 
 def _candidates(plan: Plan) -> Tabular:
-    rows = tuple(
+    rows = (
         (
             _name(plan, c),
             number(f"{c.steps:.0f}"),
             number(f"{c.expected:.3f}"),
             number(f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
-            number(probability_text(c.p_better)),
-            number(probability_text(c.p_fails) if c.tried else "never tried"),
+            chance(c.p_better),
+            chance(c.p_fails) if c.tried else number("never tried"),
         )
         for c in _shown(plan)
     )
-    heads = head("settings", "steps", "reward", "gain", "P(better)", "P(fails)")
     unit = "steps of the present run" if plan.unit == "present steps" else "money"
     note = f"Within a cost of {plan.budget:.4g} {unit}; means over seeds, {LEVEL:.0%} intervals."
-    return Tabular("Candidates, best first", heads, rows, note)
+    heads = ("settings", "steps", "reward", "gain", "P(better)", "P(fails)")
+    return table("Candidates, best first", heads, rows, note)
 
 
 def _costs(plan: Plan) -> Tabular:
-    def line(c: Candidate) -> tuple[Cell, ...]:
+    def line(c: Candidate) -> tuple[object, ...]:
         fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
-        cells = [_name(plan, c), number(span(c.next_run, ".2f")), number(fails)]
-        cells.append(number("" if math.isnan(c.useless) else f"{c.useless:.0%}"))
-        if plan.value_per_reward is not None:
-            cells.append(number(f"{c.net_value:.4g}"))
-        if plan.target is not None:
-            known = c.reach_steps is not None
-            cells += [number(digits(c.reach_steps) if known else "no"), number(digits(c.reach_cost) if known else "")]
-        return tuple(cells)
+        useless = "" if math.isnan(c.useless) else f"{c.useless:.0%}"
+        cells = [_name(plan, c), number(span(c.next_run, ".2f")), number(fails), number(useless)]
+        cells += [number(f"{c.net_value:.4g}")] if plan.value_per_reward is not None else []
+        known = plan.target is not None and c.reach_steps is not None
+        target = [number(digits(c.reach_steps) if known else "no"), number(digits(c.reach_cost) if known else "")]
+        return *cells, *(target if plan.target is not None else [])
 
     heads = ["settings", "one run", "P(fails), interval", "groups without spread"]
     heads += ["net value"] if plan.value_per_reward is not None else []
     heads += [f"steps to {plan.target:g}", "cost"] if plan.target is not None else []
-    return Tabular("More about the candidates", head(*heads), tuple(map(line, _shown(plan))))
+    return table("More about the candidates", heads, map(line, _shown(plan)))

@@ -14,15 +14,14 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
-    head,
     number,
     percent,
-    ranged,
     section,
     sentence_case,
     shows,
     span,
     split,
+    table,
     words,
 )
 from bayes_grpo.views.plots.rollouts import plot_rollouts
@@ -77,31 +76,23 @@ def gain_table(gain: Decomposition) -> Tabular:
     """What a gain is made of."""
     sides = (f"steps {a:g} to {b:g}" for a, b in (gain.first, gain.last))
     shares = [(s.words, s) for s in gain.factors] or [(s.name, s) for s in gain.parts]
-    rows = tuple(
-        (
-            words(name, limit=60),
-            number(ranged(s.before)),
-            number(ranged(s.after)),
-            number(_share(s.share)),
-        )
-        for name, s in shares
-    )
+    rows = ((words(name, limit=60), s.before, s.after, number(_share(s.share))) for name, s in shares)
     caption = f"What the gain is made of ({LEVEL:.0%} intervals over {gain.clusters})"
-    return Tabular(caption, head("of the gain", *sides, "share of the gain"), rows)
+    return table(caption, ("of the gain", *sides, "share of the gain"), rows)
 
 
 def _sizes(groups: GroupSummary) -> Tabular:
-    rows = tuple(
+    rows = (
         (
-            words(f"{s.group_size}{' (now)' if s.group_size == groups.group_size else ''}"),
+            f"{s.group_size}{' (now)' if s.group_size == groups.group_size else ''}",
             number("" if s.useful != s.useful else f"{s.useful:.0%}{'' if s.exact else ' (extrapolated)'}"),
             number(f"{s.row_noise:.3g}"),
             number(f"{s.prompts_share:.0%}"),
         )
         for s in groups.sizes
     )
-    heads = head("completions a prompt", "groups with spread", "noise of the logged mean", "share due to prompts")
-    return Tabular("Group sizes at an equal number of completions", heads, rows)
+    heads = ("completions a prompt", "groups with spread", "noise of the logged mean", "share due to prompts")
+    return table("Group sizes at an equal number of completions", heads, rows)
 
 
 def _difficulty(found: PromptDifficulty) -> str:

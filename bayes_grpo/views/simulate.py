@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.simulate.scenarios import SimulatedRun
-from bayes_grpo.views.document import Document, Tabular, digits, head, number, shows, words
+from bayes_grpo.views.document import Document, shows, table
 
 
 class WrittenRuns(NamedTuple):
@@ -20,16 +20,13 @@ class WrittenRuns(NamedTuple):
 @shows(WrittenRuns)
 def simulated_document(found: WrittenRuns) -> Document:
     """One row a run."""
-    rows = tuple(
-        (
-            words(path.name),
-            *(number(f"{r.settings[x]:g}") for x in ("group_size", "prompts_per_step", "momentum", "refresh_interval")),
-            *(number(digits(x)) for x in (r.truth.final_reward, r.truth.fixed_point, r.truth.growth_per_step)),
-            words(r.truth.failure_mode or "none"),
-        )
+    names = ("group_size", "prompts_per_step", "momentum", "refresh_interval")
+    rows = [
+        (path.name, *(r.settings[x] for x in names), r.truth.final_reward, r.truth.fixed_point,
+         r.truth.growth_per_step, r.truth.failure_mode or "none")
         for path, r in zip(found.paths, found.runs, strict=True)
-    )
-    heads = head("run", "G", "prompts", "momentum", "refresh", "final reward", "fixed point", "growth/step", "failure")
+    ]  # fmt: skip
+    heads = ("run", "G", "prompts", "momentum", "refresh", "final reward", "fixed point", "growth/step", "failure")
     first = found.paths[0]
     answer = f"{len(rows)} runs of scenario {found.runs[0].scenario} in {first.parent}."
-    return Document("Simulated runs", answer, do=f"bayes-grpo report {first}", table=Tabular("Runs", heads, rows))
+    return Document("Simulated runs", answer, do=f"bayes-grpo report {first}", table=table("Runs", heads, rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.views.document import (
@@ -10,14 +9,12 @@ from bayes_grpo.views.document import (
     Document,
     Section,
     Tabular,
-    head,
     number,
     percent,
-    ranged,
     section,
     sentence_case,
     shows,
-    words,
+    table,
 )
 from bayes_grpo.watching.result import Update
 
@@ -53,14 +50,15 @@ def _alarms(u: Update) -> tuple[Section, ...]:
 
 
 def _numbers(u: Update) -> Tabular:
-    o, rows = u.outlook, []
+    o, rows = u.outlook, list[tuple[object, ...]]()
     if o is not None:
         rows += [
-            ("reward now", ranged(o.now, ".4g")),
-            (f"reward at step {o.until:g}", ranged(o.at_horizon, ".4g")),
+            ("reward now", o.now),
+            (f"reward at step {o.until:g}", o.at_horizon),
+            (f"P(gain > {o.threshold:.2g})", number(percent(o.p_gain))),
         ]
-        rows.append((f"P(gain > {o.threshold:.2g})", probability_text(o.p_gain)))
-        rows += [(name, f"step {x:g}") for name, x in (("stop", o.stop), ("best checkpoint", o.take)) if x is not None]
+        steps = (("stop", o.stop), ("best checkpoint", o.take))
+        rows += [(name, number(f"step {x:g}")) for name, x in steps if x is not None]
     chances = sorted(u.probability.items(), key=lambda x: -x[1])
-    rows += [(label_of(name), percent(p)) for name, p in chances if p >= _SHOWN]
-    return Tabular("Now", head("", ""), tuple((words(name), number(value)) for name, value in rows))
+    rows += [(label_of(name), number(percent(p))) for name, p in chances if p >= _SHOWN]
+    return table("Now", ("", ""), rows)

@@ -121,16 +121,16 @@ def test_residuals_are_standardised_and_exact(made):
     assert np.all((pit > 0) & (pit < 1) | (np.arange(80) == 20))
 
 
-def test_the_picture_has_six_panels_and_needs_no_convergence(made):
+def test_the_picture_has_three_panels_and_needs_no_convergence(made):
     figure = plot_check(made, check(made))
-    assert len([a for a in figure.axes if a.get_title(loc="left")]) == 6
+    assert len([a for a in figure.axes if a.get_title(loc="left")]) == 3
 
 
 def test_the_picture_fits_into_a_part_of_a_figure(made):
     left, right = halves()
     found = check(made)
     assert plot_check(made, found, figure=left) is left
-    assert (len(left.axes), len(right.axes)) == (6, 0)
+    assert (len(left.axes), len(right.axes)) == (3, 0)
     assert found.sentence in " ".join(left.get_suptitle().split())
 
 

@@ -295,7 +295,7 @@ def test_terminal_and_picture_show_the_recommendation(tmp_path):
     assert (tmp_path / "decision.png").stat().st_size > 10_000
     left, right = halves()
     assert plot_decision(found.stopping, figure=right) is right
-    assert (len(left.axes), len(right.axes)) == (0, 2)
+    assert (len(left.axes), len(right.axes)) == (0, 1)
     assert found.stopping.sentence in " ".join(right.get_suptitle().split())
 
 

@@ -78,7 +78,7 @@ def test_a_panel_and_a_line_show_it(collapsing):
     panel = next(a for a in figure.axes if a.get_title(loc="left") == HISTORY_TITLE)
     assert len(panel.get_lines()) == len(MODES)
     shown = text_of(result, 300)
-    assert f"What would have been said: {there(result.history).sentence}" in shown
+    assert f"Diagnosis at earlier steps: {there(result.history).sentence}" in shown
 
 
 def test_the_command_gives_it_unless_told_not_to(write_trl_log, tmp_path, rising):

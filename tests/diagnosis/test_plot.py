@@ -28,7 +28,7 @@ def labels(axis, renderer):
 def test_it_goes_into_a_given_figure(hacked):
     figure = Figure(figsize=(9, 5), layout="constrained")
     assert plot_diagnosis(diagnose(hacked), figure) is figure
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 2
     assert figure.get_size_inches().tolist() == [9, 5]
 
 
@@ -77,7 +77,7 @@ def test_nothing_lies_outside_the_page_or_on_another_text(rows, history):
 def test_a_reward_alone_takes_the_room_of_two_panels(rising):
     figure, _ = drawn(make_run(steps(ROWS), rising), 6)
     reward, *others = (axes.get_position() for axes in sorted(figure.axes, key=lambda a: a.get_position().x0))
-    assert len(others) == 3
+    assert len(others) == 2
     assert reward.width > 1.2 * max(x.width for x in others)
 
 

@@ -44,7 +44,7 @@ def exponential_fit():
 def test_without_a_horizon_it_goes_half_as_far_again_and_says_so(exponential_fit):
     found = summarize_forecast(forecast(exponential_fit, draws=200))
     assert (found.until, found.until_from) == (60.0, "1.5 times the last step")
-    assert "Assumed: forecast to step 60, the last step and half as far again" in text_of(found, details=False)
+    assert "Assumed: forecast to step 60, 1.5 times the last step" in text_of(found, details=False)
     given = summarize_forecast(forecast(exponential_fit, 50, draws=200))
     assert (given.until, given.until_from) == (50.0, "given")
     planned = summarize_forecast(forecast(exponential_fit, schedule="linear", total_steps=90, draws=200))

@@ -32,7 +32,7 @@ def test_a_default_decay_of_unknown_length_is_not_followed(write):
     run = read_log(write("history.json", rows()))
     s = run.settings.schedule
     assert (s.value, s.provenance) == ("constant", Provenance.ASSUMED)
-    assert s.note == "TRL's documented default is linear decay, but nobody stated total_steps"
+    assert s.note == "TRL's documented default is linear decay, but total_steps is not known"
     assert constant(run)
 
 
@@ -89,12 +89,12 @@ def test_nobody_said_anything(write):
     run = read_log(write("log.jsonl", [{"step": s, "reward": 0.1 * s} for s in range(1, 7)]))
     s = run.settings.schedule
     assert (s.value, s.provenance) == ("constant", Provenance.ASSUMED)
-    assert "nobody stated a schedule" in s.note
+    assert "no schedule and no learning rate are logged" in s.note
     assert constant(run)
 
 
 @pytest.mark.parametrize(
-    ("stated", "why"), [("cosine", "nobody stated total_steps"), ("logged", "no learning rate is logged")]
+    ("stated", "why"), [("cosine", "total_steps is not known"), ("logged", "no learning rate is logged")]
 )
 def test_what_was_stated_stays_and_says_what_is_used(write, stated, why):
     run = read_log(write("history.json", rows()), settings={"schedule": stated})

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -164,38 +163,6 @@ def test_a_browser_finds_nothing_wrong(pages: dict[str, Path], driver: Any, kind
         assert seen.requests == []
         assert seen.width <= seen.window == width
         assert seen.findings == []
-
-
-def test_a_picture_knows_what_it_shows(reports: dict[str, Report]):
-    first = re.search(r"<svg.*?</svg>", reports["hacking"].html(), re.DOTALL)
-    assert first is not None
-    root = ElementTree.fromstring(first[0])
-    (panel,) = json.loads(root.attrib["data-look"])
-    left, top, right, bottom = panel["box"]
-    wide, high = map(float, root.attrib["viewBox"].split()[2:])
-    assert 0 < left < right < wide + 1
-    assert 0 < top < bottom < high
-    assert panel["name"] == "optimizer step"
-    low, end = panel["x"]
-    for _, x, y in panel["lines"]:
-        assert len(x) == len(y) >= 3
-        assert x == sorted(x)
-        assert low - 1e-3 * end <= x[0]
-        assert x[-1] <= end * 1.001
-
-
-@pytest.mark.thorough
-def test_the_pointer_reads_values(pages: dict[str, Path], driver: Any):
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    look(driver, pages["healthy"], axe=False)
-    hero = driver.find_element("css selector", "figure svg[data-look]")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", hero)
-    ActionChains(driver).move_to_element(hero).perform()
-    told = driver.find_element("css selector", ".tip").text
-    assert re.match(r"optimizer step \d+", told), told
-    assert re.search(r": 0\.\d", told), told
-    assert [x for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")] == []
 
 
 @pytest.mark.thorough

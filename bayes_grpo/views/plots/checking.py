@@ -1,8 +1,7 @@
-"""Picture of a check: leave-one-out PIT, Pareto k, and what the residuals do over time, lag and frequency."""
+"""Picture of a check: residuals over time, their size, and their autocorrelation."""
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +25,8 @@ _REPLICATES = 2000
 def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a check.
 
-    Grey bands hold replicated rows of the same length under the law, at each point with the probability of the level
-    (the PIT's band: the whole curve).
+    Grey bands hold replicated rows of the same length under the regime, at each point with the probability of the
+    level. ArviZ draws Pareto k and the PIT (`plot_khat`, `plot_loo_pit` on `bayes_grpo.loo_view`).
 
     Args:
         fit: The fit.
@@ -38,17 +37,14 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | No
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (13, 7.2))
-    axes = figure.subplots(2, 3)
+    figure = canvas(figure, (13, 3.9))
+    axes = figure.subplots(1, 3)
     e = np.median(check.residuals.innovation, axis=0)
     noise = np.random.default_rng(0).standard_normal((_REPLICATES, len(e)))
-    _plot_residuals(axes[0, 0], fit.step(), check)
-    _plot_spread(axes[0, 1], fit.step(), e, noise, level)
-    _plot_pit(axes[0, 2], check.pit, level)
-    _plot_autocorrelation(axes[1, 0], e, noise, level)
-    _plot_spectrum(axes[1, 1], e, noise, level)
-    _plot_pareto(axes[1, 2], fit)
-    for a in axes.ravel():
+    _plot_residuals(axes[0], fit.step(), check)
+    _plot_spread(axes[1], fit.step(), e, noise, level)
+    _plot_autocorrelation(axes[2], e, noise, level)
+    for a in axes:
         a.tick_params(labelsize=8)
         a.spines[["top", "right"]].set_visible(False)
     title = f"{check.about.run}: {check.sentence} ({level:.0%} bands of replicates)"
@@ -97,23 +93,6 @@ def _plot_spread(axes: Axes, step: np.ndarray, e: np.ndarray, noise: np.ndarray,
     axes.set_ylabel("sd", fontsize=8)
 
 
-def _plot_pit(axes: Axes, pit: np.ndarray, level: float) -> None:
-    """ECDF of the PIT less the diagonal, with a simultaneous band of uniform values."""
-    points = np.linspace(0.01, 0.99, 99)
-
-    def difference(values: np.ndarray) -> np.ndarray:
-        return np.searchsorted(np.sort(values), points, side="right") / len(values) - points
-
-    uniform = np.random.default_rng(0).uniform(size=(_REPLICATES, len(pit)))
-    draws = np.stack([difference(u) for u in uniform])
-    width = np.sqrt(points * (1 - points) / len(pit))
-    reach = np.quantile(np.max(np.abs(draws) / width, axis=1), level)
-    axes.fill_between(points, -reach * width, reach * width, color=BAND, alpha=0.3, lw=0)
-    axes.plot(points, difference(pit), color=_SEEN, lw=1.5, drawstyle="steps-post")
-    axes.set_title("leave-one-out PIT: ECDF less the diagonal", fontsize=9, loc="left")
-    axes.set_xlabel("probability of a smaller row", fontsize=8)
-
-
 def _plot_autocorrelation(axes: Axes, e: np.ndarray, noise: np.ndarray, level: float) -> None:
     lags = max(1, min(20, len(e) // 3))
     place = np.arange(1, lags + 1)
@@ -122,37 +101,3 @@ def _plot_autocorrelation(axes: Axes, e: np.ndarray, noise: np.ndarray, level: f
     axes.vlines(place, 0, autocorrelation(e, lags), color=_SEEN, lw=2)
     axes.set_title("autocorrelation of the one-step residuals", fontsize=9, loc="left")
     axes.set_xlabel("lag, rows", fontsize=8)
-
-
-def _plot_spectrum(axes: Axes, e: np.ndarray, noise: np.ndarray, level: float) -> None:
-    """Periodogram of the one-step residuals, averaged over a few neighbouring frequencies; flat at 1 if white."""
-    size = max(1, len(e) // 40)
-
-    def smooth(x: np.ndarray) -> np.ndarray:
-        power = np.abs(np.fft.rfft(x, axis=-1)[..., 1:]) ** 2 / x.shape[-1]
-        kept = power.shape[-1] // size * size
-        return power[..., :kept].reshape(*power.shape[:-1], -1, size).mean(axis=-1)
-
-    seen = smooth(e)
-    frequency = np.fft.rfftfreq(len(e))[1:]
-    frequency = frequency[: len(seen) * size].reshape(-1, size).mean(axis=-1)
-    axes.fill_between(frequency, *_band(smooth(noise), level), color=BAND, alpha=0.3, lw=0)
-    axes.plot(frequency, seen, color=_SEEN, lw=1.5)
-    axes.set_yscale("log")
-    axes.set_title("spectrum of the one-step residuals", fontsize=9, loc="left")
-    axes.set_xlabel("cycles a row", fontsize=8)
-
-
-def _plot_pareto(axes: Axes, fit: Fit) -> None:
-    from bayes_grpo.comparison.loo import leave_one_out
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # high values are what the panel shows
-        found = leave_one_out(fit, refits=0)
-    k, limit = found.pareto_k, float(found.data.good_k)
-    axes.axhline(limit, color=_SEEN, lw=1, ls=":", label=f"{limit:.2f}: unreliable above")
-    axes.plot(fit.step(), k, ".", color="#111827", ms=4)
-    axes.set_ylim(min(-0.2, k.min() - 0.05), max(0.8, k.max() + 0.05))
-    axes.legend(fontsize=7, frameon=False, loc="upper right")
-    axes.set_title("Pareto k of leave-one-out", fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step", fontsize=8)

@@ -1,4 +1,4 @@
-"""Picture of a comparison: every law on the data, what the data say against each, and the weights."""
+"""Picture of a comparison: every regime on the data, and how much worse than the best each predicts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
 
     Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
     which logged rows should fall. Right: difference in elpd from the best law with one standard error (the grey zone
-    is no difference), and the weights by leave-one-out and for forecasts.
+    is no difference). The weight of each is in its panel's title.
 
     Args:
         comparison: The comparison.
@@ -54,9 +54,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
         axes.tick_params(labelbottom=True)
     left.supxlabel("optimizer step", fontsize=9)
     left.supylabel(comparison.about.reward, fontsize=9)
-    difference, weights = right.subplots(2, 1, sharey=True)
-    _plot_differences(difference, comparison)
-    _plot_weights(weights, comparison)
+    _plot_differences(right.add_subplot(), comparison)
     title = f"{comparison.about.run}: {comparison.sentence}"
     figure.suptitle(title_lines(title, 165), fontsize=10, x=0.01, ha="left")
     return figure
@@ -103,18 +101,5 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_title("elpd less the best law's (± one standard error)", fontsize=9, loc="left")
     axes.set_xlabel(f"nats; below {CLEAR:g} (grey) is no difference", fontsize=8)
-    axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _plot_weights(axes: Axes, comparison: Comparison) -> None:
-    lines = comparison.lines
-    place = np.arange(len(lines))
-    colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(lines))]
-    axes.barh(place - 0.19, [x.weight for x in lines], 0.34, color=colours)
-    ahead = [comparison.weights_lfo.get(x.regime, 0.0) for x in lines]
-    axes.barh(place + 0.19, ahead, 0.34, color=colours, alpha=0.4)
-    axes.set_xlim(0, 1)
-    axes.set_title("weights: full leave-one-out, pale forecasts", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bayes_grpo.common.picture import canvas, legend_below
 from bayes_grpo.common.text import title_lines
 
@@ -15,11 +13,11 @@ if TYPE_CHECKING:
     from bayes_grpo.common.picture import Canvas
     from bayes_grpo.decision.result import Stopping
 
-NET, BEST, MARK = "#047857", "#9ca3af", "#374151"
+NET, MARK = "#047857", "#374151"
 
 
 def plot_decision(stopping: Stopping, name: str = "", figure: Canvas | None = None) -> Canvas:
-    """Draws the net value of every stopping step, and below it where the best step in hindsight lies.
+    """Draws the net value of every stopping step.
 
     Args:
         stopping: What stopping at every step is worth.
@@ -29,11 +27,10 @@ def plot_decision(stopping: Stopping, name: str = "", figure: Canvas | None = No
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9, 6))
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    draw_net_value(upper, stopping)
-    draw_best_step(lower, stopping)
-    lower.set_xlabel("stop at optimizer step")
+    figure = canvas(figure, (9, 4.5))
+    axes = figure.add_subplot()
+    draw_net_value(axes, stopping)
+    axes.set_xlabel("stop at optimizer step")
     title = f"{name}: {stopping.sentence}" if name else stopping.sentence
     figure.suptitle(title_lines(title, 120), fontsize=9, x=0.01, ha="left")
     return figure
@@ -59,17 +56,6 @@ def draw_net_value(axes: Axes, stopping: Stopping) -> None:
     axes.set_ylabel("net value of stopping there" + (f" ({stopping.unit})" if stopping.unit else ""))
     axes.margins(x=0.02)
     axes.legend(fontsize=8, frameon=False, loc="best")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def draw_best_step(axes: Axes, stopping: Stopping) -> None:
-    """Probability that the best step in hindsight lies in each of about twenty intervals."""
-    edges = np.linspace(stopping.now, stopping.until, min(20, len(stopping.step)) + 1)
-    share = np.histogram(stopping.step, edges, weights=stopping.best)[0]
-    axes.stairs(share, edges, color=BEST, fill=True, alpha=0.7)
-    axes.axvline(stopping.recommended, color=MARK, lw=1.2)
-    axes.set_ylabel("P(best step)")
-    axes.set_ylim(bottom=0.0)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -1,4 +1,4 @@
-"""Picture of a diagnosis: the signals with their fitted trends, the onset, and bars of probability."""
+"""Picture of a diagnosis: the signals with their fitted trends, the onset, and when each failure was under way."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
 HISTORY_TITLE = "what would have been said then"
-_NUMBERS = 1.05
-"""Where the bars' numbers stand on their axis."""
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its trend."""
 _MISSED = 0.15
@@ -65,9 +63,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
     What was under way when, one band a mode. Panels of the reward(s), of single reward functions and of every signal
-    with the posterior trend and its band, the onset of the likeliest failure as a shaded span, and bars: the
-    probability that each failure is under way. Below the bars, where the diagnosis has a history, what would have been
-    said at each cut of the log.
+    with the posterior trend and its band, and the onset of the likeliest failure as a shaded span. Below the bands,
+    where the diagnosis has a history, the diagnosis at each cut of the log.
 
     Args:
         result: The diagnosis.
@@ -89,11 +86,10 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         least = 5.6 if past is None else 7.8
         figure = Figure(figsize=(13, max(2.3 * rows, least) + 0.9), layout="constrained")
     grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.95))
-    right = grid[:, 2].subgridspec(2 + (past is not None), 1, height_ratios=(1, 1) if past is None else (1, 1, 0.8))
+    right = grid[:, 2].subgridspec(1 + (past is not None), 1)
     _plot_timeline(figure.add_subplot(right[0]), result)
-    _plot_bars(figure.add_subplot(right[1]), result)
     if past is not None:
-        _plot_history(figure.add_subplot(right[2]), past)
+        _plot_history(figure.add_subplot(right[1]), past)
     if trends is not None:
         axes = figure.add_subplot(grid[0, 0] if cells > 1 else grid[0, :2])
         name = "held-out reward" if trends.uses_eval else "train reward"
@@ -253,21 +249,3 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.set_title(TIMELINE_TITLE, fontsize=9, loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _plot_bars(axes: Axes, result: Diagnosis) -> None:
-    place = np.arange(len(result.probability))[::-1]
-    colours = [COLOURS.get(name, _OTHER) for name in result.probability]
-    axes.barh(place, list(result.probability.values()), color=colours, height=0.62)
-    for y, colour, p in zip(place, colours, result.probability.values(), strict=True):
-        # The color beside the name, because a bar may be too short to show it.
-        axes.plot(-0.05, y, "s", color=colour, ms=7, clip_on=False)
-        axes.text(_NUMBERS, y, probability_text(p), va="center", fontsize=7.5)
-    axes.set_yticks(place, [label_of(n) for n in result.probability], fontsize=8)
-    axes.tick_params(axis="y", length=0, pad=12)
-    axes.set_xlim(0, 1.3)
-    axes.set_xticks([0, 0.5, 1.0], ["0", "0.5", "1"])
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_title("probability that each is under way", fontsize=9, loc="left")
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_bounds(0.0, 1.0)
