@@ -18,7 +18,7 @@ from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
-FEW = SamplerSettings(chains=2, warmup=50, draws=100)
+FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 """Draws for what needs no converged fit; all such fits share a compiled program."""
 
 

@@ -149,7 +149,7 @@ def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
         compare(synthetic_run, ["exponential"])
     with pytest.raises(SettingError, match="chains"):
-        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=1))
+        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(num_chains=1))
 
 
 def test_rows_of_a_law_that_nuts_had_to_sample_are_not_refitted(synthetic_run, monkeypatch):

@@ -174,7 +174,7 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
 @pytest.mark.thorough
 def test_power_scaled_prior_is_the_posterior_of_a_refit(run, tmp_path):
     """A prior to the power α is the prior with its spread over √α: reweighted draws against a sampler's."""
-    long = SamplerSettings(draws=6000)  # a distance of distributions is felt above its noise
+    long = SamplerSettings(num_samples=6000)  # a distance of distributions is felt above its noise
     fitted = bg.fit(run, "exponential", seed=1, sampler=long)
     bg.save_fit(fitted, tmp_path / "fit.nc")
     saved = az.from_netcdf(tmp_path / "fit.nc").load()

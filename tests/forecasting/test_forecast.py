@@ -33,7 +33,7 @@ from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
-FAST = SamplerSettings(chains=2, warmup=300, draws=400)
+FAST = SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 
 
 @pytest.fixture(scope="module")

@@ -345,7 +345,7 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
 @pytest.mark.thorough
 def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     """`flat` has no initial reward and says nothing of growth; `entropy` needs a signal that a fit must keep."""
-    short = SamplerSettings(chains=2, warmup=100, draws=100)
+    short = SamplerSettings(num_chains=2, num_warmup=100, num_samples=100)
     step = np.arange(1.0, 33)
     rng = np.random.default_rng(1)
     signals = {"entropy": np.exp(-step / 20)}

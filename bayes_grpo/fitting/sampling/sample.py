@@ -44,8 +44,8 @@ def sample_posterior(
     with jax.enable_x64(True):
         tell("finding starting points")
         points, trusted = first_points(target, seed)
-        start = start_of(points, seed, settings.chains)
-        sight = first_sight(target, points, settings.chains * settings.draws) if trusted and progress else ""
+        start = start_of(points, seed, settings.num_chains)
+        sight = first_sight(target, points, settings.num_chains * settings.num_samples) if trusted and progress else ""
         tell(f"sampling{sight}")
 
         def chains(part: str, begin: Start, accept: float) -> Chain:
@@ -125,7 +125,7 @@ def _restart(chain: Chain, start: Start) -> Start:
 
 def check_settings(settings: SamplerSettings, seed: int) -> None:
     """Raises `SettingError` where a sampler setting or the seed is impossible."""
-    for name, low in (("chains", 2), ("warmup", 50), ("draws", 100)):
+    for name, low in (("num_chains", 2), ("num_warmup", 50), ("num_samples", 100)):
         value = getattr(settings, name)
         if not (isinstance(value, int) and value >= low):
             raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")
