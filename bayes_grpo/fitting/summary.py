@@ -301,10 +301,6 @@ def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) 
     clause = ""
     if "damping_ratio" in by_name:
         clause = f"; {_damping_clause(by_name['damping_ratio'], chances)}"
-    elif "unstable" in chances:
-        unstable = chances["unstable"]
-        word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
-        clause = f"; {word} with probability {probability_text(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
 
 
