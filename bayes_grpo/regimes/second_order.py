@@ -12,6 +12,7 @@ from jax import Array
 from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.common import half_gain_time, initial_levels, measurement_var
+from bayes_grpo.regimes.parameters import namespace
 from bayes_grpo.rows.padding import Rows
 
 
@@ -47,13 +48,14 @@ def second_order_space(
     return StateSpace(*moments, *_row(a, b, diffusion, rows), offset=0.0, measurement_var=noise)
 
 
-def second_order_times(zeta: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:
+def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
     """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
+    xp = namespace(zeta)
     with np.errstate(divide="ignore"):
         return {
             "natural_frequency": omega,
-            "relaxation_time": np.where(zeta > 0, 2.0 * zeta / omega, np.nan),
-            "inertial_time": np.where(zeta > 0, 1.0 / np.abs(2.0 * zeta * omega), np.nan),
+            "relaxation_time": xp.where(zeta > 0, 2.0 * zeta / omega, np.nan),
+            "inertial_time": xp.where(zeta > 0, 1.0 / xp.abs(2.0 * zeta * omega), np.nan),
             "half_gain_step": half_gain_time(zeta, omega),
         }
 
