@@ -179,8 +179,8 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     return Filtered(total, innovation, var, gain, means, covs, last_mean, last_cov)
 
 
-def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """Rows drawn from the law, each given those before it, and the two parts of the logged rows' log density.
+def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
+    """Rows drawn from the law, each given those before it, and the logged rows' log density.
 
     Gains and variances do not depend on the values, so one pass serves both runs.
 
@@ -190,13 +190,12 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, 
         noise: Standard normal numbers, shape (T,).
 
     Returns:
-        Drawn rows, shape (T,), NaN where the log has none; −½ log |2πC| of the rows' covariance C; and −½ rᵀC⁻¹r of
-        the logged rows' distances r from the law's mean. The sum of the last two is `log_likelihood`.
+        Drawn rows, shape (T,), NaN where the log has none; and `log_likelihood`.
     """
     varying, at = over_rows(space)
 
     def body(carry: Any, row: Any) -> tuple[Any, Array]:
-        mean, drawn_mean, cov, volume, misfit = carry
+        mean, drawn_mean, cov, total = carry
         value, z, entries = row
         here = at(entries)
         mean, cov, (innovation, var, present, gain) = advance(here, mean, cov, value)
@@ -205,10 +204,9 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, 
         drawn_mean = tuple(
             plus(m, k * surprise) for m, k in zip(matvec(here.transition, drawn_mean), gain, strict=True)
         )
-        volume = volume - jnp.where(present, 0.5 * (jnp.log(var) + LOG_2PI), 0.0)
-        misfit = misfit - jnp.where(present, 0.5 * innovation**2 / var, 0.0)
-        return (mean, drawn_mean, cov, volume, misfit), jnp.where(present, drawn, jnp.nan)
+        term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
+        return (mean, drawn_mean, cov, total - 0.5 * term), jnp.where(present, drawn, jnp.nan)
 
     mean, cov = initial_moments(space)
-    (*_, volume, misfit), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(()), jnp.zeros(())), (y, noise, varying))
-    return drawn, volume, misfit
+    (*_, total), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(())), (y, noise, varying))
+    return drawn, total

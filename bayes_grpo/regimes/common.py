@@ -70,8 +70,8 @@ SECOND_ORDER = {
     "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
     "damping_ratio": Quantity("", "ζ = c / (2 sqrt(mk))"),
     "natural_frequency": Quantity("1/step", "ω₀ = sqrt(k/m)"),
-    "relaxation_time": Quantity("step", "c/k"),
-    "inertial_time": Quantity("step", "m/c"),
+    "relaxation_time": Quantity("step", "c/k; below 0 where unstable"),
+    "inertial_time": Quantity("step", "m/c; below 0 where unstable"),
     **HALF_GAIN,
 }
 """Derived by second-order laws."""

@@ -12,7 +12,6 @@ from jax import Array
 from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.common import half_gain_time, initial_levels, measurement_var
-from bayes_grpo.regimes.parameters import namespace
 from bayes_grpo.rows.padding import Rows
 
 
@@ -50,12 +49,11 @@ def second_order_space(
 
 def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
     """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
-    xp = namespace(zeta)
     with np.errstate(divide="ignore"):
         return {
             "natural_frequency": omega,
-            "relaxation_time": xp.where(zeta > 0, 2.0 * zeta / omega, np.nan),
-            "inertial_time": xp.where(zeta > 0, 1.0 / xp.abs(2.0 * zeta * omega), np.nan),
+            "relaxation_time": 2.0 * zeta / omega,
+            "inertial_time": 1.0 / (2.0 * zeta * omega),
             "half_gain_step": half_gain_time(zeta, omega),
         }
 

@@ -189,7 +189,7 @@ def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, syn
     scores = leave_one_out(fit_)
     assert found.line("exponential").elpd == pytest.approx(float(scores.data.elpd), abs=0.3)
     np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.pointwise, atol=0.1)
-    curve = fit_.data["constant_data"].dataset["curve_mean"].to_numpy()
+    curve = fit_.data["posterior_mean"].dataset["curve"].to_numpy()
     np.testing.assert_allclose(ours.curve_mean, curve, atol=0.2 * np.ptp(curve))
     again = [
         ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
@@ -293,6 +293,6 @@ def test_every_row_by_exact_refits(synthetic_run):
     """PSIS against leave-one-out by refitting every row, within two standard errors of the differences."""
     result = fit(synthetic_run, "oscillator", seed=2)
     scores = leave_one_out(result)
-    exact = np.array([exact_density(result.posterior, i, seed=i) for i in range(len(result.step()))])
+    exact = np.array([exact_density(result.as_draws, i, seed=i) for i in range(len(result.step()))])
     difference = scores.pointwise - exact
     assert abs(difference.sum()) < 2 * max(np.sqrt(len(exact)) * difference.std(), 0.1)

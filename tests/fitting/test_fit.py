@@ -140,7 +140,7 @@ def test_checks_find_what_is_wrong():
 
 
 def test_leave_one_out_terms_have_a_step_dimension(fitted, run):
-    group = fitted.data["leave_one_out"].dataset["log_density"]
+    group = fitted.data["log_likelihood"].dataset["y"]
     assert group.dims == ("chain", "draw", "step")
     np.testing.assert_array_equal(group["step"], run.step)
     assert np.isfinite(group).all()
@@ -168,7 +168,7 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)
-    table, kept = rows_of(run), again.posterior.rows.table
+    table, kept = rows_of(run), again.as_draws.rows.table
     assert kept.level == table.level is not None
     np.testing.assert_array_equal(kept.noise, table.noise)
     assert "expected from mean and batch size" in summarize(again).measured

@@ -83,7 +83,7 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
 
 
 def test_rows_of_a_fit_are_those_that_were_fitted(exponential_fit):
-    ours, table = exponential_fit.posterior.rows.table, rows_of(rising_run())
+    ours, table = exponential_fit.as_draws.rows.table, rows_of(rising_run())
     for name in ("step", "y", "window", "rate", "weight"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(table, name))
     assert (ours.start, ours.from_rest, ours.signal) == (table.start, table.from_rest, table.signal)

@@ -359,7 +359,7 @@ def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
     np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
     save_fit(exchange, tmp_path / "fit.nc")
-    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").posterior.rows.table.entropy, rows_of(run).entropy)
+    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").as_draws.rows.table.entropy, rows_of(run).entropy)
     # b - a is the reward where the entropy is used up: 0.8 - 0.3.
     low, high = np.quantile(exchange.draws("fixed_point"), [0.01, 0.99])
     assert low < 0.5 < high
