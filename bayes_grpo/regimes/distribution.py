@@ -29,11 +29,10 @@ from jax import Array
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
-from bayes_grpo.dynamics.kalman import Filtered, draw_rows, filter_rows
+from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
 from bayes_grpo.dynamics.likelihood import log_likelihood
-from bayes_grpo.dynamics.paths import carried, square_root, state_before
 from bayes_grpo.dynamics.smoother import Smoothed, smooth
-from bayes_grpo.dynamics.state_space import StateSpace, dot
+from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors

@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import ConvergenceWarning, FitError
 from bayes_grpo.comparison.compare import candidate_on
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
-from bayes_grpo.dynamics.paths import mean_path
+from bayes_grpo.dynamics.kalman import mean_path
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
