@@ -34,7 +34,6 @@ from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
 from .fitting.result import Fit as Fit
-from .fitting.result import loo_view as loo_view
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import Summary as Summary
 from .fitting.summary import summarize as summarize

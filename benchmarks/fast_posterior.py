@@ -38,7 +38,7 @@ from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 
 QUANTILES = (0.05, 0.5, 0.95)
-REFERENCE = SamplerSettings(draws=2000)
+REFERENCE = SamplerSettings(num_samples=2000)
 LONG = ImportanceSettings(effective=20_000.0, batch=4096, rounds=30)
 WITHIN, EVIDENCE_WITHIN = 0.1, 0.1
 

@@ -115,7 +115,9 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
     for origin in ORIGINS:
         begun = time.perf_counter()
         past = run.until(origin * ROWS)
-        found = forecast(past, ROWS, priors=priors_of, seed=i, sampler=SamplerSettings(chains=4, warmup=200, draws=250))
+        found = forecast(
+            past, ROWS, priors=priors_of, seed=i, sampler=SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
+        )
         final, row = found.latent[:, -1], found.rows[:, -1]
         tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         out.append(

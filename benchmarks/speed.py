@@ -227,7 +227,7 @@ def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tupl
     say(f"sampling: compiling, {name}")
     length = 500
     peer = compiled_sampler(model, arguments, warmup=length, draws=length, dense_mass=True, target_accept_prob=0.9)
-    settings = SamplerSettings(draws=length)
+    settings = SamplerSettings(num_samples=length)
     _ours(table, settings, 0)
     rates: dict[str, list[float]] = {"ours": [], "alone": [], "peer": []}
     steps, medians = [0.0, 0.0], [0.0, 0.0]
@@ -252,7 +252,7 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
     target = target_of(OSCILLATOR, prepare_rows(table))
     begin = time.perf_counter()
-    start = start_of(first_points(target, seed)[0], seed, settings.chains)
+    start = start_of(first_points(target, seed)[0], seed, settings.num_chains)
     scouted = time.perf_counter()
     chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted

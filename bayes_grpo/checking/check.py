@@ -62,7 +62,7 @@ def check(fit: Fit) -> Check:
             f"{fit.data.attrs['source']}: a check of the residuals needs at least {_MIN_ROWS} rows, found {n}; "
             "log more often or wait for more steps"
         )
-    residuals = residuals_of(fit.posterior)
+    residuals = residuals_of(fit.as_draws)
     findings = findings_of(residuals, fit.step())
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),

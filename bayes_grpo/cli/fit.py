@@ -85,7 +85,7 @@ def fit(
         signal=signal,
         priors=priors,
         seed=seed,
-        sampler=bg.SamplerSettings(chains=chains, warmup=warmup, draws=draws),
+        sampler=bg.SamplerSettings(num_chains=chains, num_warmup=warmup, num_samples=draws),
     )
     with progress() as tell:
         found = bg.analyze(

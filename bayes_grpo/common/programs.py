@@ -52,7 +52,9 @@ _PACKAGE = Path(__file__).parent.parent
 
 def accelerated() -> bool:
     """Whether JAX computes on an accelerator, where wide programs beat long ones."""
-    return jax.default_backend() != "cpu"
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    chosen = device if isinstance(device, str) else getattr(device, "platform", None)
+    return (chosen or jax.default_backend()) != "cpu"
 
 
 def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:

@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws
-from bayes_grpo.fitting.result import Fit, loo_view
+from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import fast_posterior
@@ -66,7 +66,7 @@ def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneO
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
     what = f"{fit.data.attrs['source']}, regime {fit.regime.name}"
-    return _scored(loo_view(fit), fit.posterior, refits, seed, what)
+    return _scored(fit.to_datatree(), fit.as_draws, refits, seed, what)
 
 
 def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:

@@ -7,13 +7,13 @@ the state after are jointly normal.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.state_space import LOG_2PI, DenseStateSpace, StateSpace, dense
+from bayes_grpo.dynamics.state_space import LOG_2PI, StateSpace, dense
 
 
 class _Element(NamedTuple):
@@ -47,7 +47,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     return -0.5 * jnp.sum(jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0))
 
 
-def _states_before(d: DenseStateSpace, value: Array, present: Array) -> tuple[Array, Array]:
+def _states_before(d: Any, value: Array, present: Array) -> tuple[Array, Array]:
     """Predicted mean and covariance of the state before every row, shapes (T, n) and (T, n, n)."""
     elements = jax.vmap(_element)(
         d.transition,
@@ -78,7 +78,7 @@ def _element(f: Array, q: Array, h: Array, s: Array, r: Array, y: Array, present
     )
 
 
-def _condition_first(d: DenseStateSpace, y: Array, present: Array) -> _Element:
+def _condition_first(d: Any, y: Array, present: Array) -> _Element:
     """The first row's element, with the initial state already integrated out."""
     f, h, p = d.transition[0], d.observation[0], d.initial_cov
     var = h @ p @ h + d.observation_var[0] + d.measurement_var[0]

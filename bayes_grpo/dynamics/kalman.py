@@ -1,4 +1,4 @@
-"""Kalman filter as one sequential scan over the rows: densities, one-step predictions, drawn rows.
+"""Kalman filter as one sequential scan over the rows: densities, one-step predictions, drawn rows and paths.
 
 The recursions run on scalars, not on small matrices: XLA fuses them into one loop body. A row whose logged value
 is NaN counts as missing.
@@ -6,6 +6,8 @@ is NaN counts as missing.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +22,7 @@ from bayes_grpo.dynamics.state_space import (
     dot,
     matvec,
     plus,
+    square_root,
     symmetric_product,
     times,
 )
@@ -49,30 +52,55 @@ class Filtered(NamedTuple):
     last_cov: Matrix
 
 
-def _split(tree: Any) -> tuple[list[Array], Any]:
-    """Separates the entries that vary over rows, to scan over, from those that hold for every row."""
-    leaves, treedef = jax.tree.flatten(tree)
-    varying = [leaf for leaf in leaves if getattr(leaf, "ndim", 0) == 1]
+class StatePath(NamedTuple):
+    """One path over the rows, arrays of shape (T,); 0 outside the rows that it was carried over.
 
-    def join(row: list[Array]) -> Any:
+    Attributes:
+        latent: Latent reward of each row.
+        trend: Its expectation from the same first state, without the noise to come.
+        shown: What a logged row would show.
+    """
+
+    latent: Array
+    trend: Array
+    shown: Array
+
+
+def over_rows(space: StateSpace) -> tuple[list[Array], Callable[[list[Array]], StateSpace]]:
+    """The entries that vary over rows, to scan over, and a function of a row's entries: the state space there."""
+    leaves, treedef = jax.tree.flatten(tuple(space)[2:])
+    varies = [getattr(leaf, "ndim", 0) == 1 for leaf in leaves]
+
+    def at(row: list[Array]) -> StateSpace:
         values = iter(row)
-        return jax.tree.unflatten(treedef, [next(values) if getattr(leaf, "ndim", 0) == 1 else leaf for leaf in leaves])
+        whole = [next(values) if v else leaf for v, leaf in zip(varies, leaves, strict=True)]
+        return StateSpace(space.initial_mean, space.initial_cov, *jax.tree.unflatten(treedef, whole))
 
-    return varying, join
+    return [leaf for v, leaf in zip(varies, leaves, strict=True) if v], at
+
+
+def initial_moments(space: StateSpace) -> tuple[Vector, Matrix]:
+    """Mean and covariance of the state before the first row, n and n × n arrays."""
+    return as_arrays(space.initial_mean), tuple(as_arrays(row) for row in space.initial_cov)
+
+
+def as_arrays(entries: Vector) -> Vector:
+    """Entries as arrays, as a loop carries them."""
+    return tuple(jnp.asarray(x, float) for x in entries)
 
 
 def advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
     """One row: from the prediction of the state before it to that of the state after it.
 
     Args:
-        space: The law on this row, see `at_row`.
+        space: The state space on this row, see `over_rows`.
         mean: Predicted state before the row, n entries.
         cov: Its covariance, n × n entries.
         y: Logged reward, a scalar; NaN = missing.
 
     Returns:
-        Mean and covariance of the state after the row; and the row's innovation, its variance, whether there is a
-        value, and the gain.
+        Mean and covariance of the state after the row; and the row's innovation, its variance, the gain and the log
+        density, which is 0 where the value is missing.
     """
     present = jnp.isfinite(y)
     ph = matvec(cov, space.observation)
@@ -93,122 +121,214 @@ def advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vec
         )
         for i in range(n)
     )
-    return mean, cov, (innovation, var, present, gain)
+    density = jnp.where(present, -0.5 * (jnp.log(var) + innovation**2 / var + LOG_2PI), 0.0)
+    return mean, cov, (innovation, var, gain, density)
 
 
-def initial_moments(space: StateSpace) -> tuple[Vector, Matrix]:
-    """Mean and covariance of the state before the first row, n and n × n arrays."""
-    mean = tuple(jnp.asarray(m, float) for m in space.initial_mean)
-    cov = tuple(tuple(jnp.asarray(c, float) for c in row) for row in space.initial_cov)
-    return mean, cov
-
-
-def at_row(space: StateSpace, t: Any) -> StateSpace:
-    """The law on one row."""
-    varying, at = over_rows(space)
-    return at([x[t] for x in varying])
-
-
-def over_rows(space: StateSpace) -> tuple[list[Array], Any]:
-    """The entries that vary over rows, to scan over, and what makes the law on a row of them."""
-    varying, join = _split(
-        (space.transition, space.noise_cov, space.observation, space.cross_cov,
-         space.observation_var, space.offset, space.measurement_var)
-    )  # fmt: skip
-
-    def at(row: list[Array]) -> StateSpace:
-        return StateSpace(space.initial_mean, space.initial_cov, *join(row))
-
-    return varying, at
-
-
-def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows under the law, by the filter.
-
-    Args:
-        space: The law on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-
-    Returns:
-        The log density, a scalar.
-    """
-    varying, at = over_rows(space)
-
-    body = jax.checkpoint(summed(at))  # recomputing a row costs less than storing its values for the gradient
-    mean, cov = initial_moments(space)
-    (_, _, total), _ = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
-    return total
-
-
-def summed(at: Any) -> Any:
+def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
     """One row of the log density's sum: the body of a scan over (values, entries that vary)."""
 
     def body(carry: Any, row: Any) -> tuple[Any, None]:
         mean, cov, total = carry
         value, entries = row
-        mean, cov, (innovation, var, present, _) = advance(at(entries), mean, cov, value)
-        term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
-        return (mean, cov, total - 0.5 * term), None
+        mean, cov, (*_, density) = advance(at(entries), mean, cov, value)
+        return (mean, cov, total + density), None
 
     return body
 
 
-def filter_rows(space: StateSpace, y: Array) -> Filtered:
-    """Runs the filter and keeps what smoother, leave-one-out and forecast need.
+def log_likelihood(space: StateSpace, y: Array) -> Array:
+    """Log density of the logged rows, a scalar, by the filter.
 
     Args:
-        space: The law on the rows.
+        space: The regime on the rows.
         y: Logged rewards, shape (T,); NaN = missing.
+    """
+    varying, at = over_rows(space)
+    body = jax.checkpoint(_summed(at))  # recomputing a row costs less than storing its values for the gradient
+    return lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))[0][2]
+
+
+_STRETCH = 32
+"""Rows of a stretch, where the number of rows is a multiple of it."""
+
+
+def _stretches(y: Array) -> tuple[int, Array]:
+    """Rows of a stretch, and the number of stretches up to the last value."""
+    size = len(y)
+    length = math.gcd(_STRETCH, size) if size % 8 == 0 else size
+    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0))
+    return length, -(-last // length)
+
+
+def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
+    """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
+    y = jnp.asarray(y)
+    varying, at = over_rows(space)
+    length, needed = _stretches(y)
+
+    def stretch(i: Any, carry: Any) -> Any:
+        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
+        return lax.scan(_summed(at), carry, (value, entries))[0]
+
+    return lax.fori_loop(0, needed, stretch, (*initial_moments(space), jnp.zeros(())))[2]
+
+
+def row_densities(space: StateSpace, known: Array, scored: Array) -> Array:
+    """Log density of values given the known rows before each, for many draws at once and without a gradient.
+
+    Where no row is known from some row on, every later density is that of a row some way ahead by itself.
+
+    Args:
+        space: The regime on the rows.
+        known: Logged rewards, shape (k, T): what is known in each of k cases; NaN = nothing.
+        scored: Values whose densities are wanted, shape (T,); NaN = none.
 
     Returns:
-        Predictions of every row and the state after the last one.
+        Shape (k, T); 0 where there is nothing to score.
+    """
+    varying, at = over_rows(space)
+    length, needed = _stretches(scored)
+
+    def stretch(i: Any, carry: Any) -> Any:
+        values = lax.dynamic_slice_in_dim(known, i * length, length, axis=1)
+        wanted, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (scored, *varying))
+
+        def body(states: Any, row: Any) -> Any:
+            value, wanted, entries = row
+            here = at(entries)
+
+            def one(state: Any, y: Array) -> Any:
+                return advance(here, *state, y)[:2], advance(here, *state, wanted)[2][-1]
+
+            return jax.vmap(one)(states, value)
+
+        states, found = carry
+        states, density = lax.scan(body, states, (values.T, wanted, entries))
+        return states, lax.dynamic_update_slice_in_dim(found, density.T, i * length, axis=1)
+
+    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(known),)), initial_moments(space))
+    return lax.fori_loop(0, needed, stretch, (start, jnp.zeros(known.shape)))[1]
+
+
+def filter_rows(space: StateSpace, y: Array) -> Filtered:
+    """Predictions of every row and the state after the last one.
+
+    Args:
+        space: The regime on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
     """
     varying, at = over_rows(space)
 
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         mean, cov, total = carry
         value, entries = row
-        after, after_cov, (innovation, var, present, gain) = advance(at(entries), mean, cov, value)
-        term = jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0)
-        gain = tuple(jnp.asarray(k, float) for k in gain)
-        return (after, after_cov, total - 0.5 * term), (innovation, var, gain, mean, cov)
+        after, after_cov, (innovation, var, gain, density) = advance(at(entries), mean, cov, value)
+        return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
 
-    mean, cov = initial_moments(space)
-    (last_mean, last_cov, total), out = lax.scan(body, (mean, cov, jnp.zeros(())), (y, varying))
-    innovation, var, gain, means, covs = out
-    return Filtered(total, innovation, var, gain, means, covs, last_mean, last_cov)
+    (mean, cov, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
+    return Filtered(total, *out, mean, cov)
 
 
-def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """Rows drawn from the law, each given those before it, and the two parts of the logged rows' log density.
+def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
+    """Rows drawn from the regime, each given those before it, and the log density of the logged rows.
 
     Gains and variances do not depend on the values, so one pass serves both runs.
 
     Args:
-        space: The law on the rows.
+        space: The regime on the rows.
         y: Logged rewards, shape (T,); NaN = missing.
         noise: Standard normal numbers, shape (T,).
 
     Returns:
-        Drawn rows, shape (T,), NaN where the log has none; −½ log |2πC| of the rows' covariance C; and −½ rᵀC⁻¹r of
-        the logged rows' distances r from the law's mean. The sum of the last two is `log_likelihood`.
+        Drawn rows, shape (T,), NaN where the log has none; and `log_likelihood`.
     """
     varying, at = over_rows(space)
 
     def body(carry: Any, row: Any) -> tuple[Any, Array]:
-        mean, drawn_mean, cov, volume, misfit = carry
+        mean, drawn_mean, cov, total = carry
         value, z, entries = row
         here = at(entries)
-        mean, cov, (innovation, var, present, gain) = advance(here, mean, cov, value)
+        mean, cov, (_, var, gain, density) = advance(here, mean, cov, value)
         surprise = jnp.sqrt(var) * z
         drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
-        drawn_mean = tuple(
-            plus(m, k * surprise) for m, k in zip(matvec(here.transition, drawn_mean), gain, strict=True)
-        )
-        volume = volume - jnp.where(present, 0.5 * (jnp.log(var) + LOG_2PI), 0.0)
-        misfit = misfit - jnp.where(present, 0.5 * innovation**2 / var, 0.0)
-        return (mean, drawn_mean, cov, volume, misfit), jnp.where(present, drawn, jnp.nan)
+        moved = matvec(here.transition, drawn_mean)
+        drawn_mean = tuple(plus(m, k * surprise) for m, k in zip(moved, gain, strict=True))
+        return (mean, drawn_mean, cov, total + density), jnp.where(jnp.isfinite(value), drawn, jnp.nan)
 
     mean, cov = initial_moments(space)
-    (*_, volume, misfit), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(()), jnp.zeros(())), (y, noise, varying))
-    return drawn, volume, misfit
+    (*_, total), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(())), (y, noise, varying))
+    return drawn, total
+
+
+def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Matrix]:
+    """Mean and covariance of the state before a row given all rows before it.
+
+    Args:
+        space: The regime on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+        first: Index of the row, an integer scalar; the number of rows that are filtered may change from call to call.
+
+    Returns:
+        n entries and n × n entries.
+    """
+    varying, at = over_rows(space)
+
+    def body(t: Any, carry: tuple[Vector, Matrix]) -> tuple[Vector, Matrix]:
+        return advance(at([x[t] for x in varying]), *carry, y[t])[:2]
+
+    return lax.fori_loop(0, first, body, initial_moments(space))
+
+
+def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
+    """Carries a state over rows with their noise.
+
+    Args:
+        space: The regime on the rows.
+        start: State before the first of them, n entries.
+        first: Index of the first of them, an integer scalar.
+        last: Index behind the last of them, an integer scalar.
+        noise: Standard normal numbers, those of the state and of the measurement, shape (T, n + 2).
+
+    Returns:
+        The path.
+    """
+    n, (varying, at) = space.size, over_rows(space)
+
+    def step(t: Any, carry: tuple[Vector, Vector, StatePath]) -> tuple[Vector, Vector, StatePath]:
+        state, expected, path = carry
+        here = at([x[t] for x in varying])
+        z = tuple(noise[t, j] for j in range(n + 2))
+        joint = tuple((*here.noise_cov[i], here.cross_cov[i]) for i in range(n))
+        root = square_root((*joint, (*here.cross_cov, here.observation_var)))
+        kick = tuple(dot(row, z[: n + 1]) for row in root)
+        latent = plus(plus(dot(here.observation, state), here.offset), kick[n])
+        trend = plus(dot(here.observation, expected), here.offset)
+        shown = latent + jnp.sqrt(jnp.asarray(here.measurement_var, float)) * z[n + 1]
+        path = StatePath(*(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True)))
+        moved = tuple(plus(m, k) for m, k in zip(matvec(here.transition, state), kick[:n], strict=True))
+        return as_arrays(moved), as_arrays(matvec(here.transition, expected)), path
+
+    empty = StatePath(*(jnp.zeros(len(noise)) for _ in range(3)))
+    return lax.fori_loop(first, last, step, (as_arrays(start), as_arrays(start), empty))[2]
+
+
+def mean_path(space: StateSpace, initial: Array, rows: int) -> Array:
+    """Latent reward of every row without noise, from a given initial state.
+
+    Args:
+        space: The regime on the rows.
+        initial: State before the first row, shape (n,).
+        rows: Number of rows T.
+
+    Returns:
+        The mean trajectory, shape (T,).
+    """
+    varying, at = over_rows(space)
+
+    def body(state: Vector, entries: list[Array]) -> tuple[Vector, Array]:
+        here = at(entries)
+        reward = plus(dot(here.observation, state), here.offset)
+        return as_arrays(matvec(here.transition, state)), jnp.asarray(reward, float)
+
+    return lax.scan(body, tuple(initial[i] for i in range(space.size)), varying, length=rows)[1]

@@ -15,11 +15,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from bayes_grpo.dynamics.doubling import differentiable, double, doublings, square_series
-from bayes_grpo.dynamics.interpolation import NODES, interpolated
 
 _TERMS = 9
-_INTERPOLATION_RADIUS = 0.75
-"""Largest natural frequency × step at which polynomials of degree 7 in the stiffness are exact to 1e-14."""
 
 
 class Impulse(NamedTuple):
@@ -70,11 +67,8 @@ def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
     Returns:
         The step's transition and its noise covariance per unit of diffusion.
     """
-    if jnp.ndim(a) == jnp.ndim(t) == 0 and jnp.ndim(b) == 1 and len(b) > 2 * NODES:
-        return _step_from_impulse(a, b, Impulse(*_impulse_of_rows(jnp.asarray(a), b, jnp.asarray(t))))
     a, b, t = jnp.broadcast_arrays(a, b, t)
-    g, gi, gg, gigi = _impulse(a, b, t)
-    return _step_from_impulse(a, b, Impulse(g, gi, gg, gigi))
+    return _step_from_impulse(a, b, Impulse(*_impulse(a, b, t)))
 
 
 def _step_from_impulse(a: Array, b: Array, m: Impulse) -> OscillatorStep:
@@ -132,6 +126,3 @@ def _series(p: Array, q: Array, h: Array) -> Impulse:
 
 
 _impulse = differentiable(_impulse_by_doubling)
-_impulse_of_rows = interpolated(
-    _impulse_by_doubling, lambda a, b, m: _doubled(a, b, Impulse(*m)), lambda b: jnp.sqrt(b), _INTERPOLATION_RADIUS
-)

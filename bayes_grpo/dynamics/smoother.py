@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from bayes_grpo.dynamics.kalman import Filtered, filter_rows, initial_moments, over_rows
+from bayes_grpo.dynamics.kalman import Filtered, as_arrays, filter_rows, initial_moments, over_rows
 from bayes_grpo.dynamics.state_space import (
     LOG_2PI,
     Entry,
@@ -98,12 +98,9 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
         latent = plus(latent, plus(times(sp.observation_var, u), dot(sp.cross_cov, r)))
         latent_var = _latent_variance(sp, cov, big_n, ng, d)
         out = (latent, latent_var, u, d)
-        r_before = tuple(jnp.asarray(x, float) for x in r_before)
-        n_before = tuple(tuple(jnp.asarray(x, float) for x in row) for row in n_before)
-        return (r_before, n_before), out
+        return (as_arrays(r_before), tuple(as_arrays(row) for row in n_before)), out
 
-    zero = jnp.zeros(())
-    start = (tuple(zero for _ in range(n)), tuple(tuple(zero for _ in range(n)) for _ in range(n)))
+    start = (as_arrays((0.0,) * n), (as_arrays((0.0,) * n),) * n)
     (r0, n0), (latent, latent_var, u, d) = lax.scan(
         body, start, (y, varying, f.innovation, f.innovation_var, f.gain, f.mean, f.cov), reverse=True
     )
@@ -111,16 +108,14 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     safe_d = jnp.where(present, d, 1.0)
     error = u / safe_d
     log_density = -0.5 * (LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
-    p0 = jnp.stack([jnp.stack(list(row)) for row in initial_moments(space)[1]])
-    m0 = jnp.stack(list(initial_moments(space)[0]))
-    r0, n0 = jnp.stack(r0), jnp.stack([jnp.stack(row) for row in n0])
+    (m0, p0), n0 = (jnp.asarray(x) for x in initial_moments(space)), jnp.asarray(n0)
     return Smoothed(
         latent_mean=latent,
         latent_var=latent_var,
         loo_mean=jnp.where(present, jnp.where(present, y, 0.0) - error, latent),
         loo_var=jnp.where(present, 1.0 / safe_d, latent_var + space.measurement_var),
         loo_log_density=jnp.where(present, log_density, jnp.nan),
-        initial_mean=m0 + p0 @ r0,
+        initial_mean=m0 + p0 @ jnp.asarray(r0),
         initial_cov=p0 - p0 @ n0 @ p0,
     )
 

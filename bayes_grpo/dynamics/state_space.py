@@ -60,43 +60,20 @@ class StateSpace(NamedTuple):
         return len(self.initial_mean)
 
 
-class DenseStateSpace(NamedTuple):
-    """The same with arrays: leading axis T (rows) except for the initial moments."""
-
-    initial_mean: Array
-    initial_cov: Array
-    transition: Array
-    noise_cov: Array
-    observation: Array
-    cross_cov: Array
-    observation_var: Array
-    offset: Array
-    measurement_var: Array
-
-
-def dense(space: StateSpace, rows: int) -> DenseStateSpace:
-    """Stacks the entries into arrays of shapes (n,), (n, n), (T, n, n), (T, n) and (T,)."""
+def dense(space: StateSpace, rows: int) -> Any:
+    """The same with arrays of shapes (n,), (n, n), (T, n, n), (T, n) and (T,), T rows."""
 
     def over_rows(entry: Any) -> Array:
-        return jnp.broadcast_to(jnp.asarray(entry, dtype=float), (rows,))
+        return jnp.broadcast_to(jnp.asarray(entry, float), (rows,))
 
-    def vector(entries: Vector) -> Array:
-        return jnp.stack([over_rows(e) for e in entries], axis=-1)
+    def stacked(entries: Any, of: Any) -> Array:
+        if not isinstance(entries, tuple):
+            return of(entries)
+        parts = [stacked(e, of) for e in entries]
+        return jnp.stack(parts, axis=-2 if isinstance(entries[0], tuple) else -1)
 
-    def matrix(entries: Matrix) -> Array:
-        return jnp.stack([vector(row) for row in entries], axis=-2)
-
-    return DenseStateSpace(
-        initial_mean=jnp.stack([jnp.asarray(m, dtype=float) for m in space.initial_mean]),
-        initial_cov=jnp.stack([jnp.stack([jnp.asarray(c, float) for c in row]) for row in space.initial_cov]),
-        transition=matrix(space.transition),
-        noise_cov=matrix(space.noise_cov),
-        observation=vector(space.observation),
-        cross_cov=vector(space.cross_cov),
-        observation_var=over_rows(space.observation_var),
-        offset=over_rows(space.offset),
-        measurement_var=over_rows(space.measurement_var),
-    )
+    initial = (stacked(x, lambda e: jnp.asarray(e, float)) for x in space[:2])
+    return StateSpace(*initial, *(stacked(x, over_rows) for x in space[2:]))  # pyright: ignore[reportArgumentType]
 
 
 def plus(a: Entry, b: Entry) -> Entry:
@@ -143,3 +120,36 @@ def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     n = len(f)
     upper = {(i, j): dot(f[i], fp[j]) for i in range(n) for j in range(i, n)}
     return tuple(tuple(upper[min(i, j), max(i, j)] for j in range(n)) for i in range(n))
+
+
+def square_root(cov: Matrix) -> Matrix:
+    """A square root of a covariance that may be singular (a state that starts at rest has no variance).
+
+    Args:
+        cov: n × n entries; structural zeros stay zeros.
+
+    Returns:
+        Lower triangular, n × n entries.
+    """
+    n = len(cov)
+    largest = jnp.max(jnp.stack([jnp.abs(jnp.asarray(cov[i][i], float)) for i in range(n)]))
+    root: list[list[Entry]] = [[0.0] * n for _ in range(n)]
+    for j in range(n):
+        if all(_is_zero(cov[i][j]) for i in range(n)):
+            continue
+        rest = cov[j][j]
+        for k in range(j):
+            rest = plus(rest, -times(root[j][k], root[j][k]))
+        positive = rest > 1e-14 * largest
+        diagonal = jnp.sqrt(jnp.where(positive, rest, 1.0))
+        root[j][j] = jnp.where(positive, diagonal, 0.0)
+        for i in range(j + 1, n):
+            left = cov[i][j]
+            for k in range(j):
+                left = plus(left, -times(root[i][k], root[j][k]))
+            root[i][j] = 0.0 if _is_zero(left) else jnp.where(positive, left / diagonal, 0.0)
+    return tuple(tuple(row) for row in root)
+
+
+def _is_zero(entry: Entry) -> bool:
+    return isinstance(entry, float | int) and entry == 0

@@ -24,7 +24,7 @@ from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
 LAWS = ("exponential", "flat")
-SAMPLER = SamplerSettings(chains=4, warmup=200, draws=250)
+SAMPLER = SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
 """Settings of NUTS where a fast posterior cannot be trusted."""
 _DRAWS = 400
 

@@ -178,8 +178,7 @@ def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float
     Returns:
         "growth" for a law with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
         (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
-        fewer rows than that) for a law with a damping ratio; "unstable" for one
-        with a growth per step.
+        fewer rows than that) for a law with a damping ratio.
     """
     out = {}
     if regime.has_trend:
@@ -196,6 +195,4 @@ def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float
             "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
             "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
         }
-    elif "growth_per_step" in draws:
-        out["unstable"] = float(np.mean(draws["growth_per_step"] > 1.0))
     return out

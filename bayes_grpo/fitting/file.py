@@ -45,14 +45,14 @@ def save_fit(fit: Fit, path: str | Path) -> None:
         encoded.to_netcdf(temporary, engine="h5netcdf", encoding=_compressed(encoded))
 
 
-_LARGE = ("leave_one_out", "posterior_predictive", "prior_predictive", "trajectories")
+_LARGE = ("log_likelihood", "posterior_predictive", "replicated_runs", "prior_predictive", "trajectories")
 
 
 def _compressed(tree: DataTree) -> dict[str, dict[str, dict[str, Any]]]:
     """Compression of what has a number a draw and row; single precision where no printed number follows from it."""
     packed = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
     out = {f"/{group}": {str(name): dict(packed) for name in tree[group].dataset.data_vars} for group in _LARGE}
-    for group, name in (("leave_one_out", "log_density"), ("trajectories", "latent"), ("trajectories", "rows")):
+    for group, name in (("log_likelihood", "y"), ("trajectories", "latent"), ("trajectories", "rows")):
         out[f"/{group}"][name]["dtype"] = "float32"
     return out
 
@@ -130,24 +130,28 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "prior": _DRAWN,
     "sample_stats": _DRAWN,
     "log_prior": _DRAWN,
-    "log_likelihood": _DRAWN,
+    "joint_log_likelihood": _DRAWN,
+    "log_likelihood": (*_DRAWN, "step"),
     "posterior_predictive": (*_DRAWN, "step"),
+    "replicated_runs": (*_DRAWN, "step"),
     "prior_predictive": (*_DRAWN, "step"),
-    "leave_one_out": (*_DRAWN, "step"),
     "trajectories": (*_DRAWN, "step"),
     "observed_data": ("step",),
     "constant_data": ("step",),
+    "posterior_mean": ("step",),
 }
 """Groups of a fit → dimensions of each of their variables."""
 _VARIABLES = {
-    "sample_stats": ("energy", "lp", "n_steps", "acceptance_rate", "diverging"),
-    "log_likelihood": ("normalisation", "misfit"),
+    "sample_stats": ("energy", "lp", "n_steps", "tree_depth", "acceptance_rate", "diverging"),
+    "joint_log_likelihood": ("rows",),
+    "log_likelihood": ("y",),
     "posterior_predictive": ("y",),
+    "replicated_runs": ("y",),
     "prior_predictive": ("y",),
-    "leave_one_out": ("log_density", "predicted"),
     "trajectories": ("curve", "latent", "rows"),
     "observed_data": ("y",),
-    "constant_data": ("row_window", "row_gap", "row_rate", "row_weight", "latent_mean", "curve_mean"),
+    "constant_data": ("row_window", "row_gap", "row_rate", "row_weight"),
+    "posterior_mean": ("latent", "curve"),
 }
 _TEXTS = (
     "signal",

@@ -2,16 +2,15 @@
 
 One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
 
-- `log_likelihood` holds its logarithm in the two parts of a normal density, ``normalisation`` and ``misfit``, each one
-  number a draw. ``arviz.psense`` sums them, which is right; ``arviz.loo`` refuses, because it finds several variables
-  and none of them a row's.
+- `joint_log_likelihood` holds its logarithm, one number a draw, for power scaling.
 - `log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a prior
   raised to the power α is the same prior with its spread over √α.
-- `prior_predictive` and `posterior_predictive` are runs drawn from that likelihood, one at each draw of `prior` and of
+- `prior_predictive` and `replicated_runs` are runs drawn from that likelihood, one at each draw of `prior` and of
   `posterior`.
 
-The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood. They
-have a group of their own, `leave_one_out`, which `bayes_grpo.loo_view` shows in the shape that ArviZ's functions read.
+The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood:
+`log_likelihood` holds log p(row | all other rows, draw), and `posterior_predictive` a value drawn from that
+conditional, so that ``arviz.loo``, ``compare`` and ``loo_pit`` are right about them.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def prior_side(target: Target, seed: int) -> PriorSide:
     return PriorSide(draws, target.regime.derived(draws, table), _drawn(rows, table), rng)
 
 
-_PRIOR_RUNS, _POSTERIOR_RUNS, _HELD_OUT = 1, 2, 3  # streams of a fit's seed
+_PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
 
 
 def build_fit(
@@ -95,7 +94,6 @@ def build_fit(
     latent, rows = found.measured_again(prior.rng)
     trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
     ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
-    held_out = _held_out(found, np.random.default_rng([seed, _HELD_OUT]))
     constant = _constant_data(found)
     tree = az.from_dict(
         {
@@ -105,23 +103,31 @@ def build_fit(
                 "energy": chains.energy,
                 "lp": -np.asarray(chains.potential),
                 "n_steps": chains.num_steps,
+                "tree_depth": np.ceil(np.log2(np.asarray(chains.num_steps) + 1)).astype(int),
                 "acceptance_rate": chains.accept_prob,
                 "diverging": chains.diverging,
             },
             "log_prior": _log_prior(draws),
-            "log_likelihood": {"normalisation": ours.normalisation, "misfit": ours.misfit},
-            "posterior_predictive": {"y": _drawn(ours.rows, table)},
+            "log_likelihood": {"y": found.left_out},
+            "joint_log_likelihood": {"rows": ours.log_density},
+            "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},
+            "replicated_runs": {"y": _drawn(ours.rows, table)},
             "prior_predictive": {"y": prior.rows[None]},
-            "leave_one_out": held_out,
             "observed_data": {"y": table.y},
             "constant_data": constant,
         },
-        dims={name: ["step"] for name in ("y", *held_out, *constant)},
+        dims={name: ["step"] for name in ("y", *constant)},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
     kept = {"chain": np.arange(len(latent)), "draw": found.kept, "step": table.step}
     tree["trajectories"] = DataTree(Dataset({k: (tuple(kept), v) for k, v in trajectories.items()}, kept))
+    means = {"latent": ("step", found.latent_mean), "curve": ("step", found.curve_mean)}
+    tree["posterior_mean"] = DataTree(Dataset(means, {"step": table.step}))
+    for variables in (tree["posterior"].data_vars, tree["prior"].data_vars):
+        for name, variable in variables.items():
+            unit, meaning = regime.described(str(name))
+            variable.attrs.update(units=unit, long_name=meaning)
     tree.attrs.update(_attributes(run, window, draws, sampler, seed))
     return Fit(tree, regime)
 
@@ -134,23 +140,21 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
-def _held_out(found: SmoothedDraws, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Log density of every row given all others at each draw, and a value drawn from that conditional."""
+def _left_out(found: SmoothedDraws, rng: np.random.Generator) -> np.ndarray:
+    """A value of every row, drawn given all others at each draw."""
     mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
-    drawn = mean + sd * rng.standard_normal(mean.shape)
-    return {"log_density": found.left_out, "predicted": _drawn(drawn, found.draws.rows.table)}
+    return _drawn(mean + sd * rng.standard_normal(mean.shape), found.draws.rows.table)
 
 
 def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
-    """The rows' windows, rates and weights, and the posterior mean of latent reward and unforced law."""
+    """The rows' steps, windows, rates and weights."""
     table = found.draws.rows.table
     return {
+        "row_step": table.step,
         "row_window": table.window,
         "row_gap": table.gap(),
         "row_rate": table.rate,
         "row_weight": table.weight,
-        "latent_mean": found.latent_mean,
-        "curve_mean": found.curve_mean,
     } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
 
 
@@ -220,18 +224,15 @@ _CHUNK = 500
 
 
 class Replicates(NamedTuple):
-    """Runs drawn from the law, and the two parts of the logged run's log likelihood.
+    """Runs drawn from the regime, and the log likelihood of the logged run.
 
     Attributes:
         rows: Rows of a new run with the same steps at every draw, shape (..., n).
-        normalisation: −½ log |2πC| of the logged rows' covariance C at every draw, shape (...).
-        misfit: −½ rᵀC⁻¹r of their distances r from the law's mean, shape (...). The sum of the two is
-            log p(rows | all parameters).
+        log_density: log p(rows | all parameters) of the logged run at every draw, shape (...).
     """
 
     rows: np.ndarray
-    normalisation: np.ndarray
-    misfit: np.ndarray
+    log_density: np.ndarray
 
 
 def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator) -> Replicates:
@@ -255,16 +256,16 @@ def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.G
     noise[:, :n] = rng.standard_normal((len(noise), n))
     each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
     with jax.enable_x64(True):
-        shown, normalisation, misfit = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
-    return Replicates(shown[:, :n].reshape(*shape, n), normalisation.reshape(shape), misfit.reshape(shape))
+        shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    return Replicates(shown[:, :n].reshape(*shape, n), log_density.reshape(shape))
 
 
 def _replicate_program(regime: Regime) -> Any:
-    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array, Array]:
+    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array]:
         space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
         return draw_rows(space, jnp.asarray(rows.y), noise)
 
-    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array, Array]:
+    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array]:
         return jax.vmap(one, in_axes=(0, 0, 0, None))(*draws, rows)
 
     return run

@@ -16,8 +16,8 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
-from bayes_grpo.dynamics.paths import carried, square_root, state_before
-from bayes_grpo.dynamics.state_space import dot
+from bayes_grpo.dynamics.kalman import carried, state_before
+from bayes_grpo.dynamics.state_space import dot, square_root
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime

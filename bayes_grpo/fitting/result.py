@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
@@ -28,10 +27,10 @@ from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import Dataset, DataTree
 
 
-FORMAT = 2
+FORMAT = 3
 """Version of the saved layout; a file of another one is refused."""
 
 
@@ -44,13 +43,13 @@ class Fit(Shown):
 
             - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (4,000 draws of the same);
             - `log_prior`: log density of each parameter, in the coordinate in which its prior is normal;
-            - `log_likelihood`: ``normalisation`` + ``misfit`` = log p(all rows | all parameters, levels included), a
-              number a draw; what power scaling (``arviz.psense``) needs. It has no terms of single rows, and
-              ``arviz.loo`` and ``arviz.compare`` refuse it;
-            - `leave_one_out`: ``log_density``, log p(row | all other rows, sampled parameters), with the levels
-              integrated out, and ``predicted``, a value drawn from that conditional; dimension ``step``.
-              `bayes_grpo.loo_view` shows them as ArviZ's leave-one-out functions read them;
-            - `posterior_predictive`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
+            - `log_likelihood`: ``y``, log p(row | all other rows, sampled parameters), with the levels integrated out:
+              the terms of leave-one-out, which do not add up to the likelihood of all rows;
+            - `posterior_predictive`: ``y``, a value drawn from that conditional;
+            - `joint_log_likelihood`: log p(all rows | all parameters, levels included), a number a draw, which power
+              scaling needs: ``tree["log_likelihood"] = tree["joint_log_likelihood"]``, then ``arviz.psense_summary``;
+            - `replicated_runs`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
+            - `posterior_mean`: of the latent reward and of the unforced law;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced law (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
             - `observed_data`, `constant_data`.
@@ -81,8 +80,17 @@ class Fit(Shown):
         checks = {k: ParameterCheck(**v) for k, v in stored.pop("parameters").items()}
         return Convergence(**{**stored, "reasons": tuple(stored["reasons"])}, parameters=checks)
 
+    def to_datatree(self) -> DataTree:
+        """The DataTree, as ArviZ's functions take it."""
+        return self.data
+
+    @property
+    def posterior(self) -> Dataset:
+        """Draws of every parameter and derived quantity, dimensions chain and draw."""
+        return self.data["posterior"].dataset
+
     @cached_property
-    def posterior(self) -> Draws:
+    def as_draws(self) -> Draws:
         """The draws as every room takes them, out of the tree, so that a loaded fit can do all that a new one can.
 
         Without the sampler's coordinates: the tree keeps the values alone.
@@ -188,43 +196,3 @@ def model_hash(regime: Regime) -> str:
     """Fingerprint of a regime's parameters; a fit of another model must not be read as this one."""
     text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.linear}" for p in regime.parameters)
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]
-
-
-def loo_view(fit: Fit | DataTree) -> DataTree:
-    """The leave-one-out terms of a fit under the names that ArviZ expects.
-
-    For ``arviz.loo``, ``compare``, ``loo_pit``, ``loo_expectations`` and their plots:
-    ``arviz.compare({"oscillator": loo_view(one), "flat": loo_view(other)})``. For leave-one-out alone: its terms do not
-    add up to the likelihood, so that power scaling belongs on the fit itself.
-
-    Args:
-        fit: A fit, or its DataTree as ``arviz.from_netcdf`` reads it.
-
-    Returns:
-        DataTree with the parameters of the law in `posterior`, log p(row | all other rows, draw) in `log_likelihood`,
-        values drawn from that conditional in `posterior_predictive`, each as ``y`` with the dimension ``step``, and
-        `observed_data`.
-
-    Raises:
-        FitFileError: The DataTree is none of this package.
-    """
-    from xarray import DataTree
-
-    tree = fit.data if isinstance(fit, Fit) else fit
-    if "leave_one_out" not in tree.children or "priors" not in tree.attrs:
-        raise FitFileError(
-            f"expected a fit of bayes-grpo with the group leave_one_out, found the groups {', '.join(tree.children)}; "
-            "fit the log again"
-        )
-    terms = tree["leave_one_out"].to_dataset()
-    view = DataTree.from_dict(
-        {
-            # Derived quantities can be NaN, and ArviZ takes the mean efficiency over all that it finds here.
-            "posterior": tree["posterior"].to_dataset()[list(json.loads(tree.attrs["priors"]))],
-            "log_likelihood": terms[["log_density"]].rename(log_density="y").astype("float64"),
-            "posterior_predictive": terms[["predicted"]].rename(predicted="y"),
-            "observed_data": tree["observed_data"].to_dataset(),
-        }
-    )
-    view.attrs.update(tree.attrs)
-    return view

@@ -149,7 +149,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     rows = tuple(_rows(fit, level))
     chances = _probabilities(fit)
     y = fit.observed()
-    constant = fit.data["constant_data"].dataset
+    means = fit.data["posterior_mean"].dataset
     curve = fit.trajectories("curve").reshape(-1, len(y))
     warnings = _warnings(fit, rows, chances)
     attrs = fit.data.attrs
@@ -157,8 +157,8 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         verdict=" ".join(x for x in (fit.window.lead, _verdict(fit, rows, chances), _rate_ended(fit)) if x),
         rows=rows,
         probabilities=chances,
-        r2=r_squared(y, constant["curve_mean"].to_numpy()),
-        r2_latent=r_squared(y, constant["latent_mean"].to_numpy()),
+        r2=r_squared(y, means["curve"].to_numpy()),
+        r2_latent=r_squared(y, means["latent"].to_numpy()),
         bayes_r2=interval(bayesian_r_squared(y, curve), level),
         convergence=fit.convergence,
         measured=measured(fit, level),
@@ -249,7 +249,7 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    stated = fit.posterior.rows.table.level is not None  # then its prior is a measurement of its own
+    stated = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
     prior = [r.name for r in rows if r.mostly_prior and not (stated and r.name == "observation_sd")]
     if prior:
         out.append(
@@ -301,10 +301,6 @@ def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) 
     clause = ""
     if "damping_ratio" in by_name:
         clause = f"; {_damping_clause(by_name['damping_ratio'], chances)}"
-    elif "unstable" in chances:
-        unstable = chances["unstable"]
-        word, share = ("unstable", unstable) if unstable > 0.5 else ("stable", 1.0 - unstable)
-        clause = f"; {word} with probability {probability_text(share)}"
     return f"{failed}{course} ({level} intervals){clause}."
 
 
@@ -352,7 +348,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
 
     "" where the log says nothing of its noise, or a prior of the user's stands in its place.
     """
-    known = fit.posterior.rows.table.level
+    known = fit.as_draws.rows.table.level
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""

@@ -100,7 +100,7 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
     Raises:
         SettingError: An impossible schedule.
     """
-    rows, settings = fit.posterior.rows, {k: _setting(v) for k, v in fit.settings.items()}
+    rows, settings = fit.as_draws.rows, {k: _setting(v) for k, v in fit.settings.items()}
     table = rows.table
     return Basis(
         rows=rows,

@@ -30,7 +30,7 @@ SHRINKAGE = 0.2
 """Share of the final weights that stays with the laws that have a trend, whatever the rows say."""
 FORECAST_REGIMES = ("flat", "oscillator", "sigmoid")
 """Regimes that a forecast averages over."""
-FORECAST_SAMPLER = SamplerSettings(chains=4, warmup=300, draws=500)
+FORECAST_SAMPLER = SamplerSettings(num_chains=4, num_warmup=300, num_samples=500)
 """Settings of NUTS where a forecast needs it: predictive paths need fewer draws than the tails of parameters."""
 
 

@@ -95,7 +95,7 @@ class Regime(ABC):
         return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
-        """Derived quantities of each draw by name, from every parameter by name, arrays of one shape."""
+        """Derived quantities of each draw by name, from every parameter by name, NumPy or JAX arrays of one shape."""
         return {}
 
     @property
@@ -118,32 +118,50 @@ class Regime(ABC):
         known = {p.name: Quantity(p.unit, p.meaning) for p in self.parameters}
         return known.get(name) or self.quantities.get(name, Quantity("", ""))
 
-    def distribution(self, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
-        """The law on rows as a NumPyro distribution; see `bayes_grpo.regimes.distribution`.
+    def distribution(
+        self, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
+    ) -> RowsDistribution:
+        """The regime on rows as a NumPyro distribution.
 
         Args:
             values: Every parameter by name, in its unit; batch shapes broadcast. A linear parameter may be a pair
                 (mean, sd) instead: it is then integrated out under that normal prior.
-            rows: Rows, from `bayes_grpo.rows.padding`.
+            rows: Rows of one log, from `bayes_grpo.rows_of`; of several, from `bayes_grpo.stacked`.
+            validate_args: Whether values outside of a parameter's range are errors.
 
         Returns:
             A distribution over the logged values, event shape (T,); NaN is a missing value.
+
+        Raises:
+            SettingError: A parameter is missing or unknown.
         """
         # NumPyro takes a second to import.
-        from bayes_grpo.regimes.distribution import rows_distribution
+        from bayes_grpo.regimes.distribution import RowsDistribution
 
-        return rows_distribution(self, values, rows)
+        return RowsDistribution(self, values, rows, validate_args=validate_args)
 
-    def model(self, rows: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The law as a NumPyro model that `numpyro.infer.MCMC` takes; see `bayes_grpo.regimes.distribution`.
+    def model(
+        self, rows: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+    ) -> dict[str, Any]:
+        """The regime with its priors as a NumPyro model that `numpyro.infer.MCMC` takes.
+
+        It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro
+        distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
+        ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
+        condition on a parameter by its name, give it a distribution.
 
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
-            priors: Overrides, parameter → NumPyro distribution, or (median, spread).
+            priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+            marginalize: Whether linear parameters with a normal default prior are integrated out, as `fit` does.
 
         Returns:
-            Every parameter by name.
+            Every parameter by name; an integrated one as its (mean, sd).
+
+        Raises:
+            FitError: The regime cannot be put on these rows.
+            PriorError: An override is impossible.
         """
         from bayes_grpo.regimes.distribution import model
 
-        return model(self, rows, priors)
+        return model(self, rows, priors, marginalize)

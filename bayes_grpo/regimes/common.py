@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.relaxation import relaxation_step
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
-from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity
+from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity, namespace
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -71,8 +70,8 @@ SECOND_ORDER = {
     "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
     "damping_ratio": Quantity("", "ζ = c / (2 sqrt(mk))"),
     "natural_frequency": Quantity("1/step", "ω₀ = sqrt(k/m)"),
-    "relaxation_time": Quantity("step", "c/k"),
-    "inertial_time": Quantity("step", "m/c"),
+    "relaxation_time": Quantity("step", "c/k; below 0 where unstable"),
+    "inertial_time": Quantity("step", "m/c; below 0 where unstable"),
     **HALF_GAIN,
 }
 """Derived by second-order laws."""
@@ -136,34 +135,36 @@ def first_order_space(
     )
 
 
-def half_gain_time(zeta: np.ndarray, omega: np.ndarray) -> np.ndarray:
+def half_gain_time(zeta: Any, omega: Any) -> Any:
     """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
 
     Solved on the unforced law by bisection, vectorised over draws; NaN where a growing oscillation is too violent.
     """
-    zeta, omega = np.broadcast_arrays(np.asarray(zeta, float), np.asarray(omega, float))
+    xp = namespace(zeta)
+    zeta, omega = xp.broadcast_arrays(zeta, omega)
     # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
-    low, high = np.zeros_like(zeta), 2.0 * np.maximum(zeta, 0.0) + 2.0
+    low, high = xp.zeros_like(zeta), 2.0 * xp.maximum(zeta, 0.0) + 2.0
     for _ in range(60):
         middle = 0.5 * (low + high)
         passed = _remaining(zeta, middle) < 0.5
-        low, high = np.where(passed, low, middle), np.where(passed, middle, high)
+        low, high = xp.where(passed, low, middle), xp.where(passed, middle, high)
     return high / omega
 
 
-def _remaining(zeta: np.ndarray, s: np.ndarray) -> np.ndarray:
+def _remaining(zeta: Any, s: Any) -> Any:
     """Share of the way still to go after ``s`` = ω₀ t from rest, closed form on both sides of ζ = 1."""
+    xp = namespace(zeta)
     z = (zeta**2 - 1.0) * s**2
-    root = np.sqrt(np.abs(z))
-    near = np.abs(z) < 1e-8
-    safe = np.where(near, 1.0, root)
-    decay = np.exp(-zeta * s)
+    root = xp.sqrt(xp.abs(z))
+    near = xp.abs(z) < 1e-8
+    safe = xp.where(near, 1.0, root)
+    decay = xp.exp(-zeta * s)
     # e^{-ζs} cosh(root) in the form that does not overflow where strongly overdamped.
-    up, down = np.exp(np.minimum(-zeta * s + root, 700.0)), np.exp(-zeta * s - root)
+    up, down = xp.exp(xp.minimum(-zeta * s + root, 700.0)), xp.exp(-zeta * s - root)
     over = 0.5 * (up + down) + zeta * s * 0.5 * (up - down) / safe
-    under = decay * (np.cos(root) + zeta * s * np.sin(root) / safe)
+    under = decay * (xp.cos(root) + zeta * s * xp.sin(root) / safe)
     critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))
-    return np.where(near, critical, np.where(z > 0, over, under))
+    return xp.where(near, critical, xp.where(z > 0, over, under))
 
 
 class FirstOrderRow(NamedTuple):

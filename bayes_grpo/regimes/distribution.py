@@ -6,13 +6,10 @@
         numpyro.sample("y", regime.distribution({"relaxation_time": time, ...}, rows), obs=rows.y)
 
 Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
-a value: the rows are linear in it, and the filter integrates it out exactly under that normal prior.
+a value: the filter then integrates it out exactly under that normal prior.
 
     mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
     mcmc.run(jax.random.key(0), rows_of(run))
-
-The model has the priors of `bayes_grpo.fit` and the same posterior. `fit` is faster, because it integrates the linear
-parameters out and keeps its compiled programs; here they are sites of their own, so that they can have any prior.
 
 Use 64-bit numbers (`numpyro.enable_x64()`): a filter over hundreds of rows loses digits in 32 bits.
 """
@@ -20,6 +17,7 @@ Use 64-bit numbers (`numpyro.enable_x64()`): a filter over hundreds of rows lose
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,11 +28,13 @@ import numpyro.distributions as dist
 from jax import Array
 from numpyro.distributions import constraints
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.kalman import draw_rows
+from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
 from bayes_grpo.dynamics.likelihood import log_likelihood
-from bayes_grpo.dynamics.state_space import StateSpace
+from bayes_grpo.dynamics.smoother import Smoothed, smooth
+from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.parameters import UNIT
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.table import RowTable
@@ -64,19 +64,34 @@ class RowsDistribution(dist.Distribution):
     pytree_aux_fields = ("regime",)
 
     def __init__(
-        self,
-        regime: Regime,
-        values: Mapping[str, Any],
-        levels: Mapping[str, tuple[Any, Any]],
-        rows: Rows,
-        *,
-        validate_args: bool | None = None,
+        self, regime: Regime, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
     ) -> None:
+        """See `bayes_grpo.regimes.base.Regime.distribution`."""
+        names = [p.name for p in regime.parameters]
+        unknown, lacking = [k for k in values if k not in names], [k for k in names if k not in values]
+        if unknown or lacking:
+            found = f"without {', '.join(lacking)}" if lacking else f"{unknown[0]!r}"
+            raise SettingError(f"distribution of {regime.name}: expected values of {', '.join(names)}, found {found}")
+        levels = {p.name: values[p.name] for p in regime.linear}
+        levels = {k: v if isinstance(v, tuple) else (v, 0.0) for k, v in levels.items()}
         self.regime = regime
-        self.values = {k: jnp.asarray(v, float) for k, v in values.items()}
+        self.values = {p.name: jnp.asarray(values[p.name], float) for p in regime.sampled}
         self.levels = {k: (jnp.asarray(m, float), jnp.asarray(s, float)) for k, (m, s) in levels.items()}
-        self.rows = jax.tree.map(jnp.asarray, rows)
+        self.rows = jax.tree.map(jnp.asarray, padded(rows, len(rows.y)) if isinstance(rows, RowTable) else rows)
         super().__init__(self._batch(), self.rows.y.shape[-1:], validate_args=validate_args)
+        if self._validate_args:
+            self._check_values()
+
+    def _check_values(self) -> None:
+        """Raises `SettingError` where a known value lies outside of its parameter's range."""
+        for p in self.regime.sampled:
+            value = self.values[p.name]
+            if isinstance(value, jax.core.Tracer):
+                continue
+            inside = value > 0 if p.transform.positive else (value > 0) & (value < 1) if p.transform is UNIT else True
+            if not jnp.all(jnp.isfinite(value) & inside):
+                values = "values above 0" if p.transform.positive else "values inside its range"
+                raise SettingError(f"distribution of {self.regime.name}: expected {values} of {p.name}, found {value}")
 
     @property
     def support(self) -> constraints.Constraint:
@@ -85,32 +100,68 @@ class RowsDistribution(dist.Distribution):
 
     def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
         """Log density of logged values of shape (..., T), NaN = missing; batch shape."""
+        return self._of_space(log_likelihood, value)
+
+    def loo_log_prob(self, value: Any) -> Array:
+        """Log density of each logged value given all others, shape (..., T); NaN where missing."""
+        return self._of_space(lambda space, y: smooth(space, y).loo_log_density, value)
+
+    def filter(self, value: Any) -> Filtered:
+        """One-step predictions of every row, and the state after the last one; fields have leading batch axes."""
+        return self._of_space(filter_rows, value)
+
+    def smooth(self, value: Any) -> Smoothed:
+        """Latent rewards and leave-one-out conditionals given all rows; fields have leading batch axes."""
+        return self._of_space(smooth, value)
+
+    def forecast(self, key: Any, value: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draws of the rows after the last logged value, given all values; other rows are 0.
+
+        Args:
+            key: A random key.
+            value: Logged values, shape (T,), NaN = missing; for rows to come see `RowTable.extended`.
+            sample_shape: Shape of the draws.
+
+        Returns:
+            Shape sample_shape + batch shape + (T,).
+        """
+        y, shape = jnp.asarray(value, float), (*sample_shape, *self._batch())
+        first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
+
+        def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
+            space: StateSpace = self.regime.state_space(values, levels, rows)
+            now, later = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key), _noise(space, y), strict=True))
+            mean, cov = state_before(space, y, first)
+            start = tuple(m + dot(row, tuple(now)) for m, row in zip(mean, square_root(cov), strict=True))
+            return carried(space, start, first, jnp.asarray(len(y)), later).shown
+
+        return self._over_batch(one, _keys(key, shape), shape, 0)
+
+    def _of_space(self, function: Callable[[StateSpace, Array], Any], value: Any) -> Any:
         y = jnp.asarray(value, float)
 
-        def one(values: Any, levels: Any, rows: Rows, y: Array) -> Array:
-            return log_likelihood(self.regime.state_space(values, levels, rows), y)
+        def one(values: Any, levels: Any, rows: Rows, y: Array) -> Any:
+            return function(self.regime.state_space(values, levels, rows), y)
 
         return self._over_batch(one, y, y.shape[:-1], 1)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""
         shape = (*sample_shape, *self._batch())
-        data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
-        keys = jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
             space: StateSpace = self.regime.state_space(values, levels, rows)
             length = rows.y.shape[-1:]
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 
-        return self._over_batch(one, keys, shape, 0)
+        return self._over_batch(one, _keys(key, shape), shape, 0)
 
     def _batch(self) -> tuple[int, ...]:
         """Batch shape of the leaves as they are now; inside a `vmap` they have fewer axes than when they were made."""
         shapes = [jnp.shape(x) for x in jax.tree.leaves((self.values, self.levels))]
         return jnp.broadcast_shapes(*shapes, jnp.shape(self.rows.y)[:-1])
 
-    def _over_batch(self, one: Callable[..., Array], last: Array, last_batch: tuple[int, ...], own: int) -> Array:
+    def _over_batch(self, one: Callable[..., Any], last: Array, last_batch: tuple[int, ...], own: int) -> Any:
         """Applies a function of (values, levels, rows, last) to every point of the batch.
 
         The last argument has leading batch axes of a shape, and so many axes of its own.
@@ -140,57 +191,36 @@ class RowsDistribution(dist.Distribution):
 
         if all(a is None for a in axes):
             found = at(*flat)
-            return jnp.broadcast_to(found, (*shape, *found.shape))
+            return jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), found)
         found = jax.vmap(at, in_axes=tuple(axes))(*flat)
-        return found.reshape(*shape, *found.shape[1:])
+        return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
+
+
+def _keys(key: Any, shape: tuple[int, ...]) -> Array:
+    data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    return jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
+
+
+def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.paths.carried`."""
+    return (space.size,), (len(y), space.size + 2)
 
 
 def _is_pair(x: tuple[Any, ...]) -> bool:
     return len(x) == 2 and isinstance(x[1], int)
 
 
-def rows_distribution(regime: Regime, values: Mapping[str, Any], rows: Rows) -> RowsDistribution:
-    """The distribution of a regime on rows; see `bayes_grpo.regimes.base.Regime.distribution`.
-
-    Raises:
-        SettingError: A parameter is missing or unknown.
-    """
-    names = [p.name for p in regime.parameters]
-    unknown, lacking = [k for k in values if k not in names], [k for k in names if k not in values]
-    if unknown or lacking:
-        found = f"without {', '.join(lacking)}" if lacking else f"{unknown[0]!r}"
-        raise SettingError(f"distribution of {regime.name}: expected values of {', '.join(names)}, found {found}")
-    levels = {
-        p.name: values[p.name] if isinstance(values[p.name], tuple) else (values[p.name], 0.0) for p in regime.linear
-    }
-    return RowsDistribution(regime, {p.name: values[p.name] for p in regime.sampled}, levels, rows)
-
-
-def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The model.
-
-    Sites: every linear parameter, and every one with a NumPyro distribution of your own as its prior, under its name;
-    ``<name>_free`` for every other one, its normal coordinate, and ``<name>`` as a deterministic site, after
-    `Regime.physical` has bound it to the rows (no response faster than they are, say); ``y``, the logged values. To
-    condition on a parameter by its name, give it a distribution of your own.
-
-    Args:
-        regime: The law.
-        table: Rows of the log.
-        priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
-
-    Returns:
-        Every parameter by name.
-
-    Raises:
-        FitError: The law cannot be put on these rows.
-        PriorError: An override is impossible.
-    """
+def model(
+    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+) -> dict[str, Any]:
+    """The model of one log; see `bayes_grpo.regimes.base.Regime.model`."""
     regime.check(table)
+    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
+        warnings.warn(words, BayesGrpoWarning, stacklevel=3)
     own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
-    rows = padded(table, len(table.y))
-    free = {}
+    rows, free, values = padded(table, len(table.y)), {}, {}
     for p in regime.sampled:
         prior = known[p.name]
         if p.name in own:
@@ -199,9 +229,13 @@ def model(regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = No
             u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
             free[p.name] = p.transform.forward(u)
     bound = regime.physical(free, rows)
-    values = {k: v if k in own else numpyro.deterministic(k, bound[k]) for k, v in free.items()}
+    for name, value in free.items():
+        values[name] = value if name in own else numpyro.deterministic(name, bound[name])
     for p in regime.linear:
-        prior = known[p.name]
-        values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(prior.median, prior.spread)))
-    numpyro.sample("y", rows_distribution(regime, values, rows), obs=rows.y)
+        normal = known[p.name].median, known[p.name].spread
+        if marginalize and p.name not in own:
+            values[p.name] = normal
+        else:
+            values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(*normal)))
+    numpyro.sample("y", regime.distribution(values, rows), obs=rows.y)
     return values

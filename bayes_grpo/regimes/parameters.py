@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 
 from bayes_grpo.rows.table import RowTable
+
+
+def namespace(values: Any) -> Any:
+    """`jax.numpy` for JAX arrays, so that what is derived from them can be traced; NumPy for all others."""
+    return jnp if isinstance(values, Array) else np
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,13 @@ def second_order_space(
     return StateSpace(*moments, *_row(a, b, diffusion, rows), offset=0.0, measurement_var=noise)
 
 
-def second_order_times(zeta: np.ndarray, omega: np.ndarray) -> dict[str, np.ndarray]:
+def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
     """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
     with np.errstate(divide="ignore"):
         return {
             "natural_frequency": omega,
-            "relaxation_time": np.where(zeta > 0, 2.0 * zeta / omega, np.nan),
-            "inertial_time": np.where(zeta > 0, 1.0 / np.abs(2.0 * zeta * omega), np.nan),
+            "relaxation_time": 2.0 * zeta / omega,
+            "inertial_time": 1.0 / (2.0 * zeta * omega),
             "half_gain_step": half_gain_time(zeta, omega),
         }
 

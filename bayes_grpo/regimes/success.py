@@ -18,7 +18,7 @@ from jax import Array
 from bayes_grpo.dynamics.flows import Flow, half_logit
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.common import LEVELS, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity
+from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity, namespace
 from bayes_grpo.regimes.trend import (
     FLUCTUATION,
     TrendRegime,
@@ -89,11 +89,11 @@ class SuccessRegime(TrendRegime):
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Rate of the flow, 1/step, and floor of the reward of each draw."""
-        p0, half = np.asarray(values["initial_success"]), np.asarray(values["half_gain_step"])
-        with jax.enable_x64(True):
-            way = np.asarray(self._start_and_way(jnp.asarray(p0))[1])
-        fixed, first = np.asarray(values["fixed_point"]), np.asarray(values["initial_reward"])
-        return {"flow_rate": 2.0 * way / half, "floor": fixed - (fixed - first) / np.maximum(1.0 - p0, 1e-12)}
+        p0, fixed, xp = values["initial_success"], values["fixed_point"], namespace(values["initial_success"])
+        with jax.enable_x64(xp is np or jnp.result_type(float) == np.float64):
+            way = xp.asarray(self._start_and_way(jnp.asarray(p0))[1])
+        floor = fixed - (fixed - values["initial_reward"]) / xp.maximum(1.0 - p0, 1e-12)
+        return {"flow_rate": 2.0 * way / values["half_gain_step"], "floor": floor}
 
     def _start_and_way(self, initial_success: Array) -> tuple[Array, Array]:
         """The flow's coordinate at the start, and how far it moves to half of the gain."""

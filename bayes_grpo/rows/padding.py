@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from bayes_grpo.rows.schedule import FutureRows, extended
+from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
 
@@ -208,7 +208,7 @@ class PreparedRows:
 
         Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
         """
-        past, rows = self.arrays, shared(extended(self.table, future))
+        past, rows = self.arrays, shared(self.table.extended(*future))
         speed = rows.start_speed if past.start_speed is None else past.start_speed
         return rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
 

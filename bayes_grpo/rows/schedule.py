@@ -224,20 +224,6 @@ class RowsAhead(NamedTuple):
     future: FutureRows
 
 
-def extended(table: RowTable, future: FutureRows) -> RowTable:
-    """The rows followed by future ones without a value."""
-    noise = table.noise
-    return replace(
-        table,
-        step=np.concatenate([table.step, future.step]),
-        y=np.concatenate([table.y, np.full(len(future.step), np.nan)]),
-        window=np.concatenate([table.window, future.window]),
-        rate=np.concatenate([table.rate, future.rate]),
-        weight=np.concatenate([table.weight, future.weight]),
-        noise=None if noise is None else np.concatenate([noise, np.full(len(future.step), noise[-1])]),
-    )
-
-
 _GRID = 96
 """Future rows of a forecast at most."""
 

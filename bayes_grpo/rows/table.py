@@ -153,6 +153,33 @@ class RowTable:
         held = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
         return 0.5 * (float(np.median(self.window)) + held)
 
+    def extended(
+        self,
+        step: np.ndarray,
+        window: np.ndarray | None = None,
+        rate: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+    ) -> RowTable:
+        """The rows, and later ones without a value.
+
+        Args:
+            step: Steps at which they end, shape (h,), increasing.
+            window: Steps averaged into each, shape (h,); as the log's rows if None, as far as there is room.
+            rate: Learning rate over the reference one, shape (h,); the last one if None.
+            weight: Completions of each over the typical number, shape (h,); 1 if None.
+        """
+        room = np.diff(step, prepend=self.step[-1])
+        new = {
+            "step": step,
+            "y": np.full(len(step), np.nan),
+            "window": np.minimum(np.median(self.window), room) if window is None else window,
+            "rate": np.full(len(step), self.rate[-1]) if rate is None else rate,
+            "weight": np.ones(len(step)) if weight is None else weight,
+        }
+        if self.noise is not None:
+            new["noise"] = np.full(len(step), self.noise[-1])
+        return replace(self, **{k: np.concatenate([getattr(self, k), v]) for k, v in new.items()})
+
     def gap(self) -> np.ndarray:
         """Steps between the end of the row before and the start of each row's window, shape (n,)."""
         before = np.concatenate([[self.start], self.step[:-1]])

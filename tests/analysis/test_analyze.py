@@ -10,7 +10,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
 
-FAST = bg.SamplerSettings(chains=2, warmup=150, draws=100)
+FAST = bg.SamplerSettings(num_chains=2, num_warmup=150, num_samples=100)
 
 
 @pytest.fixture(scope="module")

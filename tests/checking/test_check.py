@@ -18,7 +18,7 @@ from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run
 
 NAMES = ("autocorrelation", "variance", "outliers", "break")
-FEW = SamplerSettings(chains=2, warmup=50, draws=100)
+FEW = SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 """Draws for what needs no converged fit; all such fits share a compiled program."""
 
 
@@ -112,10 +112,10 @@ def test_defects_of_a_log_are_told_in_words(made):
 
 def test_residuals_are_standardised_and_exact(made):
     """Products of innovations' densities are the likelihood; leave-one-out densities are those of the fit."""
-    found = residuals_of(made.posterior, 50)
+    found = residuals_of(made.as_draws, 50)
     total = made.draws("observation_sd").size
     picks = np.linspace(0, total - 1, 50).astype(int)
-    stored = made.data["leave_one_out"].dataset["log_density"].to_numpy().reshape(total, -1)[picks]
+    stored = made.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
     np.testing.assert_allclose(found.loo_log_density, stored, rtol=1e-8, atol=1e-8)
     pit = loo_pit(found)
     assert np.all((pit > 0) & (pit < 1) | (np.arange(80) == 20))

@@ -148,7 +148,7 @@ def test_saved_fit_loads_with_the_same_numbers(converged: Session):
         assert draws.shape == (4, 1000)
         assert np.median(draws) == pytest.approx(rows[name]["posterior"]["median"], rel=1e-12)
     assert fit.convergence.passed
-    assert fit.data["leave_one_out"]["log_density"].dims == ("chain", "draw", "step")
+    assert fit.data["log_likelihood"]["y"].dims == ("chain", "draw", "step")
     np.testing.assert_array_equal(fit.step(), np.arange(1.0, 41.0))
 
 

@@ -130,15 +130,12 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
     monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
-    monkeypatch.setattr(
-        module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid", "hold")}
-    )
+    monkeypatch.setattr(module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid")})
     found = compare(run)
     assert set(found.fits) == {"flat"}
     assert "did not converge; Their Pareto k is 2.00 (limit 0.7)" in found.left_out["exponential"]
     assert "nobody stated" in found.left_out["reduction"]
     assert "rows" in found.left_out["sigmoid"]
-    assert "hold" not in found.left_out
     assert "nothing to compare" in found.sentence
     assert found.weights_loo == {"flat": 1.0}
     assert any("No forecast scores" in x for x in found.cautions)
@@ -149,7 +146,7 @@ def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
         compare(synthetic_run, ["exponential"])
     with pytest.raises(SettingError, match="chains"):
-        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(chains=1))
+        compare(synthetic_run, ["exponential"], sampler=SamplerSettings(num_chains=1))
 
 
 def test_rows_of_a_law_that_nuts_had_to_sample_are_not_refitted(synthetic_run, monkeypatch):
@@ -192,7 +189,7 @@ def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, syn
     scores = leave_one_out(fit_)
     assert found.line("exponential").elpd == pytest.approx(float(scores.data.elpd), abs=0.3)
     np.testing.assert_allclose(found.loo["exponential"].pointwise, scores.pointwise, atol=0.1)
-    curve = fit_.data["constant_data"].dataset["curve_mean"].to_numpy()
+    curve = fit_.data["posterior_mean"].dataset["curve"].to_numpy()
     np.testing.assert_allclose(ours.curve_mean, curve, atol=0.2 * np.ptp(curve))
     again = [
         ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
@@ -296,6 +293,6 @@ def test_every_row_by_exact_refits(synthetic_run):
     """PSIS against leave-one-out by refitting every row, within two standard errors of the differences."""
     result = fit(synthetic_run, "oscillator", seed=2)
     scores = leave_one_out(result)
-    exact = np.array([exact_density(result.posterior, i, seed=i) for i in range(len(result.step()))])
+    exact = np.array([exact_density(result.as_draws, i, seed=i) for i in range(len(result.step()))])
     difference = scores.pointwise - exact
     assert abs(difference.sum()) < 2 * max(np.sqrt(len(exact)) * difference.std(), 0.1)

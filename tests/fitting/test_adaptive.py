@@ -7,21 +7,13 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.fitting.sampling.adaptive import (
-    AdaptiveSampler,
     ImportanceSettings,
     Proposal,
     WeightedPoints,
+    adaptive_points,
     effective_size,
     pareto_shape,
 )
-
-
-def run(log_likelihood, size, seed=0, **options):
-    sampler = AdaptiveSampler(size, seed, **options)
-    while not sampler.done:
-        z = sampler.ask()
-        sampler.tell(z, log_likelihood(z))
-    return sampler
 
 
 def quantile(points, i, q):
@@ -34,7 +26,7 @@ def quantile(points, i, q):
 def test_a_normal_likelihood(sd):
     """Posterior and evidence in closed form, from as wide as the prior to 300 times narrower in 4 coordinates."""
     at = np.array([0.5, -1.0, 1.5, 0.0])
-    found = run(lambda z: norm.logpdf(z, at, sd).sum(axis=1), 4).points
+    found, _ = adaptive_points(lambda z: norm.logpdf(z, at, sd).sum(axis=1), 4, 0)
     assert found.log_evidence == pytest.approx(norm.logpdf(at, 0.0, math.hypot(1.0, sd)).sum(), abs=0.1)
     centre, spread = at / (1.0 + sd**2), sd / math.hypot(1.0, sd)
     for i in range(4):
@@ -53,9 +45,9 @@ def test_two_modes_keep_their_shares():
 
     shares = []
     for seed in range(5):
-        sampler = run(log_likelihood, 3, seed)
-        assert sampler.diagnostics.passed
-        shares.append(float(sampler.points.weight[sampler.points.z[:, 0] > 0].sum()))
+        points, checks = adaptive_points(log_likelihood, 3, seed)
+        assert checks.passed
+        shares.append(float(points.weight[points.z[:, 0] > 0].sum()))
     np.testing.assert_allclose(shares, 0.75, atol=0.06)
 
 
@@ -66,18 +58,18 @@ def test_a_curved_ridge():
     def log_likelihood(z):
         return norm.logpdf(z[:, 1] - z[:, 0] ** 2 + 1.0, 0.0, 0.05)
 
-    sampler = run(log_likelihood, 2)
-    assert sampler.diagnostics.passed
+    points, checks = adaptive_points(log_likelihood, 2, 0)
+    assert checks.passed
     grid = np.stack(np.meshgrid(np.linspace(-4, 4, 1601), np.linspace(-4, 6, 2001), indexing="ij"), -1).reshape(-1, 2)
     density = norm.logpdf(grid).sum(axis=1) + log_likelihood(grid)
     exact = WeightedPoints(grid, density)
     mean, cov = exact.moments()
-    found_mean, found_cov = sampler.points.moments()
+    found_mean, found_cov = points.moments()
     sd = np.sqrt(np.diag(cov))
     np.testing.assert_allclose(found_mean, mean, atol=0.08 * sd.max())
     np.testing.assert_allclose(np.sqrt(np.diag(found_cov)), sd, rtol=0.08)
     cell = (8.0 / 1600) * (10.0 / 2000)
-    assert sampler.points.log_evidence == pytest.approx(np.logaddexp.reduce(density) + math.log(cell), abs=0.08)
+    assert points.log_evidence == pytest.approx(np.logaddexp.reduce(density) + math.log(cell), abs=0.08)
 
 
 def test_a_start_close_by_saves_rounds_and_one_far_off_changes_nothing():
@@ -87,28 +79,28 @@ def test_a_start_close_by_saves_rounds_and_one_far_off_changes_nothing():
         return norm.logpdf(z, at, 0.02).sum(axis=1)
 
     rng = np.random.default_rng(1)
-    afresh = run(log_likelihood, 3)
-    close = run(log_likelihood, 3, start=at + 0.03 * rng.standard_normal((500, 3)))
-    off = run(log_likelihood, 3, start=-at + 0.03 * rng.standard_normal((500, 3)))
-    assert close.rounds < afresh.rounds
-    for other in (close, off):
-        assert other.diagnostics.passed
-        assert other.points.log_evidence == pytest.approx(afresh.points.log_evidence, abs=0.1)
+    afresh, checks = adaptive_points(log_likelihood, 3, 0)
+    starts = at + 0.03 * rng.standard_normal((500, 3)), -at + 0.03 * rng.standard_normal((500, 3))
+    close, off = (adaptive_points(log_likelihood, 3, 0, start=x) for x in starts)
+    assert close[1].rounds < checks.rounds
+    for points, found in (close, off):
+        assert found.passed
+        assert points.log_evidence == pytest.approx(afresh.log_evidence, abs=0.1)
 
 
 def test_what_cannot_be_reached_is_said():
     """A spike of no width: the rounds end before the posterior is reached."""
     settings = ImportanceSettings(rounds=4)
-    trust = run(lambda z: -1e12 * np.abs(z).sum(axis=1), 3, settings=settings).diagnostics
+    _, trust = adaptive_points(lambda z: -1e12 * np.abs(z).sum(axis=1), 3, 0, settings)
     assert not trust.passed
     assert any("did not reach the posterior" in x for x in trust.reasons)
-    nowhere = run(lambda z: np.full(len(z), -np.inf), 3, settings=settings).diagnostics
+    _, nowhere = adaptive_points(lambda z: np.full(len(z), -np.inf), 3, 0, settings)
     assert not nowhere.passed
     assert nowhere.effective == 0.0
 
 
 def test_the_same_seed_gives_the_same_points():
-    one, two, other = (run(lambda z: norm.logpdf(z, 0.3, 0.2).sum(axis=1), 2, s).points for s in (3, 3, 4))
+    one, two, other = (adaptive_points(lambda z: norm.logpdf(z, 0.3, 0.2).sum(axis=1), 2, s)[0] for s in (3, 3, 4))
     np.testing.assert_array_equal(one.z, two.z)
     assert not np.array_equal(one.z[:10], other.z[:10])
 

@@ -6,12 +6,10 @@ import arviz as az
 import matplotlib as mpl
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.stats import norm
 
 import bayes_grpo as bg
 from bayes_grpo.checking.check import loo_pit, residuals_of
-from bayes_grpo.common.errors import FitFileError
 from bayes_grpo.comparison.loo import relative_efficiency
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sensitivity import sensitivities
@@ -70,49 +68,30 @@ def shapes(time: float) -> np.ndarray:
 # What leave-one-out needs.
 
 
-def test_leave_one_out_on_the_fit_itself_is_refused(saved):
-    for refused in (az.loo, az.loo_score, lambda x: az.loo_expectations(x, group="posterior", var_name="fixed_point")):
-        with pytest.raises(TypeError, match="several log likelihood arrays"):
-            refused(saved)
-    with pytest.raises(Exception, match="ELPD"):
-        az.compare({"one": saved, "other": saved})
-    with pytest.raises(KeyError, match="y"):
-        az.loo_pit(saved)
-    with pytest.raises(TypeError, match="No log likelihood data named y"):
-        az.loo(saved, var_name="y")
-    assert "y" not in az.loo_expectations(saved)[0]
-
-
-def test_loo_of_the_view_is_ours(saved, fitted):
-    view = bg.loo_view(saved)
+def test_loo_of_arviz_is_ours(saved, fitted):
     ours = bg.leave_one_out(fitted, refits=0)
-    theirs: Any = az.loo(view, pointwise=True, reff=relative_efficiency(fitted.posterior))
+    theirs: Any = az.loo(saved, pointwise=True, reff=relative_efficiency(fitted.as_draws))
     np.testing.assert_allclose(theirs.elpd_i, ours.pointwise, atol=1e-4)
     np.testing.assert_allclose(theirs.pareto_k, ours.pareto_k, atol=1e-3)
     assert theirs.n_data_points == SHORT
-    alone: Any = az.loo(view)
+    alone: Any = az.loo(fitted.to_datatree())
     assert alone.elpd == pytest.approx(ours.data.elpd, abs=0.05)
 
 
 @pytest.mark.thorough
-def test_compare_of_views_is_ours(saved, fitted, flat):
+def test_compare_of_arviz_is_ours(saved, fitted, flat):
     one, other = (bg.leave_one_out(x, refits=0) for x in (fitted, flat))
-    table = az.compare({"exponential": bg.loo_view(saved), "flat": bg.loo_view(flat)}, round_to="none")
+    table = az.compare({"exponential": saved, "flat": flat.to_datatree()}, round_to="none")
     difference = other.pointwise - one.pointwise
     assert table.loc["flat", "elpd_diff"] == pytest.approx(difference.sum(), abs=0.1)
     assert table.loc["flat", "dse"] == pytest.approx(np.sqrt(SHORT) * difference.std(), abs=0.1)
 
 
-def test_loo_pit_of_the_view_is_the_exact_one(saved, fitted):
+def test_loo_pit_of_arviz_is_the_exact_one(saved, fitted):
     """ArviZ weights values drawn from the conditionals; ours are the normal probabilities themselves."""
-    theirs, ours = az.loo_pit(bg.loo_view(saved))["y"].to_numpy(), loo_pit(residuals_of(fitted.posterior))
+    theirs, ours = az.loo_pit(saved)["y"].to_numpy(), loo_pit(residuals_of(fitted.as_draws))
     np.testing.assert_allclose(theirs, ours, atol=0.035)  # four standard errors of 4,000 draws
     assert np.ptp(ours) > 0.5
-
-
-def test_a_view_needs_a_fit(saved):
-    with pytest.raises(FitFileError, match="leave_one_out"):
-        bg.loo_view(xr.DataTree.from_dict({"posterior": saved["posterior"].to_dataset()}))
 
 
 # What power scaling needs.
@@ -122,7 +101,7 @@ def test_a_view_needs_a_fit(saved):
 def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
     """Against a dense normal from matrix exponentials, the levels held at their draws."""
     made = bg.fit(run, "oscillator", seed=0)
-    total = made.data["log_likelihood"].to_dataset().to_array().sum("variable")
+    total = made.data["joint_log_likelihood"].to_dataset().to_array().sum("variable")
     precision = bg.rows_of(run).precision  # the noise of a share of successes differs from row to row
     for chain, draw in ((0, 0), (1, 500), (3, 999)):
         at = {k: float(v[chain, draw]) for k, v in made.data["posterior"].dataset.items()}
@@ -151,7 +130,9 @@ def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
 
 
 def test_psense_of_arviz_is_in_the_summary(saved, fitted):
-    table = az.psense_summary(saved, round_to=12)
+    tree = saved.copy()
+    tree["log_likelihood"] = tree["joint_log_likelihood"]
+    table = az.psense_summary(tree, round_to=12)
     for row in bg.summarize(fitted).rows:
         theirs = table.loc[row.name]
         assert row.prior_sensitivity == pytest.approx(theirs["prior"], rel=1e-9)
@@ -174,7 +155,7 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
 @pytest.mark.thorough
 def test_power_scaled_prior_is_the_posterior_of_a_refit(run, tmp_path):
     """A prior to the power α is the prior with its spread over √α: reweighted draws against a sampler's."""
-    long = SamplerSettings(draws=6000)  # a distance of distributions is felt above its noise
+    long = SamplerSettings(num_samples=6000)  # a distance of distributions is felt above its noise
     fitted = bg.fit(run, "exponential", seed=1, sampler=long)
     bg.save_fit(fitted, tmp_path / "fit.nc")
     saved = az.from_netcdf(tmp_path / "fit.nc").load()
@@ -231,7 +212,7 @@ def cumulative_distance(one: np.ndarray, other: np.ndarray) -> float:
 def test_power_scaled_likelihood_is_quadrature(run, regression):
     """A regression on two shapes: moments under likelihood to the power α by a sum over the law's time."""
     tree = regression.data
-    log_likelihood = tree["log_likelihood"].to_dataset().to_array().sum("variable").to_numpy().ravel()
+    log_likelihood = tree["joint_log_likelihood"].to_dataset().to_array().sum("variable").to_numpy().ravel()
     prior = resolve_priors(regression.regime, bg.rows_of(run), PINNED)
     middle, spread = np.log(prior["relaxation_time"].median), prior["relaxation_time"].spread
     grid = middle + spread * np.linspace(-5, 5, 801)
@@ -259,7 +240,7 @@ def test_power_scaled_likelihood_is_quadrature(run, regression):
 # Predictive draws.
 
 
-@pytest.mark.parametrize(("group", "of"), [("posterior_predictive", "posterior"), ("prior_predictive", "prior")])
+@pytest.mark.parametrize(("group", "of"), [("replicated_runs", "posterior"), ("prior_predictive", "prior")])
 def test_predictive_draws_pair_with_the_parameters(regression, group, of):
     """Residuals of drawn runs about the law of their own draw are the known noise, independent from row to row."""
     rows, draws = regression.data[group].dataset["y"], regression.data[of].dataset
@@ -297,12 +278,10 @@ def test_drawn_runs_are_correlated_as_the_law_says():
 
 
 def test_large_groups_are_small_in_the_file(saved, fitted, tmp_path):
-    for group in ("posterior_predictive", "prior_predictive", "leave_one_out"):
+    for group in ("posterior_predictive", "replicated_runs", "prior_predictive", "log_likelihood"):
         assert {str(x.dtype) for x in saved[group].dataset.data_vars.values()} == {"float32"}
     np.testing.assert_array_equal(saved["posterior_predictive"]["y"], fitted.data["posterior_predictive"]["y"])
-    np.testing.assert_allclose(
-        saved["leave_one_out"]["log_density"], fitted.data["leave_one_out"]["log_density"], rtol=1e-6, atol=1e-6
-    )
+    np.testing.assert_allclose(saved["log_likelihood"]["y"], fitted.data["log_likelihood"]["y"], rtol=1e-6, atol=1e-6)
     # Steps of the drawn rows are far below the noise.
     step = np.min(np.diff(np.unique(np.asarray(fitted.data["posterior_predictive"]["y"]))))
     assert step < 1e-3 * np.median(fitted.draws("observation_sd"))
@@ -323,21 +302,30 @@ def agg():
 
 
 @pytest.mark.usefixtures("agg")
-@pytest.mark.parametrize("name", ["trace", "rank", "prior_posterior", "khat", "loo_pit", "ppc_dist", "prior_ppc"])
+@pytest.mark.parametrize("name", ["trace", "rank", "prior_posterior", "khat", "loo_pit", "ppc_dist", "prior_ppc", "lm"])
 def test_plots_of_arviz_run_on_a_saved_fit(saved, name):
-    view = bg.loo_view(saved)
     parameters = ["relaxation_time", "fixed_point"]
     plots = {
         "trace": lambda: az.plot_trace(saved, var_names=parameters),
         "rank": lambda: az.plot_rank(saved, var_names=parameters),
         "prior_posterior": lambda: az.plot_prior_posterior(saved, var_names=parameters),
-        "khat": lambda: az.plot_khat(az.loo(view, pointwise=True)),
-        "loo_pit": lambda: az.plot_loo_pit(view),
+        "khat": lambda: az.plot_khat(az.loo(saved, pointwise=True)),
+        "loo_pit": lambda: az.plot_loo_pit(saved),
         "ppc_dist": lambda: az.plot_ppc_dist(saved),
         "prior_ppc": lambda: az.plot_ppc_dist(saved, group="prior_predictive"),
+        "lm": lambda: az.plot_lm(saved, x="row_step", y="y"),
     }
     figure = plots[name]().viz["figure"].item()
     assert sum(len(a.lines) + len(a.collections) for a in figure.axes) > 0
+
+
+def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
+    table = az.summary(fitted.to_datatree())
+    assert list(table.index) == list(fitted.posterior.data_vars)
+    assert fitted.posterior["relaxation_time"].attrs["units"] == "step"
+    assert all(x.attrs["long_name"] for x in fitted.posterior.data_vars.values())
+    depth, steps = (fitted.data["sample_stats"][k] for k in ("tree_depth", "n_steps"))
+    assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
 
 
 def test_a_summary_is_a_table(fitted):

@@ -79,7 +79,9 @@ def test_against_nuts(synthetic_run, name):
     hundredth of the draws moves the 95% quantile by half a standard deviation.
     """
     regime, table = get_regime(name), rows_of(synthetic_run)
-    nuts = sample_posterior(target_of(regime, prepare_rows(table)), seed=2, sampler=SamplerSettings(draws=4000)).draws
+    nuts = sample_posterior(
+        target_of(regime, prepare_rows(table)), seed=2, sampler=SamplerSettings(num_samples=4000)
+    ).draws
     fast = posterior_on(regime, table, seed=1, fallback=False).with_levels(0)
     assert fast.usable
     draws = {p.name: nuts.points[:, i] for i, p in enumerate(regime.sampled)}
@@ -165,7 +167,9 @@ def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
     alone = posterior_on(regime, flat_rows, settings=few, fallback=False)
     assert not alone.usable
     assert "limit" in alone.note
-    mended = posterior_on(regime, flat_rows, settings=few, sampler=SamplerSettings(chains=2, warmup=200, draws=600))
+    mended = posterior_on(
+        regime, flat_rows, settings=few, sampler=SamplerSettings(num_chains=2, num_warmup=200, num_samples=600)
+    )
     assert mended.usable
     assert "NUTS" in mended.note
     whole = posterior_on(regime, flat_rows)
@@ -179,7 +183,9 @@ def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
     regime, holed = get_regime("flat"), prepare_rows(flat_rows, many=True).without(7)
     target = target_of(regime, holed)
     points = fast_posterior(target, seed=1)
-    forced = fast_posterior(target, seed=1, settings=ImportanceSettings(rounds=1), sampler=SamplerSettings(chains=2))
+    forced = fast_posterior(
+        target, seed=1, settings=ImportanceSettings(rounds=1), sampler=SamplerSettings(num_chains=2)
+    )
     np.testing.assert_allclose(forced.points.mean(axis=0), points.points.mean(axis=0), atol=0.2)
     some = points.points[:3]
     with jax.enable_x64(True):
@@ -191,7 +197,7 @@ def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
 def test_both_samplers_give_the_same_kind_of_draws(flat_rows):
     regime = get_regime("exponential")
     target = target_of(regime, prepare_rows(flat_rows, many=True))
-    nuts = sample_posterior(target, sampler=SamplerSettings(chains=2, draws=200), retry=False).draws
+    nuts = sample_posterior(target, sampler=SamplerSettings(num_chains=2, num_samples=200), retry=False).draws
     fast = fast_posterior(target, settings=ImportanceSettings(draws=400)).with_levels(0)
     for draws, chains in ((nuts, 2), (fast, 1)):
         assert draws.target is target

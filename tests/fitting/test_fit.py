@@ -93,7 +93,7 @@ def test_levels_are_drawn_from_their_conditional(run):
 
 
 def test_same_seed_same_numbers(run):
-    short = SamplerSettings(chains=2)  # the program of the fits above
+    short = SamplerSettings(num_chains=2)  # the program of the fits above
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one, two, other = (fit(run, "exponential", seed=s, sampler=short) for s in (4, 4, 5))
@@ -102,7 +102,7 @@ def test_same_seed_same_numbers(run):
 
 
 def test_programs_are_compiled_once_for_a_bucket(run):
-    short = SamplerSettings(chains=2)  # the program of the fits above
+    short = SamplerSettings(num_chains=2)  # the program of the fits above
     other = make_run(run.step[:38], run.reward[:38] * 0.8, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -116,7 +116,7 @@ def test_programs_are_compiled_once_for_a_bucket(run):
 def test_failure_to_converge_is_said(run):
     """Two chains of a hundred draws cannot give an ESS of 400."""
     with pytest.warns(ConvergenceWarning, match="ESS"):
-        result = fit(run, "oscillator", sampler=SamplerSettings(chains=2, warmup=50, draws=100))
+        result = fit(run, "oscillator", sampler=SamplerSettings(num_chains=2, num_warmup=50, num_samples=100))
     summary = summarize(result)
     assert not summary.convergence.passed
     assert summary.convergence.retried
@@ -140,7 +140,7 @@ def test_checks_find_what_is_wrong():
 
 
 def test_leave_one_out_terms_have_a_step_dimension(fitted, run):
-    group = fitted.data["leave_one_out"].dataset["log_density"]
+    group = fitted.data["log_likelihood"].dataset["y"]
     assert group.dims == ("chain", "draw", "step")
     np.testing.assert_array_equal(group["step"], run.step)
     assert np.isfinite(group).all()
@@ -168,7 +168,7 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)
-    table, kept = rows_of(run), again.posterior.rows.table
+    table, kept = rows_of(run), again.as_draws.rows.table
     assert kept.level == table.level is not None
     np.testing.assert_array_equal(kept.noise, table.noise)
     assert "expected from mean and batch size" in summarize(again).measured
@@ -205,7 +205,8 @@ def test_files_that_are_no_fits_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"chains": 1}, {"warmup": 3}, {"draws": 2.5}, {"target_accept": 1.0}, {"retry_target_accept": 0.2}]
+    "bad",
+    [{"num_chains": 1}, {"num_warmup": 3}, {"num_samples": 2.5}, {"target_accept": 1.0}, {"retry_target_accept": 0.2}],
 )
 def test_impossible_sampler_settings(run, bad):
     with pytest.raises(SettingError, match="expected"):

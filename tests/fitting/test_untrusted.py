@@ -27,7 +27,7 @@ def refused(path) -> str:
 
 def test_a_whole_one_is_read(tmp_path):
     fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
-    assert fit.posterior.values["fixed_point"].shape == (2, 6)
+    assert fit.as_draws.values["fixed_point"].shape == (2, 6)
     assert fit.about.rows == 8
 
 
@@ -90,7 +90,7 @@ def test_shapes_that_disagree(tmp_path):
     def said_with(**changed) -> str:
         return refused(save(with_groups(tree, **changed), tmp_path / "fit.nc"))
 
-    for group, cut in (("leave_one_out", {"step": slice(3)}), ("sample_stats", {"draw": slice(3)})):
+    for group, cut in (("log_likelihood", {"step": slice(3)}), ("sample_stats", {"draw": slice(3)})):
         assert f"found others in {group}" in said_with(**{group: parts[group].isel(cut)})
     rows = parts["observed_data"]
     assert "increasing steps" in said_with(observed_data=rows.assign_coords(step=np.zeros(8)))

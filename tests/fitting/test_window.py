@@ -16,7 +16,7 @@ from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.trends import there
 
-FAST = bg.SamplerSettings(chains=2, warmup=150, draws=100)
+FAST = bg.SamplerSettings(num_chains=2, num_warmup=150, num_samples=100)
 
 
 def collapsed():

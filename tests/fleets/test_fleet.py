@@ -25,7 +25,7 @@ from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
 
 ROOT = Path(__file__).resolve().parents[2]
-FAST = bg.SamplerSettings(chains=2, warmup=300, draws=400)
+FAST = bg.SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 """As for forecasts, whose compiled programs are shared."""
 
 

@@ -25,7 +25,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureRows, RemainingRate, extended, future_rows, future_steps, remaining_rate
+from bayes_grpo.rows.schedule import FutureRows, RemainingRate, future_rows, future_steps, remaining_rate
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
@@ -33,7 +33,7 @@ from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
 CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
-FAST = SamplerSettings(chains=2, warmup=300, draws=400)
+FAST = SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
         z = np.full(len(regime.sampled), 0.3)
         values = {k: jnp.asarray(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
         size = len(table.y) + 4
-        rows = padded(extended(table, future), size)
+        rows = padded(table.extended(*future), size)
         past = padded(table)
         rows = rows._replace(length=past.length, spacing=past.spacing)
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
@@ -83,7 +83,7 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
 
 
 def test_rows_of_a_fit_are_those_that_were_fitted(exponential_fit):
-    ours, table = exponential_fit.posterior.rows.table, rows_of(rising_run())
+    ours, table = exponential_fit.as_draws.rows.table, rows_of(rising_run())
     for name in ("step", "y", "window", "rate", "weight"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(table, name))
     assert (ours.start, ours.from_rest, ours.signal) == (table.start, table.from_rest, table.signal)

@@ -23,7 +23,7 @@ from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
 EXPONENTIAL = get_regime("exponential")
-SHORT = SamplerSettings(chains=4, warmup=300, draws=1000)
+SHORT = SamplerSettings(num_chains=4, num_warmup=300, num_samples=1000)
 VALUES = {
     "relaxation_time": 15.0,
     "observation_sd": 0.05,

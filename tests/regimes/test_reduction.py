@@ -10,7 +10,6 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.reduction import oscillator_coefficients
 from bayes_grpo.planning.curvature import curvature_of
-from bayes_grpo.regimes.built_in.hold import Hold
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.rows.padding import padded
@@ -54,7 +53,6 @@ def test_lag_is_the_mean_age_under_a_held_policy():
         table = rows_of(noisy(momentum=0.9, refresh_interval=refresh))
         expected = 0.1 - 0.1 / draws["learning_time"] * lag
         np.testing.assert_allclose(Reduction().derived(draws, table)["damping"], expected)
-        np.testing.assert_allclose(Hold().derived(draws, table)["damping"], expected)
 
 
 def test_curvature_of_a_fit():

@@ -21,7 +21,7 @@ from bayes_grpo.regimes.registry import get_regime
 from tests.helpers.runs import rising_run
 
 PACKAGE = Path(__file__).parent / "plugin"
-FAST = SamplerSettings(chains=4, warmup=300, draws=500)
+FAST = SamplerSettings(num_chains=4, num_warmup=300, num_samples=500)
 
 
 @pytest.fixture

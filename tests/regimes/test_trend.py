@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import ConvergenceWarning, FitError
 from bayes_grpo.comparison.compare import candidate_on
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
-from bayes_grpo.dynamics.paths import mean_path
+from bayes_grpo.dynamics.kalman import mean_path
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
@@ -345,7 +345,7 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
 @pytest.mark.thorough
 def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     """`flat` has no initial reward and says nothing of growth; `entropy` needs a signal that a fit must keep."""
-    short = SamplerSettings(chains=2, warmup=100, draws=100)
+    short = SamplerSettings(num_chains=2, num_warmup=100, num_samples=100)
     step = np.arange(1.0, 33)
     rng = np.random.default_rng(1)
     signals = {"entropy": np.exp(-step / 20)}
@@ -359,7 +359,7 @@ def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
     np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
     np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
     save_fit(exchange, tmp_path / "fit.nc")
-    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").posterior.rows.table.entropy, rows_of(run).entropy)
+    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").as_draws.rows.table.entropy, rows_of(run).entropy)
     # b - a is the reward where the entropy is used up: 0.8 - 0.3.
     low, high = np.quantile(exchange.draws("fixed_point"), [0.01, 0.99])
     assert low < 0.5 < high

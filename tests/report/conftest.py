@@ -19,7 +19,7 @@ from tests.helpers.browser import browser, missing
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.selection import few
 
-SHORT = SamplerSettings(chains=2, warmup=100, draws=200)
+SHORT = SamplerSettings(num_chains=2, num_warmup=100, num_samples=200)
 ROWS = 40
 """Rows of a log, as many as other tests' logs have: all share the compiled programs of the laws."""
 

@@ -6,13 +6,12 @@ about the points with these weights, and a batch is drawn from it: where the pos
 the power climbs over some rounds, and a second mode keeps its kernels on the way. Every point of every round counts,
 weighted by prior times likelihood over the mixture of all proposals (adaptive multiple importance sampling, Cornuet et
 al. 2012, https://doi.org/10.1111/j.1467-9469.2011.00756.x); the prior in that mixture bounds the weights.
-
-`AdaptiveSampler` asks for likelihoods and is told them, so that whoever computes them may do so for many logs at once.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -225,124 +224,88 @@ class Proposal:
         return np.logaddexp(math.log(_WIDE_SHARE) + wide, math.log1p(-_WIDE_SHARE) + top + np.log(near + 1e-300))
 
 
-class AdaptiveSampler:
-    """Asks for log likelihoods and is told them, round by round.
+def adaptive_points(
+    log_likelihood: Callable[[np.ndarray], np.ndarray],
+    size: int,
+    seed: int,
+    settings: ImportanceSettings | None = None,
+    start: np.ndarray | None = None,
+) -> tuple[WeightedPoints, WeightDiagnostics]:
+    """Weighted points of a posterior with a standard normal prior.
 
-    Attributes:
-        rounds: Rounds so far.
-        power: Power of the likelihood at which the last proposal was built; 1 at the end.
+    Args:
+        log_likelihood: Takes points of shape (n, p) and returns shape (n,); a value that is not finite has no weight.
+        size: Number of coordinates p.
+        seed: Seed.
+        settings: How many points to spend.
+        start: Draws of a posterior that is expected to be close, shape (n, p). A proposal about them replaces the
+            climb from the prior, from which a quarter of the first batch still comes.
+
+    Returns:
+        The points, and whether they can be used.
     """
-
-    def __init__(
-        self, size: int, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
-    ) -> None:
-        """Begins with p coordinates.
-
-        Draws of a posterior that is expected to be close may be its ``start``, shape (n, p): a proposal about them
-        takes the place of the climb from the prior, of which a quarter of a batch still comes.
-        """
-        self.settings = settings or ImportanceSettings()
-        self.rounds, self.power = 0, 0.0
-        self._rng, self._size = np.random.default_rng(seed), size
-        self._proposals: list[Proposal] = []
-        self._counts: list[int] = []
-        self._z, self._likelihood = np.zeros((0, size)), np.zeros(0)
-        self._start = None if start is None else WeightedPoints(start, np.zeros(len(start)))
-        self._densities: list[np.ndarray] = []  # of the prior and of every proposal, at all points
-
-    @property
-    def done(self) -> bool:
-        """Whether there is nothing more to ask for."""
-        if self.rounds == 0 or self.rounds >= self.settings.rounds:
-            return self.rounds > 0
-        points = self.points
+    settings, rng = settings or ImportanceSettings(), np.random.default_rng(seed)
+    if start is None:
+        proposals, counts = [], [settings.batch]
+        z = rng.standard_normal((settings.batch, size))
+    else:
+        proposals = [Proposal.about(WeightedPoints(start, np.zeros(len(start))), rng)]
+        counts = [settings.batch // 4, settings.batch - settings.batch // 4]
+        z = np.concatenate([rng.standard_normal((counts[0], size)), proposals[0].draw(counts[1], rng)])
+    likelihood = _finite(log_likelihood(z))
+    densities = [f(z) for f in (_log_normal, *(x.log_density for x in proposals))]  # of each proposal at all points
+    rounds = 1
+    while True:
+        parts = [d + math.log(n / len(z)) for d, n in zip(densities, counts, strict=True)]
+        base = densities[0] - np.logaddexp.reduce(parts, axis=0)  # log of the prior over the mixture of proposals
+        power, points = _largest_power(base, likelihood), WeightedPoints(z, base + likelihood)
         # A heavy tail of weights lies where no kernel is yet: the next ones are drawn there.
-        return (
-            self.power == 1.0
-            and points.effective >= self.settings.effective
-            and points.pareto_k <= self.settings.pareto_k
-        )
-
-    def ask(self) -> np.ndarray:
-        """Points whose log likelihood is wanted, shape (batch, p)."""
-        batch = self.settings.batch
-        if self.rounds == 0 and self._start is None:
-            return self._rng.standard_normal((batch, self._size))
-        if self.rounds == 0 and self._start is not None:
-            self._proposals.append(Proposal.about(self._start, self._rng))
-            prior = self._rng.standard_normal((batch // 4, self._size))
-            return np.concatenate([prior, self._proposals[0].draw(batch - len(prior), self._rng)])
-        self._proposals.append(Proposal.about(self._tempered(), self._rng))
-        return self._proposals[-1].draw(batch, self._rng)
-
-    def tell(self, z: np.ndarray, log_likelihood: np.ndarray) -> None:
-        """Takes the log likelihoods, shape (batch,), of the points; what is not finite has no likelihood."""
-        first = self.rounds == 0
-        new = [len(z) // 4, len(z) - len(z) // 4] if first and self._start is not None else [len(z)]
-        self._counts += new
-        known = [_log_normal, *(x.log_density for x in self._proposals)]
-        old = self._densities
-        self._densities = [np.concatenate([old[i], f(z)]) if i < len(old) else f(z) for i, f in enumerate(known)]
-        self._z = np.concatenate([self._z, z])
-        for i in range(len(old), len(known)):  # a new proposal at the points of all rounds
-            self._densities[i] = known[i](self._z)
-        told = np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
-        self._likelihood = np.concatenate([self._likelihood, told])
-        self.rounds += 1
-        self._set_power()
-
-    @property
-    def points(self) -> WeightedPoints:
-        """All points so far with their weights."""
-        return WeightedPoints(self._z, self._base() + self._likelihood)
-
-    @property
-    def diagnostics(self) -> WeightDiagnostics:
-        """Whether the points can be used."""
-        points = self.points
-        means = [points.half(i).moments()[0] for i in (0, 1)]
-        spread = np.sqrt(np.diag(points.moments()[1]))
-        apart = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
-        return WeightDiagnostics(points.effective, points.pareto_k, apart, self.power, self.rounds)
-
-    def _base(self) -> np.ndarray:
-        """Log of prior over the mixture of all proposals, shape (n,)."""
-        total = sum(self._counts)
-        parts = [d + math.log(n / total) for d, n in zip(self._densities, self._counts, strict=True)]
-        return self._densities[0] - np.logaddexp.reduce(parts, axis=0)
-
-    def _set_power(self) -> None:
-        """The largest power of the likelihood at which the points keep an effective size."""
-        base = self._base()
-
-        def effective(power: float) -> float:
-            return effective_size(base + power * self._likelihood)
-
-        if effective(1.0) >= _ADAPTED:
-            self.power = 1.0
-            return
-        low, high = 0.0, 1.0
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if effective(middle) >= _ADAPTED else (low, middle)
-        self.power = low
-
-    def _tempered(self) -> WeightedPoints:
-        """All points, weighted with the likelihood to the present power."""
-        if self.power == 0.0:
-            return WeightedPoints(self._z, self._base())
-        return WeightedPoints(self._z, self._base() + self.power * self._likelihood)
+        enough = power == 1.0 and points.effective >= settings.effective and points.pareto_k <= settings.pareto_k
+        if enough or rounds >= settings.rounds:
+            return points, _diagnosed(points, power, rounds)
+        tempered = WeightedPoints(z, base + power * likelihood if power > 0.0 else base)
+        proposals.append(Proposal.about(tempered, rng))
+        counts.append(settings.batch)
+        new = proposals[-1].draw(settings.batch, rng)
+        z = np.concatenate([z, new])
+        likelihood = np.concatenate([likelihood, _finite(log_likelihood(new))])
+        known = [_log_normal, *(x.log_density for x in proposals[:-1])]
+        densities = [np.concatenate([d, f(new)]) for d, f in zip(densities, known, strict=True)]
+        densities.append(proposals[-1].log_density(z))
+        rounds += 1
 
 
 def weighted_points(
     target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
-    """Weighted points of a posterior, and whether they can be used; ``start`` as in `AdaptiveSampler`."""
-    sampler = AdaptiveSampler(target.coordinates, seed, settings, start)
-    while not sampler.done:
-        z = sampler.ask()
-        sampler.tell(z, log_likelihoods(target, z))
-    return sampler.points, sampler.diagnostics
+    """Weighted points of a regime's posterior on rows; arguments and result as in `adaptive_points`."""
+    return adaptive_points(lambda z: log_likelihoods(target, z), target.coordinates, seed, settings, start)
+
+
+def _finite(log_likelihood: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
+
+
+def _largest_power(base: np.ndarray, likelihood: np.ndarray) -> float:
+    """The largest power ≤ 1 of the likelihood at which the points keep an effective size."""
+
+    def kept(power: float) -> bool:
+        return effective_size(base + power * likelihood) >= _ADAPTED
+
+    if kept(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    return low
+
+
+def _diagnosed(points: WeightedPoints, power: float, rounds: int) -> WeightDiagnostics:
+    means = [points.half(i).moments()[0] for i in (0, 1)]
+    spread = np.sqrt(np.diag(points.moments()[1]))
+    apart = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
+    return WeightDiagnostics(points.effective, points.pareto_k, apart, power, rounds)
 
 
 def _log_normal(z: np.ndarray) -> np.ndarray:

@@ -14,10 +14,9 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics import stretches
-from bayes_grpo.dynamics.paths import mean_path, square_root
+from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path, row_densities
 from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.dynamics.state_space import dot
+from bayes_grpo.dynamics.state_space import dot, square_root
 from bayes_grpo.fitting.sampling.target import (
     FARTHEST,
     PriorNumbers,
@@ -127,14 +126,14 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 def _likelihood_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
         space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return stretches.log_likelihood(space, jnp.asarray(rows.y))
+        return log_likelihood_without_gradient(space, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
 
 
 def _densities_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows, known: Array, y: Array) -> Array:
-        return stretches.row_densities(state_space(regime, z, prior, rows), known, y)
+        return row_densities(state_space(regime, z, prior, rows), known, y)
 
     return jax.vmap(one, in_axes=(0, None, None, None, None))
 

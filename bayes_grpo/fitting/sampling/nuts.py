@@ -128,16 +128,16 @@ class SamplerSettings:
     """How long and how carefully to sample.
 
     Attributes:
-        chains: Number of chains.
-        warmup: Adaptation iterations of each chain, discarded.
-        draws: Iterations of each chain that are kept.
+        num_chains: Number of chains.
+        num_warmup: Adaptation iterations of each chain, discarded.
+        num_samples: Iterations of each chain that are kept.
         target_accept: Target acceptance of the step-size adaptation.
         retry_target_accept: The same for the one retry.
     """
 
-    chains: int = 4
-    warmup: int = 150
-    draws: int = 1000
+    num_chains: int = 4
+    num_warmup: int = 150
+    num_samples: int = 1000
     target_accept: float = 0.9
     retry_target_accept: float = 0.99
 
@@ -207,9 +207,9 @@ def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> An
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
     """Runs all chains; draws with leading axes (chains, draws)."""
-    keys = random_keys(seed, settings.chains)
+    keys = random_keys(seed, settings.num_chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
-    options = (target.regime, settings.warmup, settings.draws, accelerated())
+    options = (target.regime, settings.num_warmup, settings.num_samples, accelerated())
     if accelerated():
         return Chain(*call(_chain_program, options, keys, start.z, *shared))
     each = list(zip(keys, start.z, strict=True))

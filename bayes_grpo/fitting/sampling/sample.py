@@ -6,7 +6,6 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_by
@@ -44,9 +43,8 @@ def sample_posterior(
     with jax.enable_x64(True):
         tell("finding starting points")
         points, trusted = first_points(target, seed)
-        start = start_of(points, seed, settings.chains)
-        sight = first_sight(target, points, settings.chains * settings.draws) if trusted and progress else ""
-        tell(f"sampling{sight}")
+        start = start_of(points, seed, settings.num_chains)
+        tell("sampling")
 
         def chains(part: str, begin: Start, accept: float) -> Chain:
             return sample_chains(target, seed_of(seed, part), begin, settings, accept)
@@ -77,20 +75,6 @@ def first_points(target: Target, seed: int) -> tuple[WeightedPoints, bool]:
     """Weighted points from which the chains begin, and whether they reached the posterior."""
     points, found = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
     return points, found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
-
-
-def first_sight(target: Target, points: WeightedPoints, size: int) -> str:
-    """What the points say already of the law's own parameters, for who watches; "" where it has none.
-
-    As many draws are taken of them as the chains will have, so that one program serves both.
-    """
-    named = [p.name for p in target.regime.sampled if not p.name.endswith("_sd")][:2]
-    if not named:
-        return ""
-    values = values_of_draws(target, points.resampled(size, np.random.default_rng(0)))
-    told = {name.replace("_", " "): interval(values[name]) for name in named}
-    said = ", ".join(f"{name} {i.median:.3g} [{i.low:.3g}, {i.high:.3g}]" for name, i in told.items())
-    return f"; so far {said} ({LEVEL:.0%})"
 
 
 def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
@@ -125,7 +109,7 @@ def _restart(chain: Chain, start: Start) -> Start:
 
 def check_settings(settings: SamplerSettings, seed: int) -> None:
     """Raises `SettingError` where a sampler setting or the seed is impossible."""
-    for name, low in (("chains", 2), ("warmup", 50), ("draws", 100)):
+    for name, low in (("num_chains", 2), ("num_warmup", 50), ("num_samples", 100)):
         value = getattr(settings, name)
         if not (isinstance(value, int) and value >= low):
             raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")

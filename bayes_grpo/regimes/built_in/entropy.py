@@ -81,7 +81,7 @@ class Entropy(TrendRegime):
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Coefficients a and b of the published form, of each draw."""
         spent = 1.0 if table.entropy is None else float(np.expm1(table.entropy[:FIRST_ROWS]).mean())
-        fixed, first = np.asarray(values["fixed_point"]), np.asarray(values["initial_reward"])
+        fixed, first = values["fixed_point"], values["initial_reward"]
         a = (fixed - first) / spent
         return {"entropy_price": a, "entropy_intercept": fixed + a}
 

@@ -61,7 +61,7 @@ class Exponential(Regime):
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""
-        tau = np.asarray(values["relaxation_time"])
+        tau = values["relaxation_time"]
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
@@ -43,7 +42,7 @@ class Flat(TrendRegime):
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """The level again as initial reward, for what compares the two levels of any law."""
-        return {"initial_reward": np.asarray(values["fixed_point"])}
+        return {"initial_reward": values["fixed_point"]}
 
 
 REGIME = Flat()

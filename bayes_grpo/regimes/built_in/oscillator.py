@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
@@ -95,8 +94,8 @@ class Oscillator(Regime):
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Stiffness, damping and times of each draw, at the highest learning rate of the run."""
-        zeta, response = np.asarray(values["damping_ratio"]), np.asarray(values["response_time"])
-        omega = np.sqrt(1.0 + 4.0 * zeta**2) / response
+        zeta = values["damping_ratio"]
+        omega = (1.0 + 4.0 * zeta**2) ** 0.5 / values["response_time"]
         mass = table.optimizer.mass
         return {"stiffness": mass * omega**2, "damping": 2.0 * mass * zeta * omega} | second_order_times(zeta, omega)
 

@@ -86,11 +86,11 @@ class Reduction(Regime):
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
-        gain = (1.0 - optimizer.momentum) / np.asarray(values["learning_time"])
-        lag = np.asarray(values["lag_exposure"]) * held_lag(optimizer.refresh)
+        gain = (1.0 - optimizer.momentum) / values["learning_time"]
+        lag = values["lag_exposure"] * held_lag(optimizer.refresh)
         found = oscillator_coefficients(1.0, gain, optimizer.momentum, lag)
-        omega = np.sqrt(found.stiffness / found.mass)
-        zeta = found.damping / (2.0 * np.sqrt(found.stiffness * found.mass))
+        omega = (found.stiffness / found.mass) ** 0.5
+        zeta = found.damping / (2.0 * (found.stiffness * found.mass) ** 0.5)
         return gain_and_curvature(gain, table) | {
             "stiffness": found.stiffness,
             "damping": found.damping,
@@ -107,7 +107,7 @@ def held_lag(refresh: Any) -> Any:
     return mean_lag(refresh, "hold")
 
 
-def gain_and_curvature(gain: np.ndarray, table: RowTable) -> dict[str, np.ndarray]:
+def gain_and_curvature(gain: Any, table: RowTable) -> dict[str, Any]:
     """Gain g, and the curvature K = g / η where the learning rate is logged (Adam: in preconditioned units)."""
     out = {"gain": gain}
     rate = table.reference_rate

@@ -70,7 +70,7 @@ class Sigmoid(TrendRegime):
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
         """Steps from the start of the log to half of the gain that is left there, of each draw."""
-        middle, exponent = np.asarray(values["midpoint"]), np.asarray(values["exponent"])
+        middle, exponent = values["midpoint"], values["exponent"]
         first = max(table.start, 0.0)
         with np.errstate(over="ignore"):
             half = middle * (1.0 + 2.0 * (first / middle) ** exponent) ** (1.0 / exponent)

@@ -70,12 +70,12 @@ def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
         return np.quantile(draws.reshape(-1, len(step)), tails, axis=0)
 
     predicted = fit.trajectories("rows")
-    constant = fit.data["constant_data"].dataset
+    means = fit.data["posterior_mean"].dataset
     axes.fill_between(step, *band(predicted), color=_PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=_LATENT, alpha=0.2, lw=0)
-    axes.plot(step, constant["latent_mean"], color=_LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
+    axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
-    axes.plot(step, constant["curve_mean"], color=LAW, lw=1.8, label=f"unforced law, {level:.0%}")
+    axes.plot(step, means["curve"], color=LAW, lw=1.8, label=f"unforced law, {level:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
