@@ -8,6 +8,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
     AllRows,
     At,
     LogFile,
@@ -60,3 +61,5 @@ def compare(
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     output.show(found, run=run)
+    if found.not_converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

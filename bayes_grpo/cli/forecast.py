@@ -9,6 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.options import (
+    EXIT_NOT_CONVERGED,
     Asked,
     At,
     LikeRuns,
@@ -104,3 +105,5 @@ def forecast(
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=top)
+    if ahead.forecast.not_converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -99,6 +99,7 @@ class Comparison(Result):
         forecast_origins: Steps of the forecast origins; empty where there are no forecast scores.
         horizon_rows: Rows after each; None likewise.
         seed: Seed that was used.
+        not_converged: Regimes among those left out whose posterior no sampler reached.
     """
 
     lines: tuple[ComparisonLine, ...]
@@ -117,12 +118,14 @@ class Comparison(Result):
     forecast_origins: tuple[float, ...]
     horizon_rows: int | None
     seed: int
+    not_converged: tuple[str, ...] = ()
 
     in_json = (
         "sentence",
         ("table", "lines"),
         "cautions",
         "left_out",
+        "not_converged",
         "damping",
         "weights_loo",
         "weights_lfo",

@@ -96,7 +96,8 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     instead = f'fit the rows before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
     if len(known) < MIN_WINDOW_ROWS:
         raise FitError(
-            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {len(known)}; {instead}"
+            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {len(known)}; "
+            f"{instead}"
         )
     if np.ptp(known) == 0.0:
         raise FitError(

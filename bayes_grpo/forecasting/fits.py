@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,7 @@ class FittedRegimes:
         weights: Regime → weight.
         notes: Which regimes were left out, and why.
         left_out: Their names.
+        not_converged: Those among them whose posterior no sampler reached.
     """
 
     draws: Mapping[str, Draws]
@@ -67,6 +68,7 @@ class FittedRegimes:
     weights: dict[str, float]
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
+    not_converged: tuple[str, ...] = ()
 
     @property
     def trending(self) -> dict[str, bool]:
@@ -117,7 +119,7 @@ def fit_regimes(
         raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
     found: dict[str, Draws] = {}
-    notes = []
+    notes, lost = [], []
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
@@ -135,6 +137,7 @@ def fit_regimes(
             continue
         if strict and not draws.usable:
             notes.append(f"{regime.name} was left out: {draws.note}")
+            lost.append(regime.name)
             continue
         if strict and draws.note:
             notes.append(f"{regime.name}: {draws.note}")
@@ -142,7 +145,8 @@ def fit_regimes(
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
     left_out = tuple(x.name for x in regimes if x.name not in found)
-    return weighed(found, reward or RewardRange(), tuple(notes), left_out)
+    made = weighed(found, reward or RewardRange(), tuple(notes), left_out)
+    return replace(made, not_converged=tuple(lost))
 
 
 def weighed(

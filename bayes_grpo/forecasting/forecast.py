@@ -136,7 +136,7 @@ def forecast(
         )
     given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings}
     made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
-    return replace(made, until_from=horizon.origin)
+    return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(

@@ -52,6 +52,7 @@ class Forecast(Shown):
         until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
         siblings: What was taken from siblings; None where none were asked for.
         fallen: What the reward has lost at its last row; None where it has not.
+        not_converged: Regimes that were left out because no sampler reached their posterior.
     """
 
     now: float
@@ -81,6 +82,7 @@ class Forecast(Shown):
     until_from: str = GIVEN
     siblings: SiblingsUsed | None = None
     fallen: Fallen | None = None
+    not_converged: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -144,6 +144,18 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     assert any("No forecast scores" in x for x in found.cautions)
 
 
+def test_a_law_that_did_not_converge_has_no_place_and_the_exit_code_is_4(synthetic_run, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
+    path = tmp_path / "run.csv"
+    rows = zip(synthetic_run.step, synthetic_run.reward, strict=True)
+    path.write_text("\n".join(["step,reward", *(f"{step:g},{reward}" for step, reward in rows)]))
+    told = call("compare", path, "--regimes", "exponential,flat", "--no-lfo", "--json")
+    content = json.loads(told.out)
+    assert told.code == 4
+    assert content["not_converged"] == ["exponential"]
+    assert [x["regime"] for x in content["table"]] == ["flat"]
+
+
 def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
     monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
     with pytest.raises(FitError, match=r"none of the laws .* did not converge"):

@@ -13,6 +13,7 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
+from bayes_grpo.forecasting import fits
 from bayes_grpo.forecasting.fits import bounded, fit_regimes, forecast_weights, prior_weights
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -149,6 +150,20 @@ def test_a_run_is_averaged_over_laws():
     assert found.weights["exponential"] > 0.5  # the curve has a trend
     counts = {k: int(np.sum(found.regime == k)) for k in found.weights}
     assert counts == allot(2000, found.weights)
+
+
+def test_a_law_that_did_not_converge_has_no_weight(monkeypatch):
+    honest = fits.fast_posterior
+
+    def lost(target, **options):
+        found = honest(target, **options)
+        return replace(found, usable=target.regime.name != "exponential", note="NOT CONVERGED.")
+
+    monkeypatch.setattr(fits, "fast_posterior", lost)
+    found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST, draws=200)
+    assert found.not_converged == ("exponential",)
+    assert set(found.weights) == {"flat"}
+    assert "exponential was left out: NOT CONVERGED." in found.notes
 
 
 def test_bad_input_is_said_in_a_sentence(exponential_fit):
