@@ -15,7 +15,6 @@ from bayes_grpo.views.document import (
     Document,
     Drawing,
     Tabular,
-    digits,
     head,
     number,
     percent,
@@ -99,15 +98,13 @@ def _scores(c: Comparison) -> Tabular:
             number(f"{x.elpd:.1f}"),
             number("" if math.isnan(x.p_worse) else probability_text(x.p_worse)),
             number(f"{x.weight:.2f}"),
-            number(digits(x.weight_lfo, ".2f")),
             number(f"{x.r2 + 0.0:.2f}"),
             number("" if math.isnan(x.growth) else probability_text(x.growth)),
         )
         for x in c.lines
     )
     heads = head(
-        "regime", "elpd", Cell("P(worse)", term="P(worse)"), Cell("weight", term="weight"), "weight ahead", "R²",
-        "P(growth)",
+        "regime", "elpd", Cell("P(worse)", term="P(worse)"), Cell("weight", term="weight"), "R²", "P(growth)",
     )  # fmt: skip
     note = "Stacking weights are arbitrary among near-equal regimes."
     return Tabular("Scores of the regimes", heads, rows, note)

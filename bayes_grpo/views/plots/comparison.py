@@ -28,7 +28,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
 
     Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
     which logged rows should fall. Right: difference in elpd from the best law with one standard error (the grey zone
-    is no difference), and the weights by leave-one-out and for forecasts.
+    is no difference), and the stacking weights.
 
     Args:
         comparison: The comparison.
@@ -111,10 +111,8 @@ def _plot_weights(axes: Axes, comparison: Comparison) -> None:
     lines = comparison.lines
     place = np.arange(len(lines))
     colours = [_COLOURS[i % len(_COLOURS)] for i in range(len(lines))]
-    axes.barh(place - 0.19, [x.weight for x in lines], 0.34, color=colours)
-    ahead = [comparison.weights_lfo.get(x.regime, 0.0) for x in lines]
-    axes.barh(place + 0.19, ahead, 0.34, color=colours, alpha=0.4)
+    axes.barh(place, [x.weight for x in lines], 0.6, color=colours)
     axes.set_xlim(0, 1)
-    axes.set_title("weights: full leave-one-out, pale forecasts", fontsize=9, loc="left")
+    axes.set_title("stacking weights (leave-one-out)", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
