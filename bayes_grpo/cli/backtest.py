@@ -34,9 +34,7 @@ def backtest(
     origins: Annotated[str, typer.Option(help="Shares of the rows to forecast from.")] = "0.3,0.5,0.7",
     signal: Signal = "auto",
     regimes: Regimes = None,
-    rivals: Annotated[
-        str, typer.Option(help="Rivals: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels.")
-    ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
+    rivals: Annotated[str, typer.Option(help="Rivals to score beside it.")] = "last,mean10,exponential_ls",
     jobs: Jobs = 1,
     plot: Plot = None,
     seed: Seed = 0,
