@@ -175,8 +175,6 @@ def test_bad_input_is_said_in_a_sentence(exponential_fit):
         forecast(exponential_fit, until=60, schedule="cosine")
     with pytest.raises(SettingError, match="one of constant, linear, cosine"):
         forecast(exponential_fit, until=60, schedule="warmup")
-    with pytest.raises(SettingError, match="no fit of regime 'flat'"):
-        forecast(exponential_fit, until=60, weights={"flat": 1.0})
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
         forecast(rising_run(6), until=60)
     with pytest.raises(SettingError, match="entropy cannot forecast"):
