@@ -21,7 +21,6 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -119,10 +118,7 @@ def scores_of(found: list[dict[str, Any]]) -> Backtest:
 
 
 def nested(found: list[dict[str, Any]], repos: dict[str, str]) -> list[dict[str, Any]]:
-    """The same scores, those of the forecast with a share of the level that other repositories taught.
-
-    Events (`benchmarks.lab.learners.hazard`) play no part in these.
-    """
+    """The same scores, those of the forecast with a share of the level that other repositories taught."""
     pieces = {f["log"]: [Piece(**p) for p in f.get("pieces", ())] for f in found}
     known = [(repos.get(log, "unknown"), p) for log, own in pieces.items() for p in own]
     pools = {repo: learn_pool([x for x in known if x[0] != repo]) for repo in {r for r, _ in known}}
@@ -264,8 +260,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if find_spec("statsmodels") is None:
-        parser.error("the rival ets needs statsmodels, which is not installed: uv sync --group bench")
     repos: dict[str, str] = {}
     for index in options.index:
         with index.open(encoding="utf-8") as file:

@@ -241,15 +241,15 @@ def print_slow_starts(lines: list[dict[str, Any]], score: str) -> dict[str, int]
 
 
 def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    print(f"{'log':38s} rows  {'best law':12s} elpd weight   R²  {'by LFO':12s} weight  cannot tell")
+    print(f"{'log':38s} rows  {'best law':12s} elpd weight   R²  {'by LFO':12s} cannot tell")
     best, best_lfo, undecided, refused = {}, {}, 0, []
     for x in lines:
         if "table" not in x:
             refused.append(f"{x['key']}: {x['error']}")
             continue
         top = x["table"][0]
-        scored = [r for r in x["table"] if r["forecast_score"] is not None]
-        ahead = max(scored, key=lambda r: r["forecast_score"], default=None)
+        scored = [r for r in x["table"] if r["lfo"] is not None]
+        ahead = max(scored, key=lambda r: r["lfo"], default=None)
         open_ = [r["regime"] for r in x["table"][1:] if r["verdict"] == "cannot tell"]
         nothing = not any(r["verdict"] == "worse" for r in x["table"])
         undecided += nothing
@@ -258,7 +258,7 @@ def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
             best_lfo[ahead["regime"]] = best_lfo.get(ahead["regime"], 0) + 1
         print(
             f"{x['key'][:38]:38s} {x['rows']:4d}  {top['regime']:12s} {top['elpd']:6.1f} {top['weight']:5.2f} "
-            f"{top['r2']:5.2f}  {ahead['regime'] if ahead else '':12s} {ahead['weight_lfo'] if ahead else 0:5.2f}  "
+            f"{top['r2']:5.2f}  {ahead['regime'] if ahead else '':12s} "
             f"{'all of them' if nothing else ', '.join(open_)}"
         )
     for text in refused:
@@ -267,7 +267,7 @@ def print_logs(lines: list[dict[str, Any]]) -> dict[str, Any]:
     good = {n: sum(r["regime"] == n and (r["r2"] or 0) >= R2 for x in lines for r in x.get("table", ())) for n in LAWS}
     print(f"unforced law with R² of at least {R2}:", ", ".join(f"{n} {k}" for n, k in good.items() if n != "flat"))
     done = len(lines) - len(refused)
-    print(f"{done} logs: best by LOO {best}, by forecast score {best_lfo}; no law clearly better on {undecided}")
+    print(f"{done} logs: best by LOO {best}, by LFO {best_lfo}; no law clearly better on {undecided}")
     return {
         "logs": done, "refused": len(refused), "best_loo": best, "best_forecast": best_lfo, "undecided": undecided,
         "before": before, "high_r2": good,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.rivals import DEFAULT_RIVALS, RIVALS
+from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, covered, crps, log_score, pit
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError, WorkerError
 from bayes_grpo.common.executor import outcomes
@@ -28,7 +28,6 @@ from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
-from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
 from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -55,10 +54,9 @@ def backtest(
     origins: Sequence[float] = ORIGINS,
     signal: str = "auto",
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
-    priors: PriorsFor = forecast_priors,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
-    rivals: Sequence[str] = DEFAULT_RIVALS,
+    rivals: Sequence[str] = tuple(RIVALS),
     seed: int = 0,
     settings: ImportanceSettings = BACKTEST_POINTS,
     progress: Progress | None = None,
@@ -70,11 +68,10 @@ def backtest(
         origins: Shares of the rows after which it is forecast, in (0, 1).
         signal: "auto", "reward" (train) or "eval" (held-out).
         regimes: Regimes to average over.
-        priors: Prior overrides of each regime for the rows before an origin.
         pool: Weight of the last value against the regimes: the shipped numbers (True), others, or none (False).
         hazard: Probability of events that no regime models, in the forecast of several regimes: the shipped numbers
             (True), others, or none (False).
-        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`; by default those that need no further package.
+        rivals: Names in `bayes_grpo.backtesting.rivals.RIVALS`.
         seed: Seed.
         settings: Sampler settings of the posteriors.
         progress: Called with a short phrase at every stage.
@@ -84,7 +81,6 @@ def backtest(
 
     Raises:
         FitError: No such signal, or fewer than `MIN_BACKTEST_ROWS` rows.
-        MissingExtraError: A rival's package is not installed.
         SettingError: An origin outside (0, 1), or an unknown rival.
     """
     if not origins or not all(0.0 < o < 1.0 for o in origins):
@@ -110,9 +106,7 @@ def backtest(
         part = seed_of(seed, "origin", share)
         try:
             origin = origin_of(run, whole, share)
-            found = predicted(
-                origin, part, regimes=regimes, priors=priors, settings=settings, pool=pool, progress=stage
-            )
+            found = predicted(origin, part, regimes=regimes, settings=settings, pool=pool, progress=stage)
         except FitError as error:
             refused.append(f"{run.name}, origin {share:.0%}: {error}")
             continue
@@ -135,7 +129,6 @@ def backtest_logs(
         The scores of all runs, in their order; a run that cannot be used is named in it.
 
     Raises:
-        MissingExtraError: A rival's package is not installed.
         SettingError: An impossible option.
         WorkerError: A worker process ended before its task did, twice.
     """
@@ -217,7 +210,6 @@ def predicted(
     seed: int,
     *,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
-    priors: PriorsFor = forecast_priors,
     settings: ImportanceSettings = BACKTEST_POINTS,
     pool: Pool | bool = True,
     progress: Progress | None = None,
@@ -228,7 +220,6 @@ def predicted(
         origin.basis.rows,
         regimes,
         reward=reward,
-        priors=priors,
         seed=seed,
         settings=settings,
         strict=False,
@@ -281,7 +272,7 @@ def scores_at(
     seed: int,
     *,
     hazard: Hazard | bool = True,
-    rivals: Sequence[str] = DEFAULT_RIVALS,
+    rivals: Sequence[str] = tuple(RIVALS),
     progress: Progress = lambda _: None,
 ) -> list[Score]:
     """Scores of the average, the regimes and the rivals on the rows after an origin.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
+    EXIT_NOT_CONVERGED,
     AllRows,
     At,
     LogFile,
@@ -57,3 +60,5 @@ def compare(
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     output.show(found, run=run)
+    if found.not_converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)

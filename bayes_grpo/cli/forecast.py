@@ -13,6 +13,7 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
+    EXIT_NOT_CONVERGED,
     OUTPUT,
     At,
     Jobs,
@@ -140,6 +141,8 @@ def forecast(
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=top)
+    if ahead.forecast.not_converged:
+        raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
 def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, Any]) -> Backtest:

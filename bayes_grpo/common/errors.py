@@ -24,6 +24,10 @@ class FitError(BayesGrpoError):
     """A run cannot be fitted (too few rows, no spread, no such signal)."""
 
 
+class NotConvergedError(FitError):
+    """No sampler reached a regime's posterior, so that nothing can rest on it."""
+
+
 class FitFileError(BayesGrpoError):
     """A saved fit cannot be read, or belongs to another model or version."""
 

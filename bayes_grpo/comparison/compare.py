@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
+from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import About
@@ -89,6 +90,7 @@ def compare(
         return fit(whole, regime, signal=signal, rows=rows, priors=given.get(name), seed=seed, sampler=settings)
 
     scored: dict[str, Scored] = {}
+    not_converged: list[str] = []
     pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
     try:
         ask = {"seed": seed, "sampler": settings}
@@ -103,6 +105,8 @@ def compare(
                 found = drawn[name].result()
             except FitError as error:
                 left_out[name] = str(error)
+                if isinstance(error, NotConvergedError):
+                    not_converged.append(name)
                 continue
             if found.draws.note:
                 cautions.append(f"{name}: {found.draws.note}")
@@ -126,7 +130,8 @@ def compare(
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     fits = Fits(tuple(scored), fit_of)
-    return comparison_of(window, about, scored, fits, left_out=left_out, cautions=cautions, seed=seed)
+    made = comparison_of(window, about, scored, fits, left_out=left_out, cautions=cautions, seed=seed)
+    return replace(made, not_converged=tuple(not_converged))
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
@@ -197,13 +202,14 @@ def candidate_on(
     NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
 
     Raises:
-        FitError: The law cannot be put on these rows, or no sampler reached its posterior.
+        FitError: The law cannot be put on these rows.
+        NotConvergedError: No sampler reached its posterior.
         PriorError: An override is impossible.
     """
     target = target_of(regime, rows, priors)
     found = fast_posterior(target, seed=seed_of(seed, "law"), settings=CANDIDATE_POINTS, sampler=sampler)
     if not found.usable:
-        raise FitError(f"did not converge; {found.note}")
+        raise NotConvergedError(f"did not converge; {found.note}")
     return smoothed_at(found, seed_of(seed, "levels"))
 
 

@@ -2,12 +2,8 @@
 
 The second half of the log is cut into blocks of about a tenth of its rows, and every block's start is a forecast
 origin, at which the law is fitted to the rows before it alone (Bürkner et al. 2020,
-https://doi.org/10.1080/00949655.2020.1783262; a fast posterior makes every refit an exact one). Two scores come out:
-
-- the *block score*, the joint log density of each block given the rows before it. By the chain rule every row of the
-  block is predicted with the block's earlier rows known, so that it rewards good short steps;
-- the *forecast score*, the log density of every row of a block given the rows before the block alone: the rows in
-  between are never revealed. It is what a forecast is worth, and what forecasts are weighted by.
+https://doi.org/10.1080/00949655.2020.1783262; a fast posterior makes every refit an exact one). A block's score is its
+joint log density given the rows before it, so that every row counts given the block's earlier rows too.
 
 A refit knows nothing of later rows: its default priors are resolved on its own rows. Overrides hold for all refits.
 """
@@ -50,26 +46,18 @@ class LeaveFutureOut:
         blocks: Score of every block, shape (b,).
         origins: Row index of every forecast origin, the first row of its block, shape (b,).
         horizon: Rows of a block.
-        forecast: Log density of every row from the first origin on, given the rows before its block alone,
-            shape (b · horizon,).
         doubtful: Why a refit should not be trusted; empty where all can be.
     """
 
     blocks: np.ndarray
     origins: np.ndarray
     horizon: int
-    forecast: np.ndarray
     doubtful: str
 
     @property
     def elpd(self) -> float:
         """Sum of the block scores: log density of all rows from the first origin on."""
         return float(np.sum(self.blocks))
-
-    @property
-    def forecast_score(self) -> float:
-        """Mean forecast log density of a row."""
-        return float(np.mean(self.forecast))
 
 
 def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
@@ -110,7 +98,7 @@ def leave_future_out(
         FitError: Too few rows for it.
     """
     origins, horizon = forecast_origins(rows.table)
-    blocks, forecast, doubtful = [], [], []
+    blocks, doubtful = [], []
     start: np.ndarray | None = None
     for cut in map(int, origins):
         found = fast_posterior(
@@ -123,20 +111,12 @@ def leave_future_out(
         if not found.usable:
             doubtful.append(f"refit on {cut} rows: {found.note}")
         start = found.points if found.usable else None
-        ahead, block = slice(cut, cut + horizon), rows.values(cut, cut + horizon)
-        known = (rows.values(0, cut + horizon), rows.values(0, cut))
-        step_by_step, unseen = densities_of_rows(found.target, found.points, block, *known)[..., ahead]
-        blocks.append(_log_mean(step_by_step.sum(axis=1)))
-        forecast.append(_log_mean(unseen))
+        block, known = rows.values(cut, cut + horizon), rows.values(0, cut + horizon)
+        (density,) = densities_of_rows(found.target, found.points, block, known)
+        blocks.append(np.logaddexp.reduce(density.sum(axis=1)) - np.log(len(density)))
     return LeaveFutureOut(
         blocks=np.array(blocks),
         origins=origins,
         horizon=horizon,
-        forecast=np.concatenate(forecast),
         doubtful=doubtful[0] if doubtful else "",
     )
-
-
-def _log_mean(log_density: np.ndarray) -> np.ndarray:
-    """Logarithm of the mean over draws, the first axis."""
-    return np.logaddexp.reduce(log_density, axis=0) - np.log(len(log_density))

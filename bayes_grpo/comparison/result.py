@@ -45,8 +45,6 @@ class ComparisonLine:
         lfo_difference: Its LFO score less the highest one, 0 or negative; NaN without.
         lfo_difference_se: Standard error of the difference, from the blocks.
         verdict_ahead: By leave-future-out: "best", "cannot tell" or "worse"; "" without.
-        forecast_score: Mean log density of a row some way ahead, rows in between unseen; NaN without.
-        weight_lfo: Weight by the forecast score; NaN without.
         growth: Probability that the reward grows from its start to its fixed point under this law; NaN for a law
             without a trend.
         high_k: Rows whose Pareto k stayed too high: their score is unreliable.
@@ -69,8 +67,6 @@ class ComparisonLine:
     lfo_difference: float
     lfo_difference_se: float
     verdict_ahead: str
-    forecast_score: float
-    weight_lfo: float
     growth: float
     high_k: int
     refitted: int
@@ -87,9 +83,6 @@ class Comparison(Result):
         left_out: Regime → why it has no place in the table.
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
-        weights_lfo: Regime → weight for forecasts: stacking of the forecast scores, shrunk towards equal weights
-            (see `bayes_grpo.comparison.table.shrunk_weights`, with the forecast origins as points). Equal weights of
-            all laws that can forecast where there are no forecast scores.
         window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
         fits: Regime → fit by NUTS, sampled when it is asked for first.
@@ -99,6 +92,7 @@ class Comparison(Result):
         forecast_origins: Steps of the forecast origins; empty where there are no forecast scores.
         horizon_rows: Rows after each; None likewise.
         seed: Seed that was used.
+        not_converged: Regimes among those left out whose posterior no sampler reached.
     """
 
     lines: tuple[ComparisonLine, ...]
@@ -107,7 +101,6 @@ class Comparison(Result):
     left_out: Mapping[str, str]
     damping: Mapping[str, Mapping[str, float]]
     weights_loo: Mapping[str, float]
-    weights_lfo: Mapping[str, float]
     window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     fits: Mapping[str, Fit]
@@ -117,15 +110,16 @@ class Comparison(Result):
     forecast_origins: tuple[float, ...]
     horizon_rows: int | None
     seed: int
+    not_converged: tuple[str, ...] = ()
 
     in_json = (
         "sentence",
         ("table", "lines"),
         "cautions",
         "left_out",
+        "not_converged",
         "damping",
         "weights_loo",
-        "weights_lfo",
         "about.run",
         "about.source",
         "about.signal",

@@ -1,4 +1,4 @@
-"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, and their weights."""
+"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, and their stacking weights."""
 
 from __future__ import annotations
 
@@ -59,16 +59,10 @@ def comparison_of(
     """
     loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
-    by_forecast = _forecast_weights(future) if future else {}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)
     chances = {name: _chances(x.draws) for name, x in posteriors.items()}
     growth = {name: p.get("growth", float("nan")) for name, p in chances.items()}
-    lines = tuple(
-        _line(row, scored[name], ahead, by_forecast.get(name), growth[name]) for name, row in _ranked(loo).items()
-    )
-    if not by_forecast:
-        able = [x.regime for x in lines if posteriors[x.regime].draws.regime.forecasts]
-        by_forecast = dict.fromkeys(able, 1.0 / len(able)) if able else {}
+    lines = tuple(_line(row, scored[name], ahead, growth[name]) for name, row in _ranked(loo).items())
     some = next(iter(future.values()), None)
     steps = next(iter(posteriors.values())).draws.rows.table.step
     return Comparison(
@@ -83,7 +77,6 @@ def comparison_of(
         left_out=left_out,
         damping={k: {name: p[name] for name in DAMPING} for k, p in chances.items() if "overdamped" in p},
         weights_loo={x.regime: x.weight for x in lines},
-        weights_lfo=by_forecast,
         window=window,
         posteriors=posteriors,
         fits=fits,
@@ -137,13 +130,6 @@ def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
 _COLUMNS = ("elpd", "se", "p", "elpd_diff", "dse", "p_worse", "weight")
 
 
-def _forecast_weights(future: Mapping[str, LeaveFutureOut]) -> dict[str, float]:
-    """Weights by the forecast score; the blocks after the origins count as the independent points."""
-    density = np.stack([x.forecast for x in future.values()], axis=1)
-    points = len(next(iter(future.values())).origins)
-    return dict(zip(future, shrunk_weights(stacking_weights(density), points).tolist(), strict=True))
-
-
 def _chances(draws: Draws) -> dict[str, float]:
     """Probabilities of what the law can do."""
     table = draws.rows.table
@@ -151,9 +137,7 @@ def _chances(draws: Draws) -> dict[str, float]:
     return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
 
 
-def _line(
-    row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, weight_lfo: float | None, growth: float
-) -> ComparisonLine:
+def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, growth: float) -> ComparisonLine:
     """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
     found, future, regime = scored.posterior, scored.lfo, scored.posterior.draws.regime
     y = found.draws.rows.table.y
@@ -178,8 +162,6 @@ def _line(
         lfo_difference=behind,
         lfo_difference_se=behind_se,
         verdict_ahead=verdict_ahead,
-        forecast_score=future.forecast_score if future else nothing,
-        weight_lfo=nothing if weight_lfo is None else weight_lfo,
         growth=growth,
         high_k=len(scored.loo.unreliable),
         refitted=len(scored.loo.refitted),
@@ -199,30 +181,3 @@ def _behind(future: LeaveFutureOut | None, best: LeaveFutureOut | None) -> tuple
     total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
     sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
     return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
-
-
-def stacking_weights(log_density: np.ndarray) -> np.ndarray:
-    """Weights of the laws, shape (laws,), that maximise the mean log density of the mixture.
-
-    Stacking (Yao et al. 2018, https://doi.org/10.1214/17-BA1091) of log predictive densities of shape (rows, laws), by
-    expectation maximisation.
-    """
-    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-    weight = np.full(density.shape[1], 1.0 / density.shape[1])
-    for _ in range(2000):
-        share = density * weight
-        new = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
-        if np.max(np.abs(new - weight)) < 1e-9:
-            break
-        weight = new
-    return weight / weight.sum()
-
-
-def shrunk_weights(weight: np.ndarray, points: int) -> np.ndarray:
-    """Weights drawn towards equal ones, as if every law had been right once more.
-
-    With b independent points and K laws the result is (b · weight + 1) / (b + K): the mean of a Dirichlet posterior
-    that starts from one count a law. On a handful of forecast origins stacking would put everything on one law by
-    chance.
-    """
-    return (points * weight + 1.0) / (points + len(weight))

@@ -1,19 +1,20 @@
 """`FitWindow`: which rows of a run a regime may describe, and why not all of them.
 
 No regime of a rising reward describes a collapse. Fitted across one it calls a dead run stable, and its plateau is an
-average of before and after. So a fit begins where the reward was last near its best, if it has fallen since, and at the
-bottom of a fall from which it came back.
+average of before and after. So a fit begins where half of the fall has passed, if the reward has fallen, and at the
+bottom of a fall from which it came back. A few rows from before a jump would decide every parameter of such a fit, and
+its posterior would have a mode for each way of explaining them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.diagnosis.fallen import fallen_of, last_lost
+from bayes_grpo.diagnosis.fallen import Fallen, fallen_of, last_lost
 from bayes_grpo.diagnosis.smoothing import reward_trend
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, span_of
@@ -48,17 +49,7 @@ class FitWindow:
         """The run without the rows up to `start_step`; settings and the rows' own steps are kept."""
         if self.start_step is None:
             return run
-        kept, evals = run.step > self.start_step, run.eval_step > self.start_step
-        return replace(
-            run,
-            step=run.step[kept],
-            reward=run.reward[kept],
-            window=run.window[kept],
-            signals={k: v[kept] for k, v in run.signals.items()},
-            components={k: v[kept] for k, v in run.components.items()},
-            eval_step=run.eval_step[evals],
-            eval_reward=run.eval_reward[evals],
-        )
+        return run.where(run.step > self.start_step, run.eval_step > self.start_step)
 
 
 def fit_window(run: Run, signal: str = "auto") -> FitWindow:
@@ -74,8 +65,8 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)
     fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
     if fallen is not None:
-        since = fallen.best_step
-        return FitWindow(since, f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {since:.0f}.")
+        reason = f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {fallen.best_step:.0f}."
+        return FitWindow(_half_lost(trend, fallen), reason)
     if lost is not None and lost[1] < trend.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
         return FitWindow(_bottom(trend, *lost), reason)
@@ -101,13 +92,30 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
         return run, window
     cut = window.cut(run)
     kept = cut.reward if run.has_reward and signal != "eval" else cut.eval_reward
-    later = int(np.isfinite(kept).sum())
-    if later < MIN_WINDOW_ROWS:
+    known = kept[np.isfinite(kept)]
+    instead = f'fit the rows before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
+    if len(known) < MIN_WINDOW_ROWS:
         raise FitError(
-            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {later}; fit the rows "
-            f'before (--at {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
+            f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {len(known)}; "
+            f"{instead}"
+        )
+    if np.ptp(known) == 0.0:
+        raise FitError(
+            f"{run.source}: {window.reason} It has been {known[0]:g} in all {len(known)} rows since step "
+            f"{window.start_step:.0f}, and a reward that never changes has no dynamics to fit; {instead}"
         )
     return cut, window
+
+
+def _half_lost(trend: Trend, fallen: Fallen) -> float:
+    """Step after which a fallen reward has lost half of what it lost; that of its best where few rows follow."""
+    middle = 0.5 * (fallen.best + fallen.now)
+    above = trend.step[(trend.mean > middle) & (trend.step >= fallen.best_step)]
+    first = int(np.searchsorted(trend.raw_step, above[-1] if len(above) else fallen.best_step, side="right"))
+    low = np.flatnonzero(trend.raw[first:] <= middle)  # the trend is smooth where the rows may jump
+    first += int(low[0]) if len(low) else 0
+    enough = first > 0 and len(trend.raw) - first >= MIN_WINDOW_ROWS
+    return float(trend.raw_step[first - 1]) if enough else fallen.best_step
 
 
 def _bottom(trend: Trend, first: float, last: float) -> float:

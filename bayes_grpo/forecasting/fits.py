@@ -17,7 +17,7 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -57,7 +57,7 @@ class FittedRegimes:
         log_evidence: Regime → log marginal likelihood within that range; NaN where a sampler does not tell it.
         weights: Regime → weight.
         notes: Which regimes were left out, and why.
-        left_out: Their names.
+        not_converged: Those among them whose posterior no sampler reached.
     """
 
     draws: Mapping[str, Draws]
@@ -66,7 +66,7 @@ class FittedRegimes:
     log_evidence: dict[str, float]
     weights: dict[str, float]
     notes: tuple[str, ...]
-    left_out: tuple[str, ...]
+    not_converged: tuple[str, ...] = ()
 
     @property
     def trending(self) -> dict[str, bool]:
@@ -79,7 +79,6 @@ def fit_regimes(
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
     reward: RewardRange | None = None,
-    priors: PriorsFor = forecast_priors,
     seed: int = 0,
     settings: ImportanceSettings | None = None,
     sampler: SamplerSettings | None = None,
@@ -93,7 +92,6 @@ def fit_regimes(
         rows: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
-        priors: Prior overrides of each law for these rows.
         seed: Seed; a law's draws do not depend on which other laws there are.
         settings: How many points the fast posterior spends.
         sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
@@ -117,11 +115,11 @@ def fit_regimes(
         raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
     found: dict[str, Draws] = {}
-    notes = []
+    notes, lost = [], []
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            target = target_of(regime, rows, priors(regime, rows.table))
+            target = target_of(regime, rows, forecast_priors(regime, rows.table))
             draws = fast_posterior(
                 target,
                 seed=seed_of(seed, "fit", regime.name),
@@ -135,18 +133,18 @@ def fit_regimes(
             continue
         if strict and not draws.usable:
             notes.append(f"{regime.name} was left out: {draws.note}")
+            lost.append(regime.name)
             continue
         if strict and draws.note:
             notes.append(f"{regime.name}: {draws.note}")
         found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
-    left_out = tuple(x.name for x in regimes if x.name not in found)
-    return weighed(found, reward or RewardRange(), tuple(notes), left_out)
+    return weighed(found, reward or RewardRange(), tuple(notes), tuple(lost))
 
 
 def weighed(
-    draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), left_out: tuple[str, ...] = ()
+    draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), not_converged: tuple[str, ...] = ()
 ) -> FittedRegimes:
     """Regimes weighed by how well each predicted the rows, see `forecast_weights`.
 
@@ -154,13 +152,13 @@ def weighed(
         draws: Regime → draws on the same rows, the linear parameters among them.
         reward: Range of the reward.
         notes: Which regimes were left out, and why.
-        left_out: Their names.
+        not_converged: Those among them whose posterior no sampler reached.
     """
     held = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
     evidence = {name: x.log_evidence + held[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, reward, held, evidence, weights, notes, left_out)
+    return FittedRegimes(draws, reward, held, evidence, weights, notes, not_converged)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
@@ -171,7 +169,7 @@ def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
         names: Those to leave out; one regime at least has to be left.
     """
     rest = {k: x for k, x in fitted.draws.items() if k not in names}
-    return weighed(rest, fitted.reward, fitted.notes, (*fitted.left_out, *names))
+    return weighed(rest, fitted.reward, fitted.notes, fitted.not_converged)
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:

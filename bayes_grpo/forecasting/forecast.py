@@ -7,7 +7,7 @@ level of the last rows beside them, paths, events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bayes_grpo.common.errors import SettingError
@@ -20,8 +20,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_reg
 from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.mixture import Mixture, held_at_end, laws_and_level, with_possible_events, with_siblings
-from bayes_grpo.forecasting.pool import Pool, pooled, shares_of
-from bayes_grpo.forecasting.priors import PriorsFor, forecast_priors
+from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -50,10 +49,8 @@ def forecast(
     regimes: Sequence[str | Regime] | None = None,
     draws: int = 2000,
     seed: int = 0,
-    weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
-    priors: PriorsFor = forecast_priors,
     sampler: SamplerSettings | None = None,
     like: Like | None = None,
     progress: Progress | None = None,
@@ -81,11 +78,9 @@ def forecast(
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
-        weights: Weights of the regimes, and of "level", in place of those by their scores.
         pool: Share of the level: the shipped numbers (True), others, or laws alone (False).
         hazard: Probability of events that no law knows, for several regimes: the shipped numbers (True), others, or
             none (False).
-        priors: Prior overrides of each law for the rows; not for a fit.
         sampler: Length and care of the sampling; not for a fit.
         like: Siblings, other runs of the same task: files, folders, stores, patterns and runs. Where they saw the same
             data at the same steps, rows to come are known in part; where they are alike, some paths do as they did
@@ -97,7 +92,7 @@ def forecast(
 
     Raises:
         FitError: Too few rows, no such signal, or no regime could be fitted.
-        SettingError: A horizon in the past, an impossible schedule, weights of unknown regimes, or siblings of a fit.
+        SettingError: A horizon in the past, an impossible schedule, or siblings of a fit.
         LogReadError: Siblings that do not exist or cannot be read.
     """
     if not (isinstance(draws, int) and draws >= 100):
@@ -129,14 +124,13 @@ def forecast(
             basis.rows,
             regimes,
             reward=basis.reward,
-            priors=priors,
             seed=seed,
             sampler=sampler,
             progress=teller(progress),
         )
-    given = {"weights": weights, "pool": pool, "hazard": hazard, "siblings": siblings}
+    given = {"pool": pool, "hazard": hazard, "siblings": siblings}
     made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
-    return replace(made, until_from=horizon.origin)
+    return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(
@@ -146,7 +140,6 @@ def forecast_of_regimes(
     *,
     draws: int = 2000,
     seed: int = 0,
-    weights: Mapping[str, float] | None = None,
     pool: Pool | bool = True,
     hazard: Hazard | bool = True,
     siblings: ReadTogether | None = None,
@@ -161,20 +154,17 @@ def forecast_of_regimes(
         asked: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
-        weights: Weights in place of those of the regimes; of regimes that there are, and of the level.
         pool: Share of the level, as in `forecast`.
         hazard: Probability of events, as in `forecast`.
         siblings: The run beside its siblings; None without any.
 
     Returns:
         The forecast.
-
-    Raises:
-        SettingError: Weights of unknown regimes.
     """
-    fallen = basis.fallen if weights is None and len(fitted.draws) > 1 else None
+    fallen = basis.fallen if len(fitted.draws) > 1 else None
     known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
-    shares = shares_of(fitted, pooled(pool, basis.table, fitted, asked.logged), weights)
+    beside = pooled(pool, basis.table, fitted, asked.logged)
+    shares = fitted.weights if beside is None else beside.weights
     mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, fallen), None
     if siblings is not None:
         mixture, used = with_siblings(mixture, asked, siblings, basis.reward, seed)

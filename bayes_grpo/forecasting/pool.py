@@ -10,7 +10,6 @@ https://doi.org/10.1214/13-EJS823; covariate-dependent stacking, Yao et al. 2022
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import SettingError
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.rows.table import RowTable
@@ -99,30 +97,6 @@ def pooled(pool: Pool | bool, table: RowTable, fitted: FittedRegimes, ahead: int
     features = pool_features(table, fitted.log_evidence, fitted.trending, ahead)
     share = (shipped_pool() if pool is True else pool).share(features)
     return Pooled({k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}, features)
-
-
-def shares_of(
-    fitted: FittedRegimes, beside: Pooled | None, stated: Mapping[str, float] | None = None
-) -> dict[str, float]:
-    """Shares of the paths that regimes and level get; they sum to 1.
-
-    Args:
-        fitted: The regimes.
-        beside: Their weights with the level beside them; None without it.
-        stated: Weights in place of those; of a regime that was left out there is nothing to weigh.
-
-    Raises:
-        SettingError: Weights of unknown regimes, or none above 0.
-    """
-    own = fitted.weights if beside is None else beside.weights
-    weights = own if stated is None else {k: w for k, w in stated.items() if k not in fitted.left_out}
-    unknown = [name for name in weights if name not in fitted.draws and name != LEVEL_NAME]
-    if unknown:
-        raise SettingError(f"weights: no fit of regime {unknown[0]!r}; there are {', '.join(fitted.draws)}")
-    total = sum(weights.values())
-    if not (total > 0 and all(w >= 0 and math.isfinite(w) for w in weights.values())):
-        raise SettingError(f"weights: expected numbers of at least 0 with a sum above 0, found {dict(weights)!r}")
-    return {name: float(w) / total for name, w in weights.items()}
 
 
 @cache

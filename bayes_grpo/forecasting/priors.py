@@ -21,16 +21,12 @@ the reward stands today is then worth something tomorrow, which the mean of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.table import RowTable
 
-PriorsFor = Callable[[Regime, RowTable], Mapping[str, Prior]]
-"""Prior overrides of a regime for the rows before a forecast's origin."""
 _LAST = 10
 """Rows that say where the reward is now, at most; a third of the log where that is shorter."""
 _SLOW = ("initial_success", "exponent")

@@ -13,8 +13,6 @@ from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
-    from xarray import DataTree
-
     from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 
@@ -52,6 +50,7 @@ class Forecast(Shown):
         until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
         siblings: What was taken from siblings; None where none were asked for.
         fallen: What the reward has lost at its last row; None where it has not.
+        not_converged: Regimes that were left out because no sampler reached their posterior.
     """
 
     now: float
@@ -81,6 +80,7 @@ class Forecast(Shown):
     until_from: str = GIVEN
     siblings: SiblingsUsed | None = None
     fallen: Fallen | None = None
+    not_converged: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -92,58 +92,3 @@ class Forecast(Shown):
     def until(self) -> float:
         """The horizon."""
         return float(self.step[-1])
-
-    def to_datatree(self) -> DataTree:
-        """The forecast as ArviZ reads one.
-
-        Returns:
-            DataTree with the groups
-
-            - `predictions`: ``latent``, ``rows`` and ``trend`` with dimensions (chain, draw, step), and ``beyond``, the
-              trend after the horizon, with (chain, draw, beyond_step); one chain, because the draws are of several
-              laws;
-            - `predictions_constant_data`: ``rate``, the learning rate at each future step over the run's reference
-              rate;
-            - `posterior`: ``latent_now``, ``initial``, ``at_infinity`` and ``final``;
-            - `origin`: the names of the ``regime`` and the ``event`` of each draw;
-            - `observed_data`: the logged rows as ``rows`` on their own steps.
-
-            Attributes hold the rest: name, signal, now, lag, range of the reward, weights (JSON), assumptions, notes.
-        """
-        import json
-
-        from xarray import Dataset, DataTree
-
-        of_draw = ("chain", "draw")
-        draws = {"chain": [0], "draw": np.arange(len(self.latent))}
-        ahead = {name: ((*of_draw, "step"), getattr(self, name)[None]) for name in ("latent", "rows", "trend")} | {
-            "beyond": ((*of_draw, "beyond_step"), self.beyond[None])
-        }
-
-        def whole(*names: str) -> Dataset:
-            return Dataset({name: (of_draw, np.asarray(getattr(self, name))[None]) for name in names}, draws)
-
-        tree = DataTree.from_dict(
-            {
-                "predictions": Dataset(ahead, draws | {"step": self.step, "beyond_step": self.beyond_step}),
-                "predictions_constant_data": Dataset(
-                    {"rate": ("step", self.schedule.at(self.step))}, {"step": self.step}
-                ),
-                "posterior": whole("latent_now", "initial", "at_infinity", "final"),
-                "origin": whole("regime", "event"),  # texts, which ArviZ's summaries cannot take
-                "observed_data": Dataset({"rows": ("step", self.logged)}, {"step": self.logged_step}),
-            }
-        )
-        tree.attrs.update(
-            name=self.name,
-            signal=self.signal,
-            now=self.now,
-            lag=self.lag,
-            reward_low=self.low,
-            reward_high=self.high,
-            schedule=self.schedule.shape,
-            weights=json.dumps(self.weights),
-            assumed=json.dumps(self.assumed),
-            notes=json.dumps(self.notes),
-        )
-        return tree

@@ -1,12 +1,10 @@
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bayes_grpo.backtesting.backtest import backtest, backtest_logs, origin_of, predicted
-from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -18,7 +16,7 @@ from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 FAST = ImportanceSettings(effective=500.0, draws=500)
-OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10", "gp"), "settings": FAST}
+OPTIONS = {"regimes": ("flat", "exponential"), "rivals": ("last", "mean10"), "settings": FAST}
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +24,8 @@ def result():
     return backtest(rising_run(40), origins=(0.5, 0.7), **OPTIONS)
 
 
-def test_a_backtest_by_default_needs_no_further_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
-    found = backtest(rising_run(30), origins=(0.6,), regimes=("flat",), settings=FAST)
-    assert {x.name for x in found.lines if x.kind == "rival"} == set(RIVALS) - {"ets"}
-
-
 def test_every_forecaster_is_scored_on_the_same_rows(result):
-    names = {"forecast", "flat", "exponential", "level", "last", "mean10", "gp"}
+    names = {"forecast", "flat", "exponential", "level", "last", "mean10"}
     assert {x.name for x in result.lines} == names
     assert result.lines[0].name == AVERAGED
     for origin, rows in ((0.5, 20), (0.7, 12)):
@@ -138,7 +130,7 @@ def test_forecast_priors_reach_beyond_what_was_seen():
 @pytest.mark.thorough
 def test_many_logs_side_by_side_score_as_one_after_another():
     runs = [rising_run(40, seed=1, name="a"), rising_run(8, name="short"), rising_run(40, seed=2, name="b")]
-    options = {**OPTIONS, "origins": (0.5,), "regimes": ("flat",), "rivals": ("last", "gp")}
+    options = {**OPTIONS, "origins": (0.5,), "regimes": ("flat",), "rivals": ("last",)}
     here, away = (backtest_logs(runs, jobs=jobs, **options) for jobs in (1, 2))
     assert here.to_dict() == away.to_dict()
     assert {s.log for s in here.scores} == {"a", "b"}

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import covered, crps, log_score, pit
 from benchmarks.lab.learners.hazard import energy
+from benchmarks.rivals import RIVALS
 
 STEP = np.arange(1.0, 41.0)
 AHEAD = np.arange(41.0, 61.0)

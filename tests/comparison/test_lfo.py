@@ -75,27 +75,3 @@ def test_scores_are_those_of_the_filter_and_of_nuts(table):
 
             terms = np.asarray(jax.lax.map(innovations, draws.reshape(-1, draws.shape[-1]), batch_size=200))
         assert scores.blocks[i] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=0.06)
-
-
-def test_forecast_score_is_the_density_given_the_rows_before_the_block(table):
-    """With all parameters pinned: a regression on the law's two shapes, extrapolated."""
-    regime, tau, noise = get_regime("exponential"), 9.0, 0.03
-    pinned = {
-        "relaxation_time": (tau, 1e-5), "observation_sd": (noise, 1e-5), "fluctuation_sd": (1e-6, 1e-5),
-        "fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3),
-    }  # fmt: skip
-    scores = leave_future_out(regime, prepare_rows(table, many=True), priors=pinned, seed=0)
-    end, begin = table.step, table.step - table.window
-    left = tau * (np.exp(-begin / tau) - np.exp(-end / tau)) / table.window
-    design = np.stack([1 - left, left], axis=1)
-    wanted = []
-    for cut in scores.origins:
-        known, ahead = design[:cut], design[cut : cut + scores.horizon]
-        of_row = noise**2 / table.precision
-        precision = known.T @ (known / of_row[:cut, None]) + np.diag([1 / 0.4**2, 1 / 0.3**2])
-        cov = np.linalg.inv(precision)
-        mean = cov @ (known.T @ (table.y[:cut] / of_row[:cut]) + np.array([0.5 / 0.4**2, 0.3 / 0.3**2]))
-        var = np.einsum("ij,jk,ik->i", ahead, cov, ahead) + of_row[cut : cut + scores.horizon]
-        residual = table.y[cut : cut + scores.horizon] - ahead @ mean
-        wanted.append(-0.5 * (np.log(2 * np.pi * var) + residual**2 / var))
-    np.testing.assert_allclose(scores.forecast, np.concatenate(wanted), atol=1e-3)

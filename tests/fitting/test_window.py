@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,10 +29,23 @@ def collapsed():
 
 def test_the_rows_since_a_collapse_are_fitted():
     cut, window = rows_to_fit(dipped_then_collapsed())
-    assert there(window.start_step) == pytest.approx(25.0, abs=1.0)
+    assert there(window.start_step) == pytest.approx(27.0, abs=1.0)
     assert cut.step[0] > there(window.start_step)
     assert window.reason.startswith("The reward fell from 0.88 to 0 after step 25.")
-    assert window.lead.endswith("Since step 25:")
+    assert window.lead.endswith(f"Since step {window.start_step:.0f}:")
+
+
+def test_no_row_from_before_a_jump_is_fitted():
+    """Four rows from before it made a sigmoid's posterior take NUTS minutes, and not converge."""
+    cut, _ = rows_to_fit(collapsed())
+    assert cut.step[0] == 51.0
+
+
+def test_a_reward_that_is_constant_since_it_fell_has_nothing_to_fit():
+    run = collapsed()
+    run = replace(run, reward=np.where(run.step > 50, 0.0, run.reward))
+    with pytest.raises(FitError, match=r"has been 0 in all 30 rows since step 50.*--at 50"):
+        rows_to_fit(run)
 
 
 def test_too_few_rows_since_a_collapse_are_refused_with_what_to_do():
@@ -58,10 +72,13 @@ def test_a_collapse_that_was_recovered_from_is_left_behind():
 
 def test_later_rows_keep_their_signals_and_evaluations():
     run = make_run(steps(10), np.arange(10.0), signals={"kl": np.arange(10.0)}, evals={2.0: 0.1, 8.0: 0.2})
+    run = replace(run, logged={"kl": run.step > 0.0}, second_counter=("epoch", run.step))
     late = FitWindow(5.0, "It broke.").cut(run)
     assert late.step.tolist() == [6.0, 7.0, 8.0, 9.0, 10.0]
     assert late.signals["kl"].tolist() == late.reward.tolist() == [5.0, 6.0, 7.0, 8.0, 9.0]
     assert late.eval_step.tolist() == [8.0]
+    assert len(late.logged["kl"]) == 5
+    assert there(late.second_counter)[1].tolist() == late.step.tolist()
 
 
 def test_the_trend_is_fitted_once_a_run(monkeypatch):

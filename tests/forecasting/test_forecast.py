@@ -13,6 +13,7 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
+from bayes_grpo.forecasting import fits
 from bayes_grpo.forecasting.fits import bounded, fit_regimes, forecast_weights, prior_weights
 from bayes_grpo.forecasting.forecast import ALONE, OF_A_FIT, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
@@ -151,6 +152,20 @@ def test_a_run_is_averaged_over_laws():
     assert counts == allot(2000, found.weights)
 
 
+def test_a_law_that_did_not_converge_has_no_weight(monkeypatch):
+    honest = fits.fast_posterior
+
+    def lost(target, **options):
+        found = honest(target, **options)
+        return replace(found, usable=target.regime.name != "exponential", note="NOT CONVERGED.")
+
+    monkeypatch.setattr(fits, "fast_posterior", lost)
+    found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST, draws=200)
+    assert found.not_converged == ("exponential",)
+    assert set(found.weights) == {"flat"}
+    assert "exponential was left out: NOT CONVERGED." in found.notes
+
+
 def test_bad_input_is_said_in_a_sentence(exponential_fit):
     with pytest.raises(SettingError, match=r"after the last logged one \(40\), found 30; the horizon lies in the past"):
         forecast(exponential_fit, until=30)
@@ -160,8 +175,6 @@ def test_bad_input_is_said_in_a_sentence(exponential_fit):
         forecast(exponential_fit, until=60, schedule="cosine")
     with pytest.raises(SettingError, match="one of constant, linear, cosine"):
         forecast(exponential_fit, until=60, schedule="warmup")
-    with pytest.raises(SettingError, match="no fit of regime 'flat'"):
-        forecast(exponential_fit, until=60, weights={"flat": 1.0})
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
         forecast(rising_run(6), until=60)
     with pytest.raises(SettingError, match="entropy cannot forecast"):

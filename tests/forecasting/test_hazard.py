@@ -209,7 +209,6 @@ def test_draws_with_an_event_tell_the_same_story_throughout(pair):
     assert (f.final[down] < f.latent_now[down] - 0.1).all()
     for x in (f.latent, f.rows, f.trend, f.beyond):
         assert x[down].min() >= 0.0
-    assert set(f.to_datatree()["origin"]["event"].values.ravel()) == {"", COLLAPSE}
 
 
 def test_the_terminal_names_events_only_where_there_are_some(pair):

@@ -117,5 +117,3 @@ def test_a_forecast_is_drawn_from_laws_and_level_by_their_weights():
     assert with_level.latent[ours, 0].mean() == pytest.approx(run.reward[-LAST:].mean(), abs=1e-6)
     alone = forecast(run, 80, regimes=("flat", "exponential"), pool=False, draws=1000)
     assert LEVEL_NAME not in alone.weights
-    given = forecast(run, 80, regimes=("flat", "exponential"), weights={LEVEL_NAME: 1.0}, draws=200)
-    assert set(given.regime) == {LEVEL_NAME}

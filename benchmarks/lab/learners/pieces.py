@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import Origin, Predicted, averaged
+from bayes_grpo.backtesting.backtest import Origin, Predicted, averaged, with_hazard
 from bayes_grpo.backtesting.scores import crps, log_score
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.forecasting.hazard import shipped_hazard
 from bayes_grpo.forecasting.level import LEVEL_NAME
 
 
@@ -70,8 +72,10 @@ def piece_at(origin: Origin, found: Predicted, seed: int) -> Piece | None:
     if found.features is None:
         return None
     own = {k: w for k, w in found.weights.items() if k != LEVEL_NAME}
-    laws = averaged(found.paths, {k: w / sum(own.values()) for k, w in own.items()}, seed).rows
-    level = found.paths[LEVEL_NAME].rows
+    laws = averaged(found.paths, {k: w / sum(own.values()) for k, w in own.items()}, seed)
+    # As the forecast itself, each counts with the events that no regime models.
+    both = (laws, found.paths[LEVEL_NAME])
+    laws, level = (with_hazard(origin, x, shipped_hazard(), seed_of(seed, "events")) for x in both)
     return piece_of(origin.basis.name, origin.share, found.features, laws, level, origin.y, origin.scale)
 
 
