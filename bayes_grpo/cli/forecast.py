@@ -75,8 +75,8 @@ def forecast(
     ] = "0.3,0.5,0.7",
     rivals: Annotated[
         str,
-        option(COMPUTING, help="With --backtest: last, mean10, exponential_ls, sigmoid_ls, gp; ets needs statsmodels."),
-    ] = "last,mean10,exponential_ls,sigmoid_ls,gp",
+        option(COMPUTING, help="With --backtest: rivals to score beside it."),
+    ] = "last,mean10,exponential_ls",
     jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
