@@ -122,8 +122,8 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
     cut = rows.signals.get("completions_clipped_ratio", NOTHING)
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
-    judged = held if held.rows >= THRESHOLDS.least_rows else (y if rows.uses_eval else None)
-    step, by = _checkpoint(trends.reward, rows, judged)
+    judged = rows.judged
+    step, by = _checkpoint(trends.reward, rows)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
     return Facts(
         rows=y.rows,
@@ -169,17 +169,12 @@ def _highest_rate(run: Run) -> float | None:
     return float(rates.max()) if len(rates) else None
 
 
-def _checkpoint(trend: Trend, rows: RunSoFar, judged: Logged | None) -> tuple[float | None, str]:
+def _checkpoint(trend: Trend, rows: RunSoFar) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
-    if judged is not None:
-        best = float(judged.step[int(np.argmax(judged.value))])
-        return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
-    y = rows.reward
-    if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
-        fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
-        step = y.step[int(y.means.argmax()) + y.window - 1] if fallen is None else fallen.best_step
-        return float(step), "train reward"
-    return None, ""
+    if rows.judged is not None:
+        return rows.held_out_best, "held-out score"
+    fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
+    return (None, "") if fallen is None else (fallen.saved_step, "train reward")
 
 
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:

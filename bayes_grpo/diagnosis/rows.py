@@ -227,6 +227,21 @@ class RunSoFar:
         return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
 
     @property
+    def judged(self) -> Logged | None:
+        """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
+        if self.held_out.rows >= THRESHOLDS.least_rows:
+            return self.held_out
+        return self.reward if self.uses_eval else None
+
+    @property
+    def held_out_best(self) -> float | None:
+        """Step of the best held-out score; None without one, or where it stands before anything was learned."""
+        if self.judged is None:
+            return None
+        best = float(self.judged.step[int(np.argmax(self.judged.value))])
+        return best if best > self.reward.step[0] else None
+
+    @property
     def last_step(self) -> float:
         """Step of the last reward."""
         return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
