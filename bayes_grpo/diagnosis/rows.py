@@ -19,6 +19,7 @@ from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.parts import adding_weights
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 
 EVERY_ROW = ("reward", "loss", "grad_norm")
@@ -346,24 +347,9 @@ def of_groups(run: Run) -> Run:
 
 def weights_of(run: Run) -> dict[str, float]:
     """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
-    names = list(run.components)
-    equal = dict.fromkeys(names, 1.0)
-    if not names:
-        return equal
-    table = np.column_stack([run.components[name] for name in names])
-    kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
-    if kept.sum() < len(names) + 2:
-        return equal
-    x, y = table[kept], run.reward[kept]
-    # Functions that never move have any weight: the smallest solution gives them none, and they change nothing.
-    moving = np.ptp(x, axis=0) > 0.0
-    centred, total = x - x.mean(axis=0), y - y.mean()
-    weights = np.zeros(len(names))
-    weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
-    left = float(np.std(total - centred @ weights))
-    if left > THRESHOLDS.adds_up * max(float(total.std()), 1e-12):
-        return equal
-    return dict(zip(names, weights.tolist(), strict=True))
+    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in run.components.values()], axis=0)
+    found = adding_weights(run.reward[known], {name: x[known] for name, x in run.components.items()})
+    return {name: found.get(name, 0.0) if found else 1.0 for name in run.components}
 
 
 def fall_text(name: str, y: Logged) -> str:
