@@ -121,7 +121,12 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
     rows = Logged(trend.raw_step, trend.raw)
     if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
         return None
-    step = last_near_best(trend, _lost_since(trend, span, low))
+    lost = last_lost(trend, span, low)
+    if lost is not None and lost[1] == trend.step[-1]:
+        since = lost[0]
+    else:  # the trend is too smooth to show it: it began after the rows with the highest mean
+        since = float(rows.step[int(rows.means.argmax()) + rows.window - 1])
+    step = last_near_best(trend, since)
     best = float(np.interp(step, trend.step, trend.mean))
     now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
     at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
@@ -132,12 +137,6 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
     if held_out_best is None:
         return Fallen(step, best, now, step, best, at_once)
     return Fallen(step, best, now, held_out_best, float(np.interp(held_out_best, trend.step, trend.mean)))
-
-
-def _lost_since(trend: Trend, span: float, low: float) -> float:
-    """First step of the stretch at the end in which a reward is lost; the last step where there is no such stretch."""
-    found = last_lost(trend, span, low)
-    return float(trend.step[-1]) if found is None or found[1] < trend.step[-1] else found[0]
 
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
