@@ -40,10 +40,12 @@ class Facts:
         checkpoint: Step of the best policy by what is logged; None where nothing can choose one.
         chosen_by: What chooses it, in words.
         rose: Whether the reward rose since the start.
+        crept: Whether it lies above the start almost surely, however little.
         resting: Whether it has moved over its last half by no more than its noise, in enough rows.
         level: Where it stands, as a share of its range; NaN where that is unknown.
         solved: Whether a held-out reward stands at its top too, so that the task itself is solved.
         waste: Share of groups, or rows, without spread; NaN where no signal tells.
+        idle: Whether groups without spread are worth a change: many, or many of the last rows have no other.
         all_wrong: Whether the reward was never above its lowest value.
         constant: Whether it was the same in every row.
         truncated: Share of completions that run into the limit; NaN where it is not logged.
@@ -73,10 +75,12 @@ class Facts:
     checkpoint: float | None = None
     chosen_by: str = ""
     rose: bool = False
+    crept: bool = False
     resting: bool = False
     level: float = np.nan
     solved: bool = False
     waste: float = np.nan
+    idle: bool = False
     all_wrong: bool = False
     constant: bool = False
     truncated: float = np.nan
@@ -134,10 +138,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         checkpoint=step,
         chosen_by=by,
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
+        crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
+        idle=bool(rows.waste > THRESHOLDS.share_said) or bool(rows.idle_lately > THRESHOLDS.dead),
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,

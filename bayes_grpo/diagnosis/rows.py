@@ -236,10 +236,14 @@ class RunSoFar:
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None without one, or where it stands before anything was learned."""
-        if self.judged is None:
+        """Step of the best held-out score; None where none differs, or it stands before anything was learned."""
+        y = self.judged
+        if y is None or np.ptp(y.value) == 0.0:
             return None
-        best = float(self.judged.step[int(np.argmax(self.judged.value))])
+        if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
+            best = float(y.step[int(y.means.argmax()) + y.window - 1])
+        else:
+            best = float(y.step[int(np.argmax(y.value))])
         return best if best > self.reward.step[0] else None
 
     @property
@@ -326,6 +330,11 @@ class RunSoFar:
         if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
             return Logged(loss.step, loss.value == 0.0)
         return None
+
+    @property
+    def idle_lately(self) -> float:
+        """Share of the last rows that are idle; NaN where no signal tells."""
+        return np.nan if self.idle is None else float(self.idle.value[-THRESHOLDS.trend_rows :].mean())
 
     @property
     def waste(self) -> float:
