@@ -7,7 +7,7 @@ bottom of a fall from which it came back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -48,17 +48,7 @@ class FitWindow:
         """The run without the rows up to `start_step`; settings and the rows' own steps are kept."""
         if self.start_step is None:
             return run
-        kept, evals = run.step > self.start_step, run.eval_step > self.start_step
-        return replace(
-            run,
-            step=run.step[kept],
-            reward=run.reward[kept],
-            window=run.window[kept],
-            signals={k: v[kept] for k, v in run.signals.items()},
-            components={k: v[kept] for k, v in run.components.items()},
-            eval_step=run.eval_step[evals],
-            eval_reward=run.eval_reward[evals],
-        )
+        return run.where(run.step > self.start_step, run.eval_step > self.start_step)
 
 
 def fit_window(run: Run, signal: str = "auto") -> FitWindow:

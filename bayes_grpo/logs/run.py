@@ -319,20 +319,21 @@ class Run(Shown):
 
     def until(self, step: float) -> Run:
         """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""
-        n, m = int(np.sum(self.step <= step)), int(np.sum(self.eval_step <= step))
+        cut = self.where(self.step <= step, self.eval_step <= step)
+        return replace(cut, resumes=tuple(s for s in self.resumes if s <= step))
+
+    def where(self, rows: np.ndarray, evaluations: np.ndarray) -> Run:
+        """Some of the rows, shape (n,), and of the evaluations, shape (m,), both bool. Settings are kept."""
+        columns = ("signals", "components", "logged", "environments")
         return replace(
             self,
-            step=self.step[:n],
-            reward=self.reward[:n],
-            window=self.window[:n],
-            signals={k: v[:n] for k, v in self.signals.items()},
-            components={k: v[:n] for k, v in self.components.items()},
-            eval_step=self.eval_step[:m],
-            eval_reward=self.eval_reward[:m],
-            logged={k: v[:n] for k, v in self.logged.items()},
-            environments={k: v[:n] for k, v in self.environments.items()},
-            second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][:n]),
-            resumes=tuple(s for s in self.resumes if s <= step),
+            step=self.step[rows],
+            reward=self.reward[rows],
+            window=self.window[rows],
+            eval_step=self.eval_step[evaluations],
+            eval_reward=self.eval_reward[evaluations],
+            second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][rows]),
+            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in columns},
         )
 
 

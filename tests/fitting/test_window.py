@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,15 @@ def test_the_rows_since_a_collapse_are_fitted():
     assert cut.step[0] > there(window.start_step)
     assert window.reason.startswith("The reward fell from 0.88 to 0 after step 25.")
     assert window.lead.endswith("Since step 25:")
+
+
+def test_rows_since_a_collapse_keep_what_was_logged_as_nan_and_their_environments():
+    run = collapsed()
+    lost = np.where(run.step == 70.0, np.nan, 1.0)
+    run = replace(run, signals={"loss": lost}, logged={"loss": np.ones(80, bool)}, environments={"a": run.reward})
+    cut, _ = rows_to_fit(run)
+    assert cut.not_finite("loss").sum() == 1
+    assert len(cut.environments["a"]) == len(cut.step) < 80
 
 
 def test_too_few_rows_since_a_collapse_are_refused_with_what_to_do():
