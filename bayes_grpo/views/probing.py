@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import math
-
 from bayes_grpo.probing.course import StiffnessCourse
 from bayes_grpo.probing.predict import ProbeLimits
 from bayes_grpo.probing.result import Probe
-from bayes_grpo.views.document import Document, Tabular, estimate, head, number, section, sentence_case, shows, words
+from bayes_grpo.views.document import Document, Tabular, estimate, head, number, sentence_case, shows, words
 
 
 @shows(Probe)
 def probe_document(p: Probe) -> Document:
-    """The stiffest directions and the noise of the gradient."""
-    named = [("stiffest", p.stiffest)]
-    if p.along_reward is not None:
-        named.append(("along the reward", p.along_reward))
-    rows = tuple(
-        (words(name), *estimate(k.interval), number(f"{k.crossed:.3g}"), number(f"{k.chosen:.3g}")) for name, k in named
-    )
+    """The stiffest direction."""
+    k = p.stiffest
     heads = head("stiffness", "K", "90% interval", "on other data", "on its own")
-    lines = []
-    if p.noise is not None and p.noise.trace > 0:
-        shares = ", ".join(f"{x:.1%}" for x in p.noise.stiff_share)
-        lines.append(
-            f"Gradient: signal over noise {p.noise.signal / p.noise.trace:.3g}; noise along the stiffest {shares}."
-        )
-    table = Tabular("Stiffness", heads, rows)
-    return Document(title="Probe", answer=p.sentence, table=table, sections=(section("Noise", *lines),),
-                    docs="how/measure")  # fmt: skip
+    row = (words("stiffest"), *estimate(k.interval), number(f"{k.crossed:.3g}"), number(f"{k.chosen:.3g}"))
+    return Document(title="Probe", answer=p.sentence, table=Tabular("Stiffness", heads, (row,)), docs="how/measure")
 
 
 @shows(ProbeLimits)
 def limits_document(found: ProbeLimits) -> Document:
     """What a probe says of settings."""
-    known = math.isfinite(found.fluctuation)
-    why = f"At rest the mean reward fluctuates by {found.fluctuation:.2g}, along its own gradient." if known else ""
-    return Document(title="Limits", answer=sentence_case(found.sentence), why=why, docs="how/measure")
+    return Document(title="Limits", answer=sentence_case(found.sentence), docs="how/measure")
 
 
 @shows(StiffnessCourse)
