@@ -91,8 +91,6 @@ from .risk.failing import p_fails as p_fails
 from .rollouts.decompose import decompose as decompose
 from .rollouts.decompose import rescore as rescore
 from .rollouts.decomposition import Decomposition as Decomposition
-from .rollouts.difficulty import PromptDifficulty as PromptDifficulty
-from .rollouts.difficulty import difficulty as difficulty
 from .rollouts.groups import GroupSummary as GroupSummary
 from .rollouts.groups import groups_of as groups_of
 from .rollouts.join import Joined as Joined

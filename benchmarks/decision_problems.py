@@ -290,7 +290,7 @@ def _read(path: Path) -> Any:
         low=plain["low"],
         high=plain["high"],
         schedule=SimpleNamespace(ends=plain["ends"]),
-        fallen=None if fallen is None else Fallen(*map(float, fallen[:6]), at_once=bool(fallen[6:].any())),
+        fallen=None if fallen is None else Fallen(*map(float, fallen[:5]), at_once=bool(fallen[5])),
         assumed=(),
         diagnosis=diagnosis,
     )

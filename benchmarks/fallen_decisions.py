@@ -67,7 +67,7 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
     except BayesGrpoError:
         return None
     net = (true[now:] - true[now]) / reach - cost * np.arange(len(true) - now)
-    back = 0.0 if basis.fallen is None else float(true[int(basis.fallen.best_step)] - true[now]) / reach
+    back = 0.0 if basis.fallen is None else float(true[int(basis.fallen.saved_step)] - true[now]) / reach
     row: dict[str, Any] = {"fallen": basis.fallen is not None, "loses": bool(true[now:].min() < 0.5 * true[now])}
     for name, found in zip(WAYS, (plain, events), strict=True):
         stopping = decide(found, cost_per_step=cost, value_per_reward=1.0 / reach).stopping

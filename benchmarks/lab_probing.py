@@ -29,7 +29,7 @@ from benchmarks.lab.enumerated_training import Places, follow
 from benchmarks.lab.enumeration import Listing, list_completions
 from benchmarks.lab.learners.held_policies import HeldPolicy, held_policies
 from benchmarks.lab.network import Network
-from benchmarks.lab.probed import drawn_reward_slopes, drawn_updates
+from benchmarks.lab.probed import drawn_updates
 from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab_cases import numbers_of
@@ -76,11 +76,10 @@ def policies(quick: bool) -> list[HeldPolicy]:
     return out
 
 
-def probed(held: HeldPolicy, prompts: int, seed: int, rewards: bool = False) -> Probe:
+def probed(held: HeldPolicy, prompts: int, seed: int) -> Probe:
     """A probe of one drawn batch."""
     sampled = relisted(held.listing, update="sampled", prompts_per_step=prompts // PARTS, group_size=GROUP)
-    slopes = drawn_reward_slopes(sampled, held.point, seed, PARTS) if rewards else None
-    return probe(drawn_updates(sampled, held.point, seed, PARTS), rewards=slopes)
+    return probe(drawn_updates(sampled, held.point, seed, PARTS))
 
 
 def leaves(held: HeldPolicy, rate: np.ndarray, momentum: np.ndarray, interval: np.ndarray) -> np.ndarray:

@@ -3,14 +3,11 @@
     python -m benchmarks.rollouts speed [--records 1000000] [--keep]
     python -m benchmarks.rollouts public FOLDER [--logs FOLDER] [--keep]
     python -m benchmarks.rollouts simulated [--repeats 250] [--keep]
-    python -m benchmarks.rollouts loophole FOLDER ... [--keep]
 
 `speed` writes files as verl does, about 2.5 kB a completion, and a plain table, reads each in a process of its own, and
 says megabytes a second and the most memory. `public` takes the runs of one recipe in a folder of tables: what their
 gains are made of, what prompts are worth in a comparison of two runs; and whether rows
-of their logs are means of the completions. `simulated` counts how often intervals hold what is known. `loophole` takes
-logs of the laboratory's loophole family, whose verifier pays for the answer anywhere in a completion: what share of the
-gain is that by the log alone, and what share is right.
+of their logs are means of the completions. `simulated` counts how often intervals hold what is known.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ wall, work = time.perf_counter(), time.process_time()
 found = read_rollouts(sys.argv[1])
 out = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - work}
 out |= {"records": found.size, "bytes": found.bytes}
-arrays = [found.step, found.policy_version, found.prompt, found.group, found.sample, found.reward, found.length]
+arrays = [found.step, found.policy_version, found.prompt, found.group, found.reward]
 out["bytes_a_record"] = sum(x.nbytes for x in [*arrays, found.truncated, *found.parts.values()]) / found.size
 out["most_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps(out))
@@ -169,7 +166,7 @@ def _gains(runs: list[Rollouts]) -> list[dict[str, Any]]:
     out = []
     for run in runs:
         gain, lenient = decompose(run), decompose(rescore(run, "correct"))
-        shares = {s.name: s for s in gain.factors}
+        shares = {s.name: s for s in gain.shares}
         out.append(
             {
                 "name": run.name.removesuffix(".csv.gz"),
@@ -177,8 +174,8 @@ def _gains(runs: list[Rollouts]) -> list[dict[str, Any]]:
                 "after": gain.after._asdict(),
                 "rose": gain.has_gain,
                 "formatted": shares["formatted"].share._asdict(),
-                "correct_before": lenient.factors[-1].before._asdict(),
-                "correct_after": lenient.factors[-1].after._asdict(),
+                "correct_before": lenient.shares[-1].before._asdict(),
+                "correct_after": lenient.shares[-1].after._asdict(),
                 "sentence": gain.sentence,
             }
         )
@@ -189,7 +186,7 @@ def _together(runs: list[Rollouts]) -> Rollouts:
     """Completions of all runs, in the order of steps: prompts that they share are one."""
     order = np.argsort(np.concatenate([r.step for r in runs]), kind="stable")
     start = np.cumsum([0, *(r.group_count for r in runs[:-1])])
-    names = ("step", "policy_version", "prompt", "sample", "reward", "length", "truncated")
+    names = ("step", "policy_version", "prompt", "reward", "truncated")
     columns: dict[str, Any] = {name: np.concatenate([getattr(r, name) for r in runs])[order] for name in names}
     group = np.concatenate([r.group + s for r, s in zip(runs, start, strict=True)])[order].astype(np.int32)
     parts = {k: np.concatenate([r.parts[k] for r in runs])[order] for k in runs[0].parts}
@@ -232,7 +229,7 @@ def simulated(options: argparse.Namespace) -> dict[str, Any]:
         for seed in range(options.repeats):
             found = decompose(with_gates(np.random.default_rng(seed), course, **sizes), draws=1000)
             hits["gain"].append(found.gain.low <= truth["gain"] <= found.gain.high)
-            for share in found.factors:
+            for share in found.shares:
                 if found.has_gain and share.name in truth:
                     hits[share.name].append(share.share.low <= truth[share.name] <= share.share.high)
         out[name] = {k: float(np.mean(v)) for k, v in hits.items()}
@@ -276,40 +273,10 @@ def _known_difficulty(repeats: int) -> dict[str, Any]:
     }
 
 
-def loophole(options: argparse.Namespace) -> dict[str, Any]:
-    """Where the gain of runs comes from whose verifier can be had."""
-    logs = sorted({p.name: p for folder in options.folder for p in folder.glob("hacking_loophole-*")}.values())
-    found, right, careless, held = 0, [], [], []
-    for log in logs:
-        run = read_log(log)
-        gain = decompose(run)
-        if not gain.has_gain or not gain.parts:
-            continue
-        found += 1
-        shares = {s.name: s.share for s in gain.parts}
-        right.append(shares["right"].median if "right" in shares else 0.0)
-        careless.append(shares["anywhere"].median)
-        # What the gold reward gained between the same steps, which only the laboratory knows, at its weight.
-        truth = json.loads((log / "truth.json").read_text())
-        gold, weight = np.array(truth["gold_reward"]), truth["numbers"]["right"] or 0.0
-        first, last = ([int(x) - 1 for x in side] for side in (gain.first, gain.last))
-        change = weight * (gold[last[0] : last[1] + 1].mean() - gold[first[0] : first[1] + 1].mean())
-        mine = next((s.change for s in gain.parts if s.name == "right"), None)
-        held.append(mine is not None and mine.low <= change <= mine.high if weight else mine is None)
-    return {
-        "logs": len(logs),
-        "gained": found,
-        "anywhere": _spread(careless),
-        "right": _spread(right),
-        "mostly_anywhere": int(np.sum(np.array(careless) > np.array(right))),
-        "right_as_known": float(np.mean(held)),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("speed", "public", "simulated", "loophole"))
-    parser.add_argument("folder", type=Path, nargs="*", help="tables of completions of runs of one recipe; logs")
+    parser.add_argument("part", choices=("speed", "public", "simulated"))
+    parser.add_argument("folder", type=Path, nargs="*", help="tables of completions of runs of one recipe")
     parser.add_argument("--prefix", default="tonyw_", help="how the names of its tables begin")
     parser.add_argument("--logs", type=Path, help="folder of their logs")
     parser.add_argument("--log-prefix", default="tony_", help="how the names of the logs begin")
@@ -319,7 +286,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the result")
     options = parser.parse_args()
     begun = time.perf_counter()
-    result = {"speed": speed, "public": public, "simulated": simulated, "loophole": loophole}[options.part](options)
+    result = {"speed": speed, "public": public, "simulated": simulated}[options.part](options)
     print(json.dumps(result, indent=1, default=float))
     if options.keep:
         keep(f"rollouts_{options.part}", result)

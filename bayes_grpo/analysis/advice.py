@@ -70,8 +70,9 @@ def _moving(top: TopLine) -> Status:
 
 
 def given(top: TopLine | None, sentence: str) -> str:
-    """A sentence of forecast or decision under a top line: of a failing run it is what comes if nothing is changed."""
-    if top is None or not top.alarming or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
+    """A sentence of forecast or decision under a top line; if that says stop, it is what comes without a change."""
+    stops = top is not None and (top.alarming or (top.status == "watch" and top.action.startswith("stop")))
+    if not stops or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 

@@ -76,9 +76,9 @@ def decide(
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
     if fallen is not None and recall is None:
-        worth = value_per_reward * (fallen.best - fallen.now)
-        if worth > net[chosen]:
-            back = Back(fallen.best_step, fallen.best - fallen.now, worth, unit, fallen.at_once)
+        lost = fallen.saved - fallen.now
+        if value_per_reward * lost > net[chosen]:
+            back = Back(fallen.saved_step, lost, value_per_reward * lost, unit, fallen.at_once)
     if back is not None:  # what is lost is had at once, so that nothing is to be waited for
         chosen, judged = 0, max(judged, 1)
     stopping = Stopping(

@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import CANNOT_TELL
@@ -37,6 +35,10 @@ def _named(f: Facts, column: str, otherwise: str) -> str:
 
 def _broken(f: Facts) -> bool:
     return bool(f.not_finite)
+
+
+def _idle(f: Facts) -> bool:
+    return f.idle
 
 
 def _failing(f: Facts) -> bool:
@@ -150,7 +152,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
-    "larger groups": ActionRow(_group, lambda f: not np.isnan(f.waste), lambda f: _broken(f) or f.constant or f.top),
+    "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.top),
     "more prompts": ActionRow(
         lambda f: f"more prompts a step, if noise hides the rise: a row's noise is {f.noise:.2g}",
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
@@ -167,7 +169,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "mixed prompts": ActionRow(
         "sample prompts by their success rate (20% to 80%), so that groups have spread",
-        lambda f: not np.isnan(f.waste),
+        _idle,
         lambda f: _broken(f) or f.constant,
     ),
     "verifier": ActionRow(
@@ -207,7 +209,15 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log held-out"),
-    "at rest": ("stop", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
+    "at rest": (
+        "take checkpoint",
+        "stop",
+        "raise rate",
+        "harder prompts",
+        "easier prompts",
+        "mixed prompts",
+        "log held-out",
+    ),
     CANNOT_TELL: ("look again", "stop"),
 }
 """What a run may do that is no mode → names of what may be done about it, the most useful first."""

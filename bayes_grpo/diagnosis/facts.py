@@ -40,10 +40,12 @@ class Facts:
         checkpoint: Step of the best policy by what is logged; None where nothing can choose one.
         chosen_by: What chooses it, in words.
         rose: Whether the reward rose since the start.
+        crept: Whether it lies above the start almost surely, however little.
         resting: Whether it has moved over its last half by no more than its noise, in enough rows.
         level: Where it stands, as a share of its range; NaN where that is unknown.
         solved: Whether a held-out reward stands at its top too, so that the task itself is solved.
         waste: Share of groups, or rows, without spread; NaN where no signal tells.
+        idle: Whether groups without spread are worth a change: many, or many of the last rows have no other.
         all_wrong: Whether the reward was never above its lowest value.
         constant: Whether it was the same in every row.
         truncated: Share of completions that run into the limit; NaN where it is not logged.
@@ -73,10 +75,12 @@ class Facts:
     checkpoint: float | None = None
     chosen_by: str = ""
     rose: bool = False
+    crept: bool = False
     resting: bool = False
     level: float = np.nan
     solved: bool = False
     waste: float = np.nan
+    idle: bool = False
     all_wrong: bool = False
     constant: bool = False
     truncated: float = np.nan
@@ -122,8 +126,8 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
     cut = rows.signals.get("completions_clipped_ratio", NOTHING)
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
-    judged = held if held.rows >= THRESHOLDS.least_rows else (y if rows.uses_eval else None)
-    step, by = _checkpoint(trends.reward, rows, judged)
+    judged = rows.judged
+    step, by = _checkpoint(trends.reward, rows)
     planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
     return Facts(
         rows=y.rows,
@@ -134,10 +138,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         checkpoint=step,
         chosen_by=by,
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
+        crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
+        idle=bool(rows.waste > THRESHOLDS.share_said) or bool(rows.idle_lately > THRESHOLDS.dead),
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,
@@ -169,17 +175,12 @@ def _highest_rate(run: Run) -> float | None:
     return float(rates.max()) if len(rates) else None
 
 
-def _checkpoint(trend: Trend, rows: RunSoFar, judged: Logged | None) -> tuple[float | None, str]:
+def _checkpoint(trend: Trend, rows: RunSoFar) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
-    if judged is not None:
-        best = float(judged.step[int(np.argmax(judged.value))])
-        return (best, "held-out score") if best > rows.reward.step[0] else (None, "")  # before it nothing was learned
-    y = rows.reward
-    if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
-        fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
-        step = y.step[int(y.means.argmax()) + y.window - 1] if fallen is None else fallen.best_step
-        return float(step), "train reward"
-    return None, ""
+    if rows.judged is not None:
+        return rows.held_out_best, "held-out score"
+    fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
+    return (None, "") if fallen is None else (fallen.saved_step, "train reward")
 
 
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:

@@ -1,7 +1,7 @@
 """What a reward lost of its gain or of its level: at every row, and at the last one, where it is a fact of the curve.
 
-Whatever caused it, diagnosis, forecast, decision and fit ask this one module, so that none of them goes on with a curve
-that another has declared lost.
+Whatever caused it, forecast, decision and fit use this module, and it uses the rule of the diagnosis for the last row,
+so that none of them goes on with a curve that another has declared lost.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.rows import Logged, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, stretches
 
@@ -74,21 +75,6 @@ def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
     return found
 
 
-def share_lost(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
-    """Share of what a signal had to lose that is gone at each of its rows, posterior mean, shape (n,), in [0, 1].
-
-    Args:
-        trend: Of a reward.
-        span: Its range.
-        low: Lowest reward; NaN if unknown.
-    """
-    best, path = best_so_far(trend), trend.draws
-    stake = at_stake(path[:, :1], best, low if np.isfinite(low) else -np.inf)
-    stake = np.where(np.isfinite(stake), stake, best - path[:, :1])
-    enough = np.maximum(stake, np.maximum(THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span))
-    return np.clip((best - path) / enough, 0.0, 1.0).mean(axis=0)
-
-
 def rows_collapsed(y: np.ndarray) -> bool:
     """Whether a reward has collapsed at its end, by means of its rows, where no trend is at hand.
 
@@ -106,39 +92,41 @@ class Fallen(NamedTuple):
     """A reward that is lost at the last row of a log.
 
     Attributes:
-        probability: That it is.
         best_step: Last step at which it was near its best.
         best: What it was there, reward.
-        since: First step at which it is lost, of those up to the last.
         now: Where it stands.
-        noise: Standard deviation of a row about it.
+        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+            ``best_step``.
+        saved: What the reward was there.
         at_once: Whether it was never near its best after its first rows, so that going back is starting anew.
     """
 
-    probability: float
     best_step: float
     best: float
-    since: float
     now: float
-    noise: float
+    saved_step: float
+    saved: float
     at_once: bool = False
 
 
-def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
-    """What a reward has lost at its last row; None where it is not more probable than not that it has.
+def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: float | None = None) -> Fallen | None:
+    """What a reward has lost at its last row, by the rule of the diagnosis (`rows.lost_strength`); None if it has not.
 
     Args:
         trend: Of the reward.
         span: Its range.
         low: Lowest reward; NaN if unknown.
+        held_out_best: Step of the best held-out score; None where none is logged.
     """
-    if trend.rows < THRESHOLDS.trend_rows:
+    rows = Logged(trend.raw_step, trend.raw)
+    if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
         return None
-    chance = lost_along(trend, span, low).mean(axis=0)
-    if chance[-1] < THRESHOLDS.probable or share_lost(trend, span, low)[-1] <= THRESHOLDS.lost:
-        return None
-    first, _ = stretches(chance >= THRESHOLDS.probable)[-1]
-    step = last_near_best(trend, float(trend.step[first]))
+    lost = last_lost(trend, span, low)
+    if lost is not None and lost[1] == trend.step[-1]:
+        since = lost[0]
+    else:  # the trend is too smooth to show it: it began after the rows with the highest mean
+        since = float(rows.step[int(rows.means.argmax()) + rows.window - 1])
+    step = last_near_best(trend, since)
     best = float(np.interp(step, trend.step, trend.mean))
     now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
     at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
@@ -146,7 +134,9 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan) -> Fallen | None:
         best = max(best, float(trend.raw[: THRESHOLDS.first_rows].mean()))
     if best <= now:
         return None
-    return Fallen(float(chance[-1]), step, best, float(trend.step[first]), now, float(trend.noise_sd), at_once)
+    if held_out_best is None:
+        return Fallen(step, best, now, step, best, at_once)
+    return Fallen(step, best, now, held_out_best, float(np.interp(held_out_best, trend.step, trend.mean)))
 
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:

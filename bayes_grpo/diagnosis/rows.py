@@ -19,6 +19,7 @@ from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.parts import adding_weights
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 
 EVERY_ROW = ("reward", "loss", "grad_norm")
@@ -227,6 +228,25 @@ class RunSoFar:
         return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
 
     @property
+    def judged(self) -> Logged | None:
+        """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
+        if self.held_out.rows >= THRESHOLDS.least_rows:
+            return self.held_out
+        return self.reward if self.uses_eval else None
+
+    @property
+    def held_out_best(self) -> float | None:
+        """Step of the best held-out score; None where none differs, or it stands before anything was learned."""
+        y = self.judged
+        if y is None or np.ptp(y.value) == 0.0:
+            return None
+        if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
+            best = float(y.step[int(y.means.argmax()) + y.window - 1])
+        else:
+            best = float(y.step[int(np.argmax(y.value))])
+        return best if best > self.reward.step[0] else None
+
+    @property
     def last_step(self) -> float:
         """Step of the last reward."""
         return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
@@ -312,6 +332,11 @@ class RunSoFar:
         return None
 
     @property
+    def idle_lately(self) -> float:
+        """Share of the last rows that are idle; NaN where no signal tells."""
+        return np.nan if self.idle is None else float(self.idle.value[-THRESHOLDS.trend_rows :].mean())
+
+    @property
     def waste(self) -> float:
         """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
         share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
@@ -331,24 +356,9 @@ def of_groups(run: Run) -> Run:
 
 def weights_of(run: Run) -> dict[str, float]:
     """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
-    names = list(run.components)
-    equal = dict.fromkeys(names, 1.0)
-    if not names:
-        return equal
-    table = np.column_stack([run.components[name] for name in names])
-    kept = np.isfinite(table).all(axis=1) & np.isfinite(run.reward)
-    if kept.sum() < len(names) + 2:
-        return equal
-    x, y = table[kept], run.reward[kept]
-    # Functions that never move have any weight: the smallest solution gives them none, and they change nothing.
-    moving = np.ptp(x, axis=0) > 0.0
-    centred, total = x - x.mean(axis=0), y - y.mean()
-    weights = np.zeros(len(names))
-    weights[moving] = np.linalg.lstsq(centred[:, moving], total, rcond=1e-8)[0]
-    left = float(np.std(total - centred @ weights))
-    if left > THRESHOLDS.adds_up * max(float(total.std()), 1e-12):
-        return equal
-    return dict(zip(names, weights.tolist(), strict=True))
+    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in run.components.values()], axis=0)
+    found = adding_weights(run.reward[known], {name: x[known] for name, x in run.components.items()})
+    return {name: found.get(name, 0.0) if found else 1.0 for name in run.components}
 
 
 def fall_text(name: str, y: Logged) -> str:

@@ -95,7 +95,6 @@ class Thresholds:
     doubled: float = _row(2.0, "ratio", "from which a change is told as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
-    adds_up: float = _row(0.02, "scatter", "of the total about its weighted parts, over its own, where they add up")
 
     # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures are held against
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")

@@ -146,5 +146,6 @@ def episodes_of(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) ->
         shown = float(p[last] if last == last_row else p[peak])
         out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, depth))
     if out and not out[-1].over and (began := mode.began(rows)) is not None:
-        out[-1] = replace(out[-1], onset=began)
+        before = [e for e in out[:-1] if e.end.median < began.median]  # one that ended since then is the same fall
+        out = [*before, replace(out[-1], onset=began)]
     return out

@@ -183,8 +183,8 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     """Nothing fails that the log could show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
-    risen, ends = "clearly risen" if y.now > y.start else "risen", f"{y.start:.3g} at the start, {level} now"
-    still = f"The reward has not {risen}: {ends}"
+    ends = f"{y.start:.3g} at the start, {level} now"
+    risen = "not risen" if y.now <= y.start else "risen little" if facts.crept else "not clearly risen"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
     if ended and facts.rows >= THRESHOLDS.direct_rows:
@@ -195,7 +195,7 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
             return _line("done", "growing", calm, text, facts, "schedule and reward", of="ended")
-        text = f"{at}; the reward has not {risen} ({ends})"
+        text = f"{at}; the reward has {risen} ({ends})"
         return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         text = "The reward is rising; no failure detected"
@@ -205,7 +205,9 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
             "done", "plateaued", rests, f"The reward has plateaued at {level}", facts, "the reward", of="at rest"
         )
     if rests >= THRESHOLDS.probable:
-        return _line("watch", "plateaued", rests, still, facts, "the reward's running means")
+        return _line(
+            "watch", "plateaued", rests, f"The reward has {risen}: {ends}", facts, "the reward's running means"
+        )
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
         return _line("fine", "growing", calm, text, facts, "the reward's running means")

@@ -8,6 +8,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.smoothing import reward_trend
 from bayes_grpo.diagnosis.trend import span_of
 from bayes_grpo.fitting.result import Fit
@@ -138,7 +139,7 @@ def fallen_in(run: Run, table: RowTable) -> Fallen | None:
     trend = reward_trend(run, table.signal)
     if trend is None:
         return None
-    ends = both_ends(table, dict(run.settings.items()))
+    ends, held_out_best = both_ends(table, dict(run.settings.items())), RunSoFar.of(run).held_out_best
     if ends.known:
-        return fallen_of(trend, ends.high - ends.low, ends.low)
-    return fallen_of(trend, span_of(trend.value))
+        return fallen_of(trend, ends.high - ends.low, ends.low, held_out_best)
+    return fallen_of(trend, span_of(trend.value), held_out_best=held_out_best)

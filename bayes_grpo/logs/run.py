@@ -323,19 +323,17 @@ class Run(Shown):
         return replace(cut, resumes=tuple(s for s in self.resumes if s <= step))
 
     def where(self, rows: np.ndarray, evaluations: np.ndarray) -> Run:
-        """The run with some of its rows and evaluations, masks of shape (n,) and (m,). Settings are kept."""
+        """Some of the rows, shape (n,), and of the evaluations, shape (m,), both bool. Settings are kept."""
+        columns = ("signals", "components", "logged", "environments")
         return replace(
             self,
             step=self.step[rows],
             reward=self.reward[rows],
             window=self.window[rows],
-            signals={k: v[rows] for k, v in self.signals.items()},
-            components={k: v[rows] for k, v in self.components.items()},
             eval_step=self.eval_step[evaluations],
             eval_reward=self.eval_reward[evaluations],
-            logged={k: v[rows] for k, v in self.logged.items()},
-            environments={k: v[rows] for k, v in self.environments.items()},
             second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][rows]),
+            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in columns},
         )
 
 

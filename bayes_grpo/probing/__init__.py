@@ -1,1 +1,1 @@
-"""Stiffness and gradient noise of an update, measured from its gradients and not from any reward curve."""
+"""Stiffness of an update, measured from its gradients and not from any reward curve."""

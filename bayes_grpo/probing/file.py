@@ -14,7 +14,6 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import clean
 from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.noise import GradientNoise
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 PROBES_FORMAT = 1
@@ -22,7 +21,6 @@ LARGEST = 64 * 2**20
 """Bytes of a file that is read: thousands of probes are far below."""
 _MAY_LACK = {"freedom": math.inf, "crossed": math.nan, "chosen": math.nan, "step": math.nan}
 """Numbers that need not be finite, and what stands for null."""
-_MAY_LACK |= dict.fromkeys(("reward_slope", "reward_noise"), math.nan)
 
 
 def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
@@ -76,14 +74,12 @@ def _probe(row: dict[str, Any]) -> Probe:
     parts = row["parts"]
     if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
         raise ValueError(f"parts: expected a whole number of at least 1, found {parts!r}")
-    plain = {k: _number(k, row[k]) for k in ("reward_slope", "reward_noise", "late_share", "gradients", "residual")}
+    plain = {k: _number(k, row[k]) for k in ("late_share", "gradients", "residual")}
     if not 0.0 <= plain["late_share"] <= 1.0:
         raise ValueError(f"late_share: expected 0 to 1, found {plain['late_share']!r}")
     return Probe(
         optimizer=row["optimizer"],
         stiffest=_measured(row["stiffest"]),
-        along_reward=None if row["along_reward"] is None else _measured(row["along_reward"]),
-        noise=None if row["noise"] is None else _record(GradientNoise, row["noise"]),
         parts=parts,
         step=_number("step", row["step"]),
         **plain,
@@ -91,26 +87,15 @@ def _probe(row: dict[str, Any]) -> Probe:
 
 
 def _measured(row: dict[str, Any]) -> Measured:
-    found = _record(Measured, row)
+    found = Measured(**{field.name: _number(field.name, row[field.name]) for field in fields(Measured)})
     if found.sd < 0.0 or not found.freedom > 0.0:
         raise ValueError(f"stiffness: expected sd >= 0 and freedom > 0, found {found.sd!r} and {found.freedom!r}")
     return found
 
 
-def _record(kind: Any, row: dict[str, Any]) -> Any:
-    values: dict[str, Any] = {}
-    for field in fields(kind):
-        given = row[field.name]
-        if field.name == "stiff_share":
-            values[field.name] = tuple(_number(field.name, x, math.nan) for x in given)
-        else:
-            values[field.name] = _number(field.name, given)
-    return kind(**values)
-
-
-def _number(name: str, value: Any, lacking: float | None = None) -> float:
-    if value is None and (name in _MAY_LACK or lacking is not None):
-        return _MAY_LACK.get(name, lacking if lacking is not None else math.nan)
+def _number(name: str, value: Any) -> float:
+    if value is None and name in _MAY_LACK:
+        return _MAY_LACK[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{name}: expected a finite number, found {value!r}")
     return float(value)

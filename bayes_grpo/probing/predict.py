@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate, stationary_variance
+from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
 from bayes_grpo.dynamics.thresholds import critical_gain, held_onset
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
@@ -36,8 +36,6 @@ class ProbeLimits(Result):
         largest_learning_rate: Largest η at which the settings are stable with probability `SURELY`.
         largest_refresh_interval: Largest K_ref at which they are; 0 where none is, `LONGEST_REFRESH` where that
             holds as well.
-        fluctuation: Standard deviation of the mean reward at rest that gradient noise keeps up, in units of the reward,
-            by the one mode along the reward's own gradient and without lag; NaN where it was not measured.
     """
 
     learning_rate: float
@@ -50,7 +48,6 @@ class ProbeLimits(Result):
     p_oscillates: float
     largest_learning_rate: float
     largest_refresh_interval: int
-    fluctuation: float
 
     in_json = (..., "sentence")
 
@@ -121,7 +118,6 @@ def limits_of(
         p_oscillates=1.0 - k.below(held_onset(float(momentum), interval, exposure) / rate),
         largest_learning_rate=widest,
         largest_refresh_interval=_largest_interval(high * rate, float(momentum), exposure),
-        fluctuation=_fluctuation(probe, rate, momentum),
     )
 
 
@@ -150,15 +146,6 @@ def _largest_interval(gain: float, momentum: float, exposure: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if stable(middle) else (low, middle)
     return low
-
-
-def _fluctuation(probe: Probe, rate: float, momentum: float) -> float:
-    """Standard deviation of the reward at rest."""
-    along = probe.along_reward
-    if along is None or not (along.mean > 0 and probe.reward_slope > 0):
-        return math.nan
-    noise = rate**2 * probe.reward_noise
-    return math.sqrt(probe.reward_slope * float(stationary_variance(noise, rate * along.mean, momentum, exact=True)))
 
 
 def _whole(refresh_interval: float) -> int:

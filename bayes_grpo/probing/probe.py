@@ -1,4 +1,4 @@
-"""`probe`: the largest stiffness of an update and its noise, from gradients of one batch in parts."""
+"""`probe`: the largest stiffness of an update, from gradients of one batch in parts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.estimate import Measured, stiffness_of
 from bayes_grpo.probing.krylov import Leading, lanczos
-from bayes_grpo.probing.noise import gradient_noise
-from bayes_grpo.probing.operator import AnyVector, Product, UpdateAt, inner, mean_of, product_of, unit
+from bayes_grpo.probing.operator import AnyVector, Product, UpdateAt, inner, mean_of, product_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 
@@ -29,11 +26,10 @@ def probe(
     scale: float | AnyVector = 1.0,
     optimizer: OptimizerKind | None = None,
     held: Sequence[UpdateAt] | None = None,
-    rewards: Sequence[AnyVector] | None = None,
     start: AnyVector | None = None,
     at: float = math.nan,
 ) -> Probe:
-    """Measures the stiffness of an update and its gradient's noise.
+    """Measures the stiffness of an update.
 
     A batch is cut into parts of equal size, whole groups each. Directions are found on the even parts and on the odd
     ones, and read on all; see `bayes_grpo.probing.estimate`.
@@ -46,8 +42,6 @@ def probe(
         optimizer: In whose metric that is; by default "sgd" where the scale is the number 1, else "adam".
         held: The same updates under the completions' weights of no shift: what a trainer's loss itself gives. From
             them follows which share of the stiffness is late under a held policy.
-        rewards: Of each part the gradient of its mean reward, for the stiffness along it and what the reward
-            fluctuates.
         start: Where the search starts, in the optimizer's metric, such as an earlier probe's direction; by default
             the difference of two parts' updates.
         at: Optimizer step of the training.
@@ -61,9 +55,8 @@ def probe(
     parts = len(updates)
     if not (parts == 1 or parts >= 4):
         raise SettingError(f"probe: expected 4 or more parts of a batch, or one exact update, found {parts}")
-    for name, given in (("held", held), ("rewards", rewards)):
-        if given is not None and len(given) != parts:
-            raise SettingError(f"probe: expected one of {name} for each of the {parts} parts, found {len(given)}")
+    if held is not None and len(held) != parts:
+        raise SettingError(f"probe: expected one of held for each of the {parts} parts, found {len(held)}")
     each = [product_of(u, scale) for u in updates]
     at_rest = [update(0.0) for update in updates]
     halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
@@ -77,18 +70,13 @@ def probe(
     if held is not None:
         rest = _read([product_of(u, scale) for u in held], found, ways)
         late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
-    along, slope, push = _along_reward(each, halves, at_rest, rewards, scale)
     searches = sum(half.found.products * len(half.own) for half in found) / parts
-    readings = len(found) * (1 + (held is not None) + (along is not None))
+    readings = len(found) * (1 + (held is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
     return Probe(
         optimizer=kind,
         stiffest=stiffest,
-        along_reward=along,
-        reward_slope=slope,
-        reward_noise=push,
         late_share=late,
-        noise=gradient_noise(at_rest, scale, [ways]) if parts > 1 else None,
         parts=parts,
         gradients=1.0 + 2.0 * (searches + readings),
         residual=max(half.found.residual for half in found),
@@ -118,29 +106,3 @@ def _read(each: Sequence[Product], found: Sequence[Half], ways: Sequence[AnyVect
         value = readings[0][0]
         return Measured(value, 0.0, math.inf, value, value)
     return stiffness_of(readings, [[i in half.own for i in range(len(each))] for half in found])
-
-
-def _along_reward(
-    each: Sequence[Product],
-    halves: Sequence[Sequence[int]],
-    updates: Sequence[AnyVector],
-    rewards: Sequence[AnyVector] | None,
-    scale: Any,
-) -> tuple[Measured | None, float, float]:
-    """Stiffness along the reward's gradient, its squared length, and the variance of the mean update along it."""
-    if rewards is None:
-        return None, math.nan, math.nan
-    root = scale**0.5
-    slopes = [root * mean_of([rewards[i] for i in own]) for own in halves]
-    ways = [unit(slope, "the reward's gradient") for slope in slopes]
-    if len(each) == 1:
-        value = inner(ways[0], each[0](ways[0]))
-        return Measured(value, 0.0, math.inf, value, value), inner(slopes[0], slopes[0]), 0.0
-    readings, pushes = [], []
-    for way, own in zip(ways, halves, strict=True):
-        others = [i for i in range(len(each)) if i not in own]
-        readings += [inner(way, each[i](way)) for i in others]
-        pushes.append(np.var([inner(way, root * updates[i]) for i in others], ddof=1) / len(each))
-    # No part chose the direction that it is read along, so nothing is to be taken off.
-    along = stiffness_of([readings], [[False] * len(readings)])
-    return along, inner(slopes[0], slopes[1]), float(np.mean(pushes))

@@ -8,7 +8,6 @@ from typing import Literal
 
 from bayes_grpo.common.results import Result
 from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.noise import GradientNoise
 
 OptimizerKind = Literal["sgd", "adam"]
 """In whose metric a stiffness was measured: that of plain steps (SGD, heavy ball) or of Adam's preconditioner."""
@@ -16,17 +15,13 @@ OptimizerKind = Literal["sgd", "adam"]
 
 @dataclass(frozen=True)
 class Probe(Result):
-    """Stiffness and gradient noise of an update, at one point of a training.
+    """Stiffness of an update, at one point of a training.
 
     Attributes:
         optimizer: In whose metric.
         stiffest: The largest stiffness.
-        along_reward: Stiffness along the reward's own gradient; None where nobody asked.
-        reward_slope: Squared length of the reward's gradient in the optimizer's metric, less its noise; NaN as above.
-        reward_noise: Variance of the mean update along the reward's gradient, for batches of this size; NaN as above.
         late_share: Share of the stiffness along the stiffest direction that comes from the policy that writes, and so
             is late under a held policy; 1 where the update has no importance ratios, or nobody asked.
-        noise: Of the gradient; None where the batch was not in parts.
         parts: Into how many parts the batch was cut.
         gradients: Gradients of the whole batch that the probe took.
         residual: How far the direction is from one that the operator keeps, over K.
@@ -35,11 +30,7 @@ class Probe(Result):
 
     optimizer: OptimizerKind
     stiffest: Measured
-    along_reward: Measured | None
-    reward_slope: float
-    reward_noise: float
     late_share: float
-    noise: GradientNoise | None
     parts: int
     gradients: float
     residual: float

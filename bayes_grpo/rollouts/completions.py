@@ -15,7 +15,7 @@ from bayes_grpo.common.text import clean
 from bayes_grpo.rollouts.files import LeftOut
 
 UNKNOWN = -1
-"""A version, length, number or truth value that a format does not state."""
+"""A version, group number or truth value that a format does not state."""
 MOST_PARTS = 32
 """Parts of a reward that are kept: the first that are met."""
 _BATCH = 8192
@@ -38,26 +38,18 @@ class Completion(NamedTuple):
         reward: Its reward.
         prompt: What tells its prompt from others: text, messages, token ids or an id; None where nothing does.
         group: Label of its group within the step; None where the prompt is the group.
-        sample: Its number within the group.
         version: Version of the policy that wrote it, in updates.
-        length: Its length.
         truncated: 1 where it was cut at the limit, 0 where it ended.
         parts: Name → value of what the reward is made of, or was measured beside it.
-        output: Its text; kept only where it is asked for.
-        answer: The reference answer, likewise.
     """
 
     step: float
     reward: float
     prompt: Any = None
     group: Any = None
-    sample: int = UNKNOWN
     version: int = UNKNOWN
-    length: int = UNKNOWN
     truncated: int = UNKNOWN
     parts: Mapping[str, float] = _NO_PARTS
-    output: Any = None
-    answer: Any = None
 
 
 class StatedColumns(NamedTuple):
@@ -66,13 +58,11 @@ class StatedColumns(NamedTuple):
     Attributes:
         columns: For a plain table: name of a column → the table's name for it.
         weights: Reward function → its weight, where a trainer saves functions and no total.
-        text: Whether texts are kept.
         salt: Of the hashes.
     """
 
     columns: Mapping[str, str] = {}
     weights: Mapping[str, float] = {}
-    text: bool = False
     salt: str = ""
 
 
@@ -82,12 +72,10 @@ class CompletionBatch(NamedTuple):
     Attributes:
         columns: The columns of `COLUMN_KINDS`: what a `Completion` has, with hashes for prompts and groups, 0 for none.
         parts: Name → values; NaN where a record lacks it.
-        texts: Prompt, output and answer of each, where they are kept.
     """
 
     columns: dict[str, np.ndarray]
     parts: dict[str, np.ndarray]
-    texts: list[tuple[str, str, str]]
 
 
 COLUMN_KINDS: Mapping[str, Any] = MappingProxyType(
@@ -96,9 +84,7 @@ COLUMN_KINDS: Mapping[str, Any] = MappingProxyType(
         "reward": np.float64,
         "prompt": np.uint64,
         "group": np.uint64,
-        "sample": np.int32,
         "version": np.int32,
-        "length": np.int32,
         "truncated": np.int8,
     }
 )
@@ -169,12 +155,6 @@ def bare(prompt: Any) -> str:
     return (found[1] if found else prompt).strip()
 
 
-def last_turn(messages: list[Any]) -> str | None:
-    """The text of the last message of an assistant; None where there is none."""
-    texts = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "assistant"]
-    return texts[-1] if texts and isinstance(texts[-1], str) else None
-
-
 def hash_of(value: Any, salt: str) -> int:
     """A number of 64 bits that tells values apart and from which none can be read, never 0.
 
@@ -196,9 +176,8 @@ class Gatherer:
         self._asked, self._damage = asked, damage
         self._open: list[Completion] = []
         self._batches: list[CompletionBatch] = []
-        self._texts: list[tuple[str, str, str]] = []
         self._names: dict[str, str] = {}
-        self._last: tuple[Any, str, int] = (None, "", 0)
+        self._last: tuple[Any, int] = (None, 0)
 
     def take(self, found: Completion | CompletionBatch) -> None:
         """Adds what a format hands on; what has no reward or no step is counted and left out."""
@@ -208,11 +187,8 @@ class Gatherer:
         elif not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
             self._damage.records += 1
         else:
-            prompt, key = self._keyed(found.prompt)
-            if self._asked.text:
-                self._texts.append((prompt, _text(found.output), _text(found.answer)))
             label = 0 if found.group is None else hash_of(found.group, self._asked.salt)
-            self._open.append(found._replace(prompt=key, group=label, output=None, answer=None))
+            self._open.append(found._replace(prompt=self._key(found.prompt), group=label))
             if len(self._open) >= _BATCH:
                 self._close()
 
@@ -230,16 +206,15 @@ class Gatherer:
             )
             for name in filter(None, self._names.values())
         }
-        return CompletionBatch(columns, parts, self._texts)
+        return CompletionBatch(columns, parts)
 
-    def _keyed(self, prompt: Any) -> tuple[str, int]:
-        """The question of a prompt and its hash; those of a group stand side by side and have one."""
+    def _key(self, prompt: Any) -> int:
+        """Hash of the question of a prompt; those of a group stand side by side and have one."""
         if prompt is None:
-            return "", 0
+            return 0
         if prompt != self._last[0]:
-            question = bare(prompt)
-            self._last = (prompt, question, hash_of(question, self._asked.salt))
-        return self._last[1:]
+            self._last = (prompt, hash_of(bare(prompt), self._asked.salt))
+        return self._last[1]
 
     def _close(self) -> None:
         some, self._open = self._open, []
@@ -253,7 +228,7 @@ class Gatherer:
                     if name not in parts:
                         parts[name] = np.full(len(some), np.nan, np.float32)
                     parts[name][place] = value
-        self._batches.append(CompletionBatch(columns, parts, []))
+        self._batches.append(CompletionBatch(columns, parts))
 
     def _take_batch(self, found: CompletionBatch) -> None:
         kept = np.isfinite(found.columns["reward"]) & (np.abs(found.columns["step"]) < _FARTHEST)
@@ -262,9 +237,7 @@ class Gatherer:
         parts = {
             name: values[kept].astype(np.float32) for raw, values in found.parts.items() if (name := self._part(raw))
         }
-        if self._asked.text:
-            self._texts += [("", "", "")] * int(kept.sum())
-        self._batches.append(CompletionBatch(columns, parts, []))
+        self._batches.append(CompletionBatch(columns, parts))
 
     def _part(self, raw: str) -> str:
         """The name under which a part is kept; "" where there are too many."""
@@ -275,7 +248,3 @@ class Gatherer:
             name = clean(raw, _NAME) if room else ""
             self._names[raw] = "" if name in self._names.values() else name
         return self._names[raw]
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else str(value)

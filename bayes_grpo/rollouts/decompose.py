@@ -1,8 +1,7 @@
-"""`decompose`: what a gain is made of, from rollouts or from a log alone; `rescore`: under another grader."""
+"""`decompose`: what a gain is made of; `rescore`: under another grader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,10 +10,10 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.text import listed, plain
-from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare, is_form
+from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
+from bayes_grpo.rollouts.parts import adding_weights, is_form
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.shares import Factors, Sums, adding_weights, redrawn, shapley, spread_out, sums_of
+from bayes_grpo.rollouts.shares import Factors, Sums, redrawn, shapley, spread_out
 
 EARLY = 0.1
 """Share of the steps that are "before", and that are "after"."""
@@ -22,6 +21,7 @@ LEAST = 5
 """Steps that are at least, where there are enough."""
 _DRAWS = 4000
 _LOGGED = "logged reward"
+_FORM = ("finished", "formatted")
 _BINS = 24
 _WORDS = {
     "finished": "finished answers",
@@ -32,14 +32,14 @@ _WORDS = {
 
 
 class _Table(NamedTuple):
-    """Observations to decompose, m of them: completions, or rows of a log.
+    """Completions to decompose, m of them.
 
     Attributes:
         step: Shape (m,).
         reward: Shape (m,).
-        finished: 0 or 1, or a share, shape (m,); None where nothing tells.
+        finished: 0 or 1, shape (m,); None where nothing tells.
         formatted: Likewise.
-        parts: Name → weighted values, which add up to the reward but for a constant.
+        parts: Name → weighted values, which add up to the reward but for a constant; empty where a factor is known.
         cluster: What is drawn anew, shape (m,).
     """
 
@@ -51,16 +51,13 @@ class _Table(NamedTuple):
     cluster: np.ndarray
 
 
-def decompose(
-    source: Rollouts | Run, *, formatted: str | None = None, draws: int = _DRAWS, seed: int = 0
-) -> Decomposition:
+def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = _DRAWS, seed: int = 0) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
-    The first tenth of the steps is set against the last. Intervals are over prompts, drawn anew;
-    over rows, from a log alone.
+    The first tenth of the steps is set against the last. Intervals are over prompts, resampled.
 
     Args:
-        source: Rollouts, or a run whose log has the parts of the reward, or the share of cut completions.
+        rollouts: The completions.
         formatted: The part that says whether an answer is formatted; found by its name if None.
         draws: Draws of the weights.
         seed: Seed.
@@ -72,10 +69,10 @@ def decompose(
         FitError: Fewer than two steps.
         SettingError: There is no such part, or it is not 0 or 1.
     """
-    table, clusters, notes = _of_rollouts(source, formatted) if isinstance(source, Rollouts) else _of_log(source)
+    table, clusters, notes = _of_rollouts(rollouts, formatted)
     steps = np.unique(table.step)
     if len(steps) < 2:
-        raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {source.name}; give more")
+        raise FitError(f"expected at least 2 steps to tell a change, found {len(steps)} in {rollouts.name}; give more")
     many = min(max(LEAST, round(EARLY * len(steps))), len(steps) // 2)
     before, after = steps[many - 1], steps[-many]
     early, late = table.step <= before, table.step >= after
@@ -83,22 +80,16 @@ def decompose(
     first, last = (drawn.factors(side) for side in (0, 1))
     gain = last.reward - first.reward
     p_gain = float(np.mean(gain > 0.0))
-    factors = _factor_shares(table, first, last, gain, p_gain >= RISEN)
-    sides = {name: (drawn.part(0, i), drawn.part(1, i)) for i, name in enumerate(table.parts)}
-    parts = tuple(
-        _share(name, name, is_form(name), (a, b), b - a, gain, p_gain >= RISEN) for name, (a, b) in sides.items()
-    )
-    if factors:
-        moved = shapley(first, last)
-        of_form = [getattr(moved, s.name) for s in factors if s.is_form]
+    if table.parts:
+        moved = [_Moved(x, x, is_form(x), drawn.part(0, i), drawn.part(1, i)) for i, x in enumerate(table.parts)]
     else:
-        of_form = [b - a for name, (a, b) in sides.items() if is_form(name)]
+        moved = _factors_moved(table, first, last)
+    of_form = [m.change for m in moved if m.is_form]
     p_form = np.nan
-    if 0 < len(of_form) < len(factors or parts):
+    if 0 < len(of_form) < len(moved):
         p_form = float(np.mean((p_gain >= RISEN) & (gain > 0.0) & (np.sum(of_form, axis=0) > 0.5 * gain)))
     return Decomposition(
-        name=plain(source.name, 80),
-        source="rollouts" if isinstance(source, Rollouts) else "log",
+        name=plain(rollouts.name, 80),
         first=(float(steps[0]), float(before)),
         last=(float(after), float(steps[-1])),
         clusters=f"{drawn.clusters} {clusters}",
@@ -107,37 +98,31 @@ def decompose(
         gain=interval(gain),
         p_gain=p_gain,
         p_form=p_form,
-        factors=factors,
-        parts=parts,
-        course=_course(table, early, bool(factors)),
+        shares=tuple(m.share_of(gain, p_gain >= RISEN) for m in moved),
+        course=_course(table, early),
         notes=notes,
     )
 
 
-def rescore(rollouts: Rollouts, grader: str | Callable[[str, str, str], float]) -> Rollouts:
+def rescore(rollouts: Rollouts, part: str) -> Rollouts:
     """The same completions under another reward; the reward so far becomes the part "logged reward".
 
     Args:
-        rollouts: The completions; read with ``text=True`` for a function.
-        grader: A part that is the other reward, or a function of prompt, output and reference answer.
+        rollouts: The completions.
+        part: The part that is the other reward, such as a lenient grader's verdict.
 
     Returns:
-        Rollouts whose reward is the other one; completions that it gives no number are left out.
+        Rollouts whose reward is that part; completions that lack it are left out.
 
     Raises:
-        SettingError: There is no such part, or no text for a function.
+        SettingError: There is no such part.
     """
-    if isinstance(grader, str):
-        if grader not in rollouts.parts:
-            raise SettingError(f"grader: expected a part ({listed(rollouts.parts)}), found {plain(grader, 40)!r}")
-        reward = rollouts.parts[grader].astype(float)
-    elif rollouts.texts is None:
-        raise SettingError("grader: expected rollouts with texts for a function, found none; read them with text=True")
-    else:
-        reward = np.array([float(grader(*x)) for x in zip(*rollouts.texts, strict=True)])
+    if part not in rollouts.parts:
+        raise SettingError(f"part: expected a part ({listed(rollouts.parts)}), found {plain(part, 40)!r}; correct it")
+    reward = rollouts.parts[part].astype(float)
     known = np.isfinite(reward)
     some = rollouts if known.all() else rollouts.where(known)
-    parts = {k: v for k, v in some.parts.items() if k != grader} | {_LOGGED: some.reward.astype(np.float32)}
+    parts = {k: v for k, v in some.parts.items() if k != part} | {_LOGGED: some.reward.astype(np.float32)}
     return replace(some, reward=reward[known], parts=parts)
 
 
@@ -194,7 +179,8 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
     cut = source.truncated
     finished = 1.0 - cut.astype(float) if np.all(cut >= 0) and np.ptp(cut) > 0 else None
     gate = _gate(source, formatted)
-    weights = adding_weights(source.reward, {k: v for k, v in source.parts.items() if k != _LOGGED})
+    named = {k: v for k, v in source.parts.items() if k != _LOGGED}
+    weights = adding_weights(source.reward, named) if finished is None and gate is None else {}
     parts = {name: w * source.parts[name].astype(float) for name, w in weights.items()} if len(weights) > 1 else {}
     if source.prompt.all():
         cluster, words = source.prompt, "prompts"
@@ -230,59 +216,48 @@ def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
     return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
 
 
-def _of_log(run: Run) -> tuple[_Table, str, tuple[str, ...]]:
-    kept = np.isfinite(run.reward)
-    weights = adding_weights(run.reward[kept], {k: v[kept] for k, v in run.components.items()})
-    parts = {plain(k, 40): w * run.components[k][kept] for k, w in weights.items()} if len(weights) > 1 else {}
-    finished, notes = None, ("intervals are over rows of the log, and know nothing of prompts",)
-    if not parts and (cut := _cut_that_get_nothing(run, kept)) is not None:
-        finished = 1.0 - cut
-        notes += ("cut completions are taken to have a reward of 0, which the log does not say",)
-    step = run.step[kept]
-    return _Table(step, run.reward[kept], finished, None, parts, np.arange(len(step))), "rows", notes
-
-
-def _cut_that_get_nothing(run: Run, kept: np.ndarray) -> np.ndarray | None:
-    """Share of cut completions where these can all have had a reward of 0; None where the rewards refute it."""
-    cut = run.signals.get("completions_clipped_ratio")
-    reward = run.reward[kept]
-    if cut is None or not np.isfinite(cut[kept]).all() or np.ptp(cut[kept]) == 0.0 or np.any(reward < 0.0):
-        return None
-    stated = run.settings.reward_high.value
-    high = float(stated) if stated is not None else 1.0
-    fits = np.all(reward <= (1.0 - cut[kept]) * high + 1e-6)
-    return cut[kept] if fits else None
-
-
 def _sums(table: _Table, kept: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
+    """Sums over some completions of each of n clusters."""
     reward = table.reward[kept]
     ones = np.ones(len(reward))
     finished = ones if table.finished is None else table.finished[kept]
-    formatted = ones if table.formatted is None else table.formatted[kept]
-    if np.all((finished == 0.0) | (finished == 1.0)):
-        return sums_of(reward, finished, formatted, cluster, n)
-    # Rows of a log: a share of each finished, and all of the reward is theirs.
-    total = [np.bincount(cluster, x, n) for x in (ones, finished, finished, reward, 0.0 * ones, 0.0 * ones)]
-    return Sums(*total)
+    good = finished if table.formatted is None else finished * table.formatted[kept]
+    paid = (reward * good, reward * (finished - good), reward * (1.0 - finished))
+    return Sums(*(np.bincount(cluster, x, n) for x in (ones, finished, good, *paid)))
 
 
-def _factor_shares(
-    table: _Table, first: Factors, last: Factors, gain: np.ndarray, clear: bool
-) -> tuple[GainShare, ...]:
+class _Moved(NamedTuple):
+    """Draws of a factor or a part before and after, and of what it changed; the difference of both if None."""
+
+    name: str
+    words: str
+    is_form: bool
+    before: np.ndarray
+    after: np.ndarray
+    changed: np.ndarray | None = None
+
+    @property
+    def change(self) -> np.ndarray:
+        """Draws of what it changed of the mean reward."""
+        return self.after - self.before if self.changed is None else self.changed
+
+    def share_of(self, gain: np.ndarray, clear: bool) -> GainShare:
+        """Its share of a gain, where that is clear."""
+        of_gain = self.change / np.where(np.abs(gain) > 1e-12, gain, np.nan)
+        share = interval(of_gain) if clear else Interval(np.nan, np.nan, np.nan, LEVEL)
+        sides = interval(self.before), interval(self.after)
+        return GainShare(self.name, self.words, self.is_form, *sides, interval(self.change), share)
+
+
+def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]:
+    """What each factor changed; nothing where none is known."""
     if table.finished is None and table.formatted is None:
-        return ()
-    changes = shapley(first, last)
-    shown = []
-    for name in _shown(table):
-        a, b, change = getattr(first, name), getattr(last, name), getattr(changes, name)
-        words = _WORDS[name]
-        if table.formatted is None and name == "quality":
-            words = "the reward of finished answers"
-        shown.append(_share(name, words, name in ("finished", "formatted"), (a, b), change, gain, clear))
-    if np.any(np.abs(changes.others) > 1e-9):
-        sides = (first.others, last.others)
-        shown.append(_share("others", _WORDS["others"], False, sides, changes.others, gain, clear))
-    return tuple(shown)
+        return []
+    changes, words = shapley(first, last), dict(_WORDS)
+    if table.formatted is None:
+        words["quality"] = "the reward of finished answers"
+    shown = _shown(table) + (["others"] if np.any(np.abs(changes.others) > 1e-9) else [])
+    return [_Moved(x, words[x], x in _FORM, getattr(first, x), getattr(last, x), getattr(changes, x)) for x in shown]
 
 
 def _shown(table: _Table) -> list[str]:
@@ -290,23 +265,7 @@ def _shown(table: _Table) -> list[str]:
     return [name for name, values in gates.items() if values is not None] + ["quality"]
 
 
-def _share(
-    name: str,
-    words: str,
-    form: bool,
-    sides: tuple[np.ndarray, np.ndarray],
-    change: np.ndarray,
-    gain: np.ndarray,
-    clear: bool,
-) -> GainShare:
-    share = interval(change / np.where(np.abs(gain) > 1e-12, gain, np.nan)) if clear else _UNKNOWN
-    return GainShare(name, words, form, interval(sides[0]), interval(sides[1]), interval(change), share)
-
-
-_UNKNOWN = Interval(float("nan"), float("nan"), float("nan"), LEVEL)
-
-
-def _course(table: _Table, early: np.ndarray, by_factors: bool) -> GainCourse:
+def _course(table: _Table, early: np.ndarray) -> GainCourse:
     """Means over bins of about equally many steps, and what has changed since the first steps."""
     steps = np.unique(table.step)
     bins = np.array_split(steps, min(_BINS, len(steps)))
@@ -316,7 +275,7 @@ def _course(table: _Table, early: np.ndarray, by_factors: bool) -> GainCourse:
     reward = np.bincount(number, table.reward, n) / np.bincount(number, minlength=n)
     values: dict[str, np.ndarray] = {}
     changes: dict[str, np.ndarray] = {}
-    if by_factors:
+    if table.finished is not None or table.formatted is not None:
         start = _sums(table, early, np.zeros(int(early.sum()), int), 1).factors
         course = sums.factors
         moved = shapley(start, course)

@@ -1,8 +1,7 @@
-"""The result of a decomposition: what a gain is made of; and what a reward function is about, by its name."""
+"""The result of a decomposition: what a gain is made of."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,22 +12,6 @@ from bayes_grpo.common.results import Result
 
 RISEN = 0.95
 """Probability from which a gain counts as one."""
-_TASK = re.compile(
-    r"correct|accura|\bacc\b|answer|solution|exact|solve|math|equation|pass|test|success|score|outcome", re.I
-)
-_FORM = re.compile(
-    r"format|xml|tag|think|length|len\b|soft|strict|int\b|digit|style|finish|repet|structure|brevity", re.I
-)
-
-
-def is_form(name: str) -> bool:
-    """Whether a function by its name rewards format, length or finishing, and nothing of the task."""
-    return bool(_FORM.search(name)) and not _TASK.search(name)
-
-
-def is_task(name: str) -> bool:
-    """Whether it rewards the task, and nothing of the form."""
-    return bool(_TASK.search(name)) and not _FORM.search(name)
 
 
 @dataclass(frozen=True)
@@ -76,7 +59,6 @@ class Decomposition(Result):
 
     Attributes:
         name: Of the run.
-        source: "rollouts" or "log".
         first: First and last step of the steps before.
         last: Of the steps after.
         clusters: What the intervals are over, e.g. "80 prompts".
@@ -85,15 +67,13 @@ class Decomposition(Result):
         gain: After less before.
         p_gain: Probability that the reward rose.
         p_form: Probability that it rose and more than half of that is form; NaN where form cannot be told.
-        factors: Shares of finishing, format and the reward of formatted answers; they add up to 1. Empty where nothing
-            tells who finished or is formatted.
-        parts: Shares of the parts that add up to the reward. Empty where none do.
+        shares: Of finishing, format and the reward of formatted answers, which add up to 1; where nothing tells who
+            finished or is formatted, of the parts that add up to the reward. Empty where none do.
         course: Over the steps.
         notes: What a reader should know.
     """
 
     name: str
-    source: str
     first: tuple[float, float]
     last: tuple[float, float]
     clusters: str
@@ -102,8 +82,7 @@ class Decomposition(Result):
     gain: Interval
     p_gain: float
     p_form: float
-    factors: tuple[GainShare, ...]
-    parts: tuple[GainShare, ...]
+    shares: tuple[GainShare, ...]
     course: GainCourse
     notes: tuple[str, ...] = ()
 
@@ -113,11 +92,6 @@ class Decomposition(Result):
     def has_gain(self) -> bool:
         """Whether the reward rose beyond doubt, so that there is something to share out."""
         return self.p_gain >= RISEN
-
-    @property
-    def shares(self) -> tuple[GainShare, ...]:
-        """The factors where there are any, else the parts."""
-        return self.factors or self.parts
 
     def form_share_at(self, step: np.ndarray) -> np.ndarray:
         """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did.
@@ -139,7 +113,7 @@ class Decomposition(Result):
         """What the gain is made of, in words."""
         whole = f"from {_ranged(self.before)} to {_ranged(self.after)} ({LEVEL:.0%})"
         if not self.shares:
-            return f"The reward went {whole}; nothing in the {self.source} tells what it is made of."
+            return f"The reward went {whole}; nothing in the rollouts tells what it is made of."
         if not self.has_gain:
             moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
             return f"The reward did not clearly rise ({whole}), so there is no gain to share out; {moved}."

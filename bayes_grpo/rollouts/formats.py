@@ -14,11 +14,9 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.rollouts.completions import (
-    UNKNOWN,
     Completion,
     StatedColumns,
     count,
-    last_turn,
     scalar_of,
     scalars_in,
     was_cut,
@@ -64,12 +62,8 @@ class RecordFormat:
     reward: tuple[str, ...] = ("reward",)
     prompt: tuple[str, ...] = ("prompt",)
     group: tuple[str, ...] = ()
-    sample: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
-    length: tuple[str, ...] = ()
     truncated: tuple[str, ...] = ()
-    output: tuple[str, ...] = ()
-    answer: tuple[str, ...] = ()
     parts: str = ""
     no_parts: tuple[str, ...] = ()
     changed: Callable[[_Record, StatedColumns], _Record] = _unchanged
@@ -113,22 +107,14 @@ class RecordFormat:
             step = scalar_of(value["step"](record))
             if not step >= 0.0:
                 step = scalar_of(value["late_step"](record)) if file.step is None else file.step
-            output, length = value["output"](record), value["length"](record)
-            output = last_turn(output) if isinstance(output, list) else output
-            if length is None and isinstance(output, str):
-                length = len(output)
             yield Completion(
                 step=self.no_step if math.isnan(step) else step,
                 reward=scalar_of(value["reward"](record)),
                 prompt=value["prompt"](record),
                 group=value["group"](record),
-                sample=count(value["sample"](record)),
                 version=count(value["version"](record)),
-                length=len(length) if isinstance(length, list) else count(length),
                 truncated=was_cut(value["truncated"](record)),
                 parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
-                output=output,
-                answer=value["answer"](record),
             )
 
     def _records(self, path: Path, damage: LeftOut) -> Iterator[_Record]:
@@ -145,7 +131,7 @@ class RecordFormat:
         return (record for batch in parquet_batches(path, damage, used) for record in batch.to_pylist())
 
 
-_COLUMNS = ("reward", "prompt", "group", "sample", "version", "length", "truncated", "output", "answer")
+_COLUMNS = ("reward", "prompt", "group", "version", "truncated")
 
 
 def _getter(keys: tuple[str, ...]) -> Callable[[_Record], Any]:
@@ -172,32 +158,23 @@ def _nemo_rl(record: _Record, asked: StatedColumns) -> _Record:
     """Turns of which the last is the completion; one text tells no prompt."""
     turns = record.get("content")
     if not (isinstance(turns, list) and len(turns) > 1):
-        return record | {"prompt": None, "output": turns}
-    if isinstance(turns[0], dict):
-        return record | {"prompt": turns[:-1], "output": _mapping(turns[-1]).get("content")}
-    return record | {"prompt": "\n".join(map(str, turns[:-1])), "output": turns[-1]}
+        return record | {"prompt": None}
+    return record | {"prompt": turns[:-1] if isinstance(turns[0], dict) else "\n".join(map(str, turns[:-1]))}
 
 
 def _tinker(record: _Record, asked: StatedColumns) -> _Record:
-    """Metrics of the steps of a trajectory are summed, their lengths too."""
+    """Metrics of the steps of a trajectory are summed."""
     steps = [s for s in record.get("steps") or [] if isinstance(s, dict)]
     parts = scalars_in(_mapping(record.get("trajectory_metrics")))
     for step in steps:
         for name, value in scalars_in(_mapping(step.get("metrics"))).items():
             parts[name] = parts.get(name, 0.0) + value
-    lengths = [count(s.get("ac_len")) for s in steps]
     return record | {
         "first": steps[0] if steps else None,
         "group": (str(record.get("tags")), record.get("group_idx")),
-        "length": sum(lengths) if lengths and UNKNOWN not in lengths else None,
         "stop_reason": steps[-1].get("stop_reason") if steps else None,
         "metrics": parts,
     }
-
-
-def _areal(record: _Record, asked: StatedColumns) -> _Record:
-    whole, given = count(record.get("seqlen")), count(record.get("prompt_len"))
-    return record | {"length": whole - given} if whole > given >= 0 else record
 
 
 def _art(record: _Record, asked: StatedColumns) -> _Record:
@@ -223,7 +200,6 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         paths=(r"completions_(?P<step>\d+)\.parquet",),
         step=("step",),
         reward=("total of functions",),
-        output=("completion",),
         no_parts=("advantages", "__index_level_0__"),
         changed=_trl,
     ),
@@ -235,11 +211,8 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         reward=("score",),
         prompt=("input",),
         group=("uid",),
-        length=("response_length",),
         truncated=("truncated", "finish_reason"),
-        output=("output",),
-        answer=("gts",),
-        no_parts=("advantage",),
+        no_parts=("advantage", "response_length", "gts"),
     ),
     RecordFormat(  # PrimeIntellect-ai/prime-rl PRs 2248 and 2983; "all" was sampled, "effective" trained on
         name="prime_rl",
@@ -250,20 +223,15 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         prompt=("example_id", "task.id", "prompt"),
         group=("group_id", "info.prime_rl.group_id"),
         version=("policy_version", "info.prime_rl.policy_version"),
-        length=("completion_len", "metrics.num_output_tokens", "metrics.completion_tokens"),
         truncated=("is_truncated", "stop_condition", "stop_reason"),
-        output=("completion",),
-        answer=("answer",),
         parts="metrics",
     ),
     RecordFormat(  # NVIDIA-NeMo/RL issue 2472; records of a prompt stand side by side
         name="nemo_rl",
         paths=(rf"(?P<split>train|val)_data_step_?(?P<step>\d+){_LINES}",),
         reward=("rewards", "reward"),
-        length=("input_lengths",),
         truncated=("truncated",),
-        output=("output",),
-        no_parts=("idx", "step", "sample_loss_mask"),
+        no_parts=("idx", "step", "sample_loss_mask", "input_lengths"),
         changed=_nemo_rl,
     ),
     RecordFormat(  # allenai/open-instruct PR 1406
@@ -274,10 +242,8 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         prompt=("prompt_tokens", "prompt"),
         group=("prompt_idx",),
         version=("model_step",),
-        length=("response_tokens",),
         truncated=("finish_reason",),
-        answer=("ground_truth",),
-        no_parts=("sample_idx", "advantage"),
+        no_parts=("sample_idx", "advantage", "ground_truth"),
     ),
     RecordFormat(  # thinking-machines-lab/tinker-cookbook PR 389
         name="tinker_cookbook",
@@ -286,9 +252,7 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         reward=("total_reward",),
         prompt=("first.logs.env/row_id", "first.trace.prompt.messages"),
         group=("group",),
-        sample=("traj_idx",),
         version=("sampling_client_step",),
-        length=("length",),
         truncated=("stop_reason",),
         parts="metrics",
         changed=_tinker,
@@ -302,22 +266,16 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         late_step=("tail_version", "head_version"),
         prompt=("prompt", "task_id"),
         group=("task_id",),
-        sample=("sample_idx",),
         version=("head_version",),
-        length=("length",),
         truncated=("truncated", "stop_reason"),
-        output=("completion",),
-        answer=("answer",),
-        no_parts=("seqlen", "prompt_len", "version"),
-        changed=_areal,
+        no_parts=("seqlen", "prompt_len", "version", "sample_idx", "answer"),
     ),
     RecordFormat(  # OpenPipe/ART
         name="art",
         paths=(r"trajectories/(?P<split>[\w.-]+)/(?P<step>\d+)\.parquet",),
         group=("group_index",),
-        sample=("trajectory_index",),
-        output=("messages",),
         parts="metrics",
+        no_parts=("messages",),
         changed=_art,
     ),
     RecordFormat(  # NovaSky-AI/SkyRL PR 174; a score of several tokens is summed
@@ -330,8 +288,7 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         prompt=("input_prompt",),
         group=("uid",),
         truncated=("stop_reason",),
-        output=("output_response",),
-        answer=("ground_truth",),
+        no_parts=("ground_truth",),
     ),
     RecordFormat(
         name="slime",

@@ -2,7 +2,7 @@
 
 Means over cells of a window differ by luck, by which prompts each run drew, and by the runs. Generalised least squares
 with the level of every run in every window as unknowns, and lasting and passing effects of prompts as in
-`bayes_grpo.rollouts.difficulty`, weighs the cells so that what prompts have in common cancels: wholly where both runs
+`bayes_grpo.rollouts.variances`, weighs the cells so that what prompts have in common cancels: wholly where both runs
 meet the same prompts in a window, in part where one meets them at other steps.
 """
 
@@ -23,8 +23,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.cells import Cells, cells_of
 from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.difficulty import Variances, variances_of
 from bayes_grpo.rollouts.records import Rollouts
+from bayes_grpo.rollouts.variances import Variances, variances_of
 
 _WINDOWS = 10
 _SURE = 0.95
@@ -115,7 +115,7 @@ def compare_by_prompt(
         )
     width = (last - first + 1) / _WINDOWS
     edge = last - width
-    variances, _ = variances_of(every)
+    variances = variances_of(every)
     windows_of = [((last - c.step) // width).astype(int) for c in every]
     design = _Design(every, [w - min(int(w.min()), 0) for w in windows_of], variances)
     found, unpaired = design.contrast(paired=True), design.contrast(paired=False).variance

@@ -13,7 +13,7 @@ from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
 from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile
 from bayes_grpo.rollouts.formats import RECORD_FORMATS, RecordFormat
-from bayes_grpo.rollouts.records import Rollouts, Texts
+from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.tables import PlainTable
 
 _LAST = PlainTable.name
@@ -35,7 +35,6 @@ def read_rollouts(
     columns: Mapping[str, str] | None = None,
     weights: Mapping[str, float] | None = None,
     group_size: int | None = None,
-    text: bool = False,
     salt: str = "",
     progress: Progress | None = None,
 ) -> Rollouts:
@@ -53,7 +52,6 @@ def read_rollouts(
         weights: Reward function → weight, where a trainer saves functions and no total.
         group_size: Completions of a group, where records state neither group nor prompt: those of a prompt then stand
             side by side.
-        text: Whether prompts and outputs are kept, which takes as much memory as they are long (`rescore` needs them).
         salt: Makes hashes of prompts one's own. Runs that are to be compared by prompt need the same salt.
         progress: Called with a short phrase now and then.
 
@@ -69,14 +67,14 @@ def read_rollouts(
     place = Place(Path(path))
     name, parts = _recognised(place, format)
     parts, said = _chosen(parts, split, subset)
-    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, text, salt)
+    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, salt)
     gatherer, tell = Gatherer(asked, damage), progress or (lambda _: None)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
         for completion in all_formats()[name].read(part, asked, damage):
             gatherer.take(completion)
-    found, parts_of_reward, texts = gatherer.gathered()
+    found, parts_of_reward = gatherer.gathered()
     if not len(found["step"]):
         problems = listed(damage.notes())
         raise LogReadError(
@@ -99,15 +97,12 @@ def read_rollouts(
         policy_version=found["version"],
         prompt=found["prompt"],
         group=group,
-        sample=_samples(found["sample"], group),
         reward=found["reward"],
         parts=parts_of_reward,
-        length=found["length"],
         truncated=found["truncated"],
         files=len(parts),
         bytes=sum(part.path.stat().st_size for part in parts),
         notes=(*said, *damage.notes(), *more, *doubts),
-        texts=Texts(*zip(*(texts[i] for i in order), strict=True)) if text else None,
     )
 
 
@@ -191,18 +186,6 @@ def _groups(found: Mapping[str, np.ndarray], group_size: int | None) -> tuple[np
             "no record tells its prompt or group; give --group-size where those of a prompt stand side by side"
         ]
     return out, [f"{int(np.sum(~known))} completions tell neither prompt nor group"] if not known.all() else []
-
-
-def _samples(sample: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Numbers within groups, counted where the records do not state them."""
-    if not np.any(sample == UNKNOWN):
-        return sample
-    order = np.argsort(group, kind="stable")
-    sorted_ = group[order]
-    first = np.searchsorted(sorted_, sorted_)
-    out = np.empty_like(sample)
-    out[order] = np.arange(len(group)) - first
-    return out
 
 
 def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,15 +17,7 @@ from bayes_grpo.common.text import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS = ("step", "policy_version", "prompt", "group", "sample", "reward", "length", "truncated")
-
-
-class Texts(NamedTuple):
-    """Prompt, output and reference answer of each completion, "" where there is none."""
-
-    prompt: tuple[str, ...]
-    output: tuple[str, ...]
-    answer: tuple[str, ...]
+_COLUMNS = ("step", "policy_version", "prompt", "group", "reward", "truncated")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,15 +34,12 @@ class Rollouts(Result):
         policy_version: Version of the policy that wrote it, in updates; -1 where not stated. Shape (n,), like all.
         prompt: Salted hash of its prompt; 0 where nothing tells it.
         group: Number of its group, 0, 1, …; -1 where nothing tells it.
-        sample: Number within its group.
         reward: Reward.
         parts: Name → what the reward is made of, or was measured beside it; NaN where a record lacks it.
-        length: Length, in tokens or characters as the format has it; -1 where not stated.
         truncated: 1 where it was cut at the limit, 0 where it ended, -1 where not stated.
         files: Files read.
         bytes: Their bytes.
         notes: What the reader did that a user should know.
-        texts: Texts; None unless they were asked for.
     """
 
     name: str
@@ -62,15 +51,12 @@ class Rollouts(Result):
     policy_version: np.ndarray
     prompt: np.ndarray
     group: np.ndarray
-    sample: np.ndarray
     reward: np.ndarray
     parts: Mapping[str, np.ndarray]
-    length: np.ndarray
     truncated: np.ndarray
     files: int = 1
     bytes: int = 0
     notes: tuple[str, ...] = ()
-    texts: Texts | None = field(default=None, repr=False)
 
     in_json = (
         "sentence", "name", "source", "format", "split", "subset", "size", ("steps", "step_count"), "first_step",
@@ -183,10 +169,9 @@ class Rollouts(Result):
         group = self.group[kept]
         known = group >= 0
         group[known] = np.unique(group[known], return_inverse=True)[1]
-        texts = self.texts and Texts(*(tuple(t for t, k in zip(c, kept, strict=True) if k) for c in self.texts))
         columns: dict[str, Any] = {name: getattr(self, name)[kept] for name in _COLUMNS}
         parts = {k: v[kept] for k, v in self.parts.items()}
-        return replace(self, **columns | {"group": group, "parts": parts, "texts": texts})
+        return replace(self, **columns | {"group": group, "parts": parts})
 
     def until(self, step: float) -> Rollouts:
         """The completions up to a step."""

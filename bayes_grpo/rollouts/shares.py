@@ -1,4 +1,4 @@
-"""Shares of a change: by factors, whatever the order of changing them, and by parts; and sums over clusters drawn anew.
+"""Shares of a change: by factors, whatever the order of changing them; and sums over resampled clusters.
 
     R = f (t q + (1 − t) u) + (1 − f) c
 
@@ -13,7 +13,6 @@ known: draws are spread out by as much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
 from math import factorial
 from typing import NamedTuple
@@ -23,10 +22,6 @@ from scipy.stats import norm, t
 
 from bayes_grpo.common.intervals import LEVEL
 
-ADDS_UP = 0.02
-"""Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
-_ROWS = 50_000
-_LEAST = 1e-6
 _PIECE = 2048
 
 
@@ -111,23 +106,6 @@ class Sums(NamedTuple):
         )
 
 
-def sums_of(reward: np.ndarray, finished: np.ndarray, formatted: np.ndarray, cluster: np.ndarray, n: int) -> Sums:
-    """Sums over the completions of each of n clusters; ``finished`` and ``formatted`` are 0 or 1, all of shape (m,)."""
-    good = finished * formatted
-
-    def total(x: np.ndarray) -> np.ndarray:
-        return np.bincount(cluster, x, n)
-
-    return Sums(
-        total(np.ones(len(reward))),
-        total(finished),
-        total(good),
-        total(reward * good),
-        total(reward * (finished - good)),
-        total(reward * (1.0 - finished)),
-    )
-
-
 def shapley(first: Factors, last: Factors) -> Changes:
     """What each factor changed of the mean reward between two values of shapes that broadcast."""
 
@@ -152,36 +130,6 @@ def shapley(first: Factors, last: Factors) -> Changes:
 
 def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b > 1e-9, a / np.maximum(b, 1e-9), 0.0)
-
-
-def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Weights with which parts add up to a total, but for a constant.
-
-    Args:
-        total: Shape (n,).
-        parts: Name → shape (n,), NaN where not known; a part that is not always known is left out.
-
-    Returns:
-        Name → weight, those that count; empty where the parts do not add up to the total.
-    """
-    some = np.linspace(0, len(total) - 1, min(len(total), _ROWS)).astype(int)
-    y = total[some]
-    known = np.isfinite(y)
-    used = {name: values[some].astype(float) for name, values in parts.items()}
-    used = {k: v for k, v in used.items() if np.isfinite(v[known]).mean() > 0.99}
-    for values in used.values():
-        known &= np.isfinite(values)
-    used = {k: v for k, v in used.items() if known.any() and np.ptp(v[known]) > 0.0}
-    if known.sum() < len(used) + 2 or not used or np.ptp(y[known]) == 0.0:
-        return {}
-    x = np.column_stack([v[known] for v in used.values()])
-    x, y = x - x.mean(axis=0), y[known] - y[known].mean()
-    scale = x.std(axis=0)
-    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
-    if float(np.std(y - x @ weight)) > ADDS_UP * float(y.std()):
-        return {}
-    counts = np.abs(weight) * scale > _LEAST * float(y.std())
-    return {name: float(w) for name, w, counted in zip(used, weight, counts, strict=True) if counted}
 
 
 def redrawn(columns: np.ndarray, draws: int, seed: int) -> np.ndarray:

@@ -45,23 +45,18 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "prompt",
     ),
     "group": ("group", "group_id", "group_idx", "group_index", "uid"),
-    "sample": ("sample", "sample_idx", "sample_id", "traj_idx", "trajectory_index"),
     "version": ("policy_version", "weight_version", "version", "sampling_client_step"),
-    "length": (
-        "length",
-        "clen_tokens",
-        "completion_tokens",
-        "response_length",
-        "n_tokens",
-        "completion_length",
-        "clen_chars",
-    ),
     "truncated": ("truncated", "is_truncated", "clipped", "finish_reason", "stop_reason"),
 }
 """Column of a block → names under which tables have it, the first that is there."""
 _ROWS = 100_000
 _LINES = 4_096
-_NOT_PARTS = {"advantage", "advantages", "unnamed: 0", "__index_level_0__", "index", "idx", "seed"}
+_NUMBERS = {"unnamed: 0", "__index_level_0__", "index", "idx", "seed"}
+_SAMPLES = {"sample", "sample_idx", "sample_id", "traj_idx", "trajectory_index"}
+_LENGTHS = {
+    "length", "clen_tokens", "completion_tokens", "response_length", "n_tokens", "completion_length", "clen_chars",
+}  # fmt: skip
+_NOT_PARTS = {"advantage", "advantages"} | _NUMBERS | _SAMPLES | _LENGTHS
 
 
 class PlainTable:
@@ -71,7 +66,7 @@ class PlainTable:
     drops_constant = False
 
     def sniff(self, place: Place) -> list[RolloutFile]:
-        """Tables with a step and a reward, and with what tells prompts or samples apart."""
+        """Tables with a step and a reward, and with what tells prompts apart."""
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
         if place.root.is_file():
             return [RolloutFile(path) for path, _ in found]
@@ -141,7 +136,7 @@ def _fits(path: Path, place: Place) -> bool:
         first = next(_csv_pieces(path, LeftOut()), None) if path.stat().st_size < 2**16 else _header(path)
         names = [] if first is None else [str(x) for x in first]
     found = _meanings_of(names, {}, path)
-    return {"step", "reward"} <= set(found) and bool({"prompt", "group", "sample"} & set(found))
+    return {"step", "reward"} <= set(found) and bool({"prompt", "group"} & set(found))
 
 
 def _header(path: Path) -> list[str]:
@@ -188,7 +183,7 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str], salt: str) -> Com
         and str(name).strip().lower() not in others
         and pd.api.types.is_numeric_dtype(table[name])
     }
-    return CompletionBatch(out, parts, [])
+    return CompletionBatch(out, parts)
 
 
 def _hashed(values: np.ndarray, salt: str, text_of: Callable[[Any], str]) -> np.ndarray:

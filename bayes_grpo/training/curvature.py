@@ -143,11 +143,7 @@ class CurvatureWatcher:
         return Probe(
             optimizer=asked.optimizer,
             stiffest=look.stiffest,
-            along_reward=None,
-            reward_slope=math.nan,
-            reward_noise=math.nan,
             late_share=look.late_share,
-            noise=None,
             parts=len(asked.updates),
             gradients=look.gradients,
             residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),

@@ -6,7 +6,6 @@ from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.difficulty import PromptDifficulty
 from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
 from bayes_grpo.rollouts.summary import RolloutSummary
@@ -29,10 +28,10 @@ from bayes_grpo.views.plots.rollouts import plot_rollouts
 
 @shows(RolloutSummary)
 def rollouts_document(s: RolloutSummary) -> Document:
-    """What the gain is made of, which groups are of use, and how hard the prompts are."""
+    """What the gain is made of, and which groups are of use."""
     answer, why = split(sentence_case(s.sentence, 1200))
     r = s.rollouts
-    gain = s.gain if s.gain is not None and (s.gain.factors or s.gain.parts) else None
+    gain = s.gain if s.gain is not None and s.gain.shares else None
     tables = tuple(x for x in (gain and gain_table(gain), s.groups and _sizes(s.groups)) if x)
     return Document(
         title=r.source,
@@ -43,11 +42,10 @@ def rollouts_document(s: RolloutSummary) -> Document:
         table=tables[0] if tables else None,
         plot=Drawing(
             partial(plot_rollouts, s),
-            f"Parts of the gain and rewards of prompts over the steps. {answer}",
+            f"Parts of the gain over the steps. {answer}",
         ),
         sections=(
             section("Group sizes", tables=tables[1:]),
-            section("Difficulty", *(() if s.difficulty is None else (_difficulty(s.difficulty),))),
             section("Log", *(() if s.joined is None else (s.joined.sentence,)), r.sentence),
             section("Notes", *r.notes, *(s.gain.notes if s.gain else ())),
         ),
@@ -75,8 +73,7 @@ def by_prompt_document(found: ByPrompt) -> Document:
 def gain_table(gain: Decomposition) -> Tabular:
     """What a gain is made of."""
     sides = (f"steps {a:g} to {b:g}" for a, b in (gain.first, gain.last))
-    shares = [(s.words, s) for s in gain.factors] or [(s.name, s) for s in gain.parts]
-    rows = ((words(name, limit=60), s.before, s.after, number(_share(s.share))) for name, s in shares)
+    rows = ((words(s.words, limit=60), s.before, s.after, number(_share(s.share))) for s in gain.shares)
     caption = f"What the gain is made of ({LEVEL:.0%} intervals over {gain.clusters})"
     return table(caption, ("of the gain", *sides, "share of the gain"), rows)
 
@@ -93,12 +90,6 @@ def _sizes(groups: GroupSummary) -> Tabular:
     )
     heads = ("completions a prompt", "groups with spread", "noise of the logged mean", "share due to prompts")
     return table("Group sizes at an equal number of completions", heads, rows)
-
-
-def _difficulty(found: PromptDifficulty) -> str:
-    some = min(3, found.size)
-    hardest = ", ".join(f"{found.expected[i]:.2f} [{found.low[i]:.2f}, {found.high[i]:.2f}]" for i in range(some))
-    return f"{found.sentence} Expected rewards of the hardest prompts: {hardest} ({LEVEL:.0%})."
 
 
 def _share(x: Interval) -> str:

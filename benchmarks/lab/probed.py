@@ -60,16 +60,6 @@ def drawn_updates(listing: Listing, point: Local, seed: int, parts: int) -> list
     return [update(i) for i in range(parts)]
 
 
-def drawn_reward_slopes(listing: Listing, point: Local, seed: int, parts: int) -> list[np.ndarray]:
-    """Gradients of the mean reward by the same parts: their updates without the penalty, (parameters,) each."""
-    free = point.numbers._replace(base=point.numbers.base._replace(kl_weight=np.asarray(0.0)))
-    bare = Local(listing, free, point.reference, point.parameters, point.force, point.reward, point.reward_gradient)
-    size = listing.lab.structure.group_size
-    # The sum over tokens is divided by the longest length, and a group's own mean shortens an advantage.
-    unit = listing.lab.limit / (1.0 - 1.0 / size)
-    return [unit * update(0.0) for update in drawn_updates(listing, bare, seed, parts)]
-
-
 def _on_device(point: Local) -> tuple[Any, Any, Array]:
     scalars, far, here = jax.tree.map(jnp.asarray, (point.numbers, point.reference, point.parameters))
     return scalars, far, here

@@ -38,7 +38,9 @@ def test_a_forecast_by_itself_says_what_it_does_not_know():
     assert told.sentence == UNCHANGED + summary.sentence
     assert told.notes[0].startswith("FAILED (90%): the reward has fallen.")
     assert told.notes[1:] == summary.notes
-    watch = replace(FAILED, status="watch", probability=0.3)
+    stops = replace(FAILED, status="watch", probability=0.3)
+    assert bg.forecast_given(stops, summary).sentence == UNCHANGED + summary.sentence
+    watch = replace(stops, action="look again.")
     assert bg.forecast_given(watch, summary).sentence == summary.sentence
     assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (30%)")
     assert bg.forecast_given(FINE, summary) is summary

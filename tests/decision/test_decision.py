@@ -238,7 +238,7 @@ def test_no_stop_lies_beyond_the_end_of_the_learning_rate():
 
 
 def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
-    fallen = Fallen(0.99, 60.0, 0.9, 64.0, 0.1, 0.02)
+    fallen = Fallen(60.0, 0.9, 0.1, saved_step=60.0, saved=0.9)
     rise = np.linspace(0.0, 0.2, 10)[None, :] * np.ones((50, 1))
     found = there(decide(made(rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
     assert there(found.back).step == 60.0
@@ -246,7 +246,7 @@ def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     assert found.recommended == found.now
     assert found.sentence.startswith("Stop, and go back to the checkpoint of about step 60:")
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["back"]["gain"] == pytest.approx(0.8)
-    early = fallen._replace(best_step=1.0, at_once=True)
+    early = fallen._replace(saved_step=1.0, at_once=True)
     anew = there(decide(made(rise, fallen=early), cost_per_step=0.0, value_per_reward=10.0).stopping)
     assert anew.sentence.startswith("Stop, and start anew: the reward has fallen by 0.8 since")
     steep = there(decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)

@@ -48,6 +48,15 @@ def test_a_reward_that_is_constant_since_it_fell_has_nothing_to_fit():
         rows_to_fit(run)
 
 
+def test_rows_since_a_collapse_keep_what_was_logged_as_nan_and_their_environments():
+    run = collapsed()
+    lost = np.where(run.step == 70.0, np.nan, 1.0)
+    run = replace(run, signals={"loss": lost}, logged={"loss": np.ones(80, bool)}, environments={"a": run.reward})
+    cut, _ = rows_to_fit(run)
+    assert cut.not_finite("loss").sum() == 1
+    assert len(cut.environments["a"]) == len(cut.step) < 80
+
+
 def test_too_few_rows_since_a_collapse_are_refused_with_what_to_do():
     run = dipped_then_collapsed().until(32)
     with pytest.raises(FitError, match=r"needs 8 rows since then, found .*--all-rows"):

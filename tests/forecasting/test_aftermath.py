@@ -1,12 +1,15 @@
 """What a forecast makes of a reward that has fallen, and that nothing moves once the learning rate has ended."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
+from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.basis import fallen_in
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.mixture import REGAINED, Mixture, held, held_at_end, still_after
@@ -24,13 +27,32 @@ def fallen():
 
 def test_a_collapse_is_a_fact_of_the_curve():
     found = fallen()
-    assert found.probability > 0.99
     assert found.best_step == pytest.approx(25.0, abs=1.0)
     assert found.best == pytest.approx(0.88, abs=0.03)
     assert found.now == 0.0
-    assert 25.0 < found.since < 31.0
+    assert (found.saved_step, found.saved) == (found.best_step, found.best)
     run = rising_run(40)
     assert fallen_in(run, rows_of(run)) is None
+
+
+def test_where_a_held_out_score_is_logged_diagnosis_and_decision_go_back_to_its_best():
+    run = dipped_then_collapsed()
+    score = np.where(run.step == 20.0, 0.9, 0.1)
+    scored = replace(run, eval_step=run.step, eval_reward=score)
+    found = there(fallen_in(scored, rows_of(scored)))
+    assert found.saved_step == 20.0 < found.best_step
+    assert "go back to the checkpoint of about step 20 (best held-out score)" in diagnose(scored).top.action
+
+
+def test_what_the_diagnosis_calls_lost_is_lost_to_fit_and_forecast():
+    """A level that began high and lost less than half of itself was lost to one and not to the other."""
+    rng = np.random.default_rng(1)
+    y = np.concatenate([np.full(24, 0.75), np.full(24, 0.42)]) + 0.03 * rng.standard_normal(48)
+    run = rising_run(48)
+    run = replace(run, reward=y)
+    assert diagnose(run).top.status == "failed"
+    assert fallen_in(run, rows_of(run)) is not None
+    assert fit_window(run).start_step is not None
 
 
 def test_a_fall_that_came_back_is_none_at_the_end():

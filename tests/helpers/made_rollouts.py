@@ -50,10 +50,8 @@ def rollouts_of(
         policy_version=np.full(n, -1, np.int32),
         prompt=(prompt + 1).astype(np.uint64),
         group=group.astype(np.int32),
-        sample=np.zeros(n, np.int32),
         reward=reward.astype(float),
         parts={k: v.astype(np.float32) for k, v in (parts or {}).items()},
-        length=np.full(n, -1, np.int32),
         truncated=np.full(n, -1, np.int8) if truncated is None else truncated.astype(np.int8),
     )
 

@@ -11,7 +11,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from bayes_grpo import load_probes, probe, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.krylov import lanczos
-from bayes_grpo.probing.noise import gradient_noise
 from bayes_grpo.probing.operator import Pieces, adam_scale, product_of
 from benchmarks.probing import bandit, quadratic, told
 from tests.helpers.shown import text_of
@@ -90,26 +89,11 @@ def test_adams_metric_as_it_stands():
         adam_scale(v, 0)
 
 
-def test_noise_and_its_part_along_the_stiffest():
-    rng = np.random.default_rng(3)
-    spread = np.array([3.0, 1.0, 1.0, 1.0])
-    updates = [1.0 + spread * rng.standard_normal(4) for _ in range(4000)]
-    stiff = np.array([1.0, 0.0, 0.0, 0.0])
-    found = gradient_noise(updates, stiff=[[stiff]])
-    assert found.trace * len(updates) == pytest.approx(12.0, rel=0.05)
-    assert found.stiff_share[0] == pytest.approx(0.75, abs=0.03)
-    assert found.signal == pytest.approx(4.0, rel=0.1)
-
-
 def test_the_share_that_is_late():
     """Half of the matrix comes from the policy that writes: an update with the drawn weights lacks it."""
     h, here = matrix(), np.ones(SIZE)
-    found = probe([lambda s: -h @ (here + s)], held=[lambda s: -h @ (here + 0.5 * s)], rewards=[h[0]])
+    found = probe([lambda s: -h @ (here + s)], held=[lambda s: -h @ (here + 0.5 * s)])
     assert found.late_share == pytest.approx(0.5, rel=1e-3)
-    way = h[0] / np.linalg.norm(h[0])
-    assert found.along_reward is not None
-    assert found.along_reward.mean == pytest.approx(way @ h @ way, rel=1e-3)
-    assert found.reward_slope == pytest.approx(h[0] @ h[0])
 
 
 def noisy(parts: int = 8) -> list:
@@ -120,8 +104,7 @@ def noisy(parts: int = 8) -> list:
 
 
 def test_its_file_and_its_text(tmp_path):
-    rewards = list(np.random.default_rng(0).standard_normal((8, SIZE)) + 1.0)
-    found = probe(noisy(), at=25, rewards=rewards)
+    found = probe(noisy(), at=25)
     path = tmp_path / "probe.json"
     save_probes([found, found], path)
     assert load_probes(path)[1].to_dict() == found.to_dict()
@@ -130,7 +113,6 @@ def test_its_file_and_its_text(tmp_path):
     assert load_probes(path)[0].stiffest == exact.stiffest
     shown = text_of(found)
     assert "at step 25" in shown
-    assert "along the reward" in shown
     assert json.loads(path.read_text())["probes"][0]["sentence"] == exact.sentence
 
 
@@ -143,7 +125,7 @@ def test_its_file_and_its_text(tmp_path):
         (lambda x: x["probes"][0].update(optimizer="lion"), "optimizer"),
         (lambda x: x["probes"].clear(), "no probe"),
         (lambda x: x.update(format=2), "format 1"),
-        (lambda x: x["probes"][0].pop("noise"), "damaged"),
+        (lambda x: x["probes"][0].pop("residual"), "damaged"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, change, word):
@@ -163,8 +145,8 @@ def test_what_cannot_be_probed_is_refused(tmp_path):
         probe(zero[:3])
     with pytest.raises(SettingError, match="updates are zero"):
         probe(zero)
-    with pytest.raises(SettingError, match="one of rewards for each"):
-        probe(noisy(), rewards=[np.ones(SIZE)])
+    with pytest.raises(SettingError, match="one of held for each"):
+        probe(noisy(), held=noisy(1))
     with pytest.raises(SettingError, match="cannot read"):
         load_probes(tmp_path / "none.json")
     with pytest.raises(SettingError, match="at least one probe"):

@@ -34,9 +34,8 @@ def test_one_screen_one_dictionary_one_picture(saved):
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(call("rollouts", saved / "completions.csv", "--json").out)
     assert found["rollouts"]["size"] == 40 * 64
-    assert found["gain"]["factors"][0]["name"] == "finished"
+    assert found["gain"]["shares"][0]["name"] == "finished"
     assert found["groups"]["sizes"][2]["exact"] is True
-    assert found["difficulty"]["prompts"] == 320
     assert found["joined"] is None
 
 
@@ -103,7 +102,7 @@ def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     shown = call("report", saved / "log.csv", "--rollouts", saved / "completions.csv", *words)
     assert shown.code == 0
     found = json.loads(shown.out)
-    assert found["diagnosis"]["gain"]["factors"][1]["name"] == "formatted"
+    assert found["diagnosis"]["gain"]["shares"][1]["name"] == "formatted"
     text = page.read_text()
     assert "What the gain is made of (" in text
     assert "share of the gain" in text

@@ -1,14 +1,15 @@
-"""Difficulty, groups, rows without the luck of prompts, two runs by prompt: on simulated prompts."""
+"""Groups, rows without the luck of prompts, two runs by prompt: on simulated prompts."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from bayes_grpo import compare_by_prompt, difficulty, groups_of
+from bayes_grpo import compare_by_prompt, groups_of
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.rollouts.cells import cells_of
 from bayes_grpo.rollouts.groups import _alone, _values
+from bayes_grpo.rollouts.variances import variances_of
 from tests.helpers.made_rollouts import graded, rollouts_of
 
 STEPS, PROMPTS = 50, 8
@@ -26,29 +27,6 @@ def runs(seed: int, many: int = 2, gain: float = 0.0, own_order: bool = False, p
         prompts = order.reshape(STEPS, PROMPTS)
         out.append(graded(rng, level, prompts, effect, passing=passing, name=f"run {i}"))
     return out, effect
-
-
-def test_difficulty_is_shrunk_and_unbiased():
-    (first, second, other), effect = runs(0, 3)
-    table = difficulty(first, second)
-    assert table.size == STEPS * PROMPTS
-    assert table.lasting_known
-    assert 0.6 < table.variances.lasting / (table.variances.lasting + table.variances.passing) <= 1.0
-    true = effect[table.prompt.astype(int) - 1]
-    assert np.corrcoef(table.effect, true)[0, 1] > 0.75
-    # What is predicted from two runs is what the third shows, neither too far from the level nor too near.
-    cells = cells_of(other)
-    order = np.argsort(table.prompt)
-    seen, said = cells.z, table.effect[order][np.searchsorted(table.prompt[order], cells.prompt)]
-    slope = float(seen @ said / (said @ said))
-    assert abs(slope - 1.0) < 0.15
-    inside = np.abs(table.effect_sd).mean()
-    assert inside < np.sqrt(table.variances.lasting)
-    assert np.all(np.diff(table.effect) >= 0)
-    assert np.all((table.low <= table.expected) & (table.expected <= table.high))
-    frame = table.to_frame()
-    assert frame.index.name == "prompt"
-    assert "lasts from run to run" in table.sentence
 
 
 @pytest.mark.thorough
@@ -95,8 +73,8 @@ def test_two_runs_on_the_same_prompts_are_told_apart():
 
 def test_normal_equations_are_those_of_dense_least_squares():
     """The levels' contrast and its variance against V written out in full."""
-    from bayes_grpo.rollouts.difficulty import Variances
     from bayes_grpo.rollouts.paired import _Design
+    from bayes_grpo.rollouts.variances import Variances
 
     (a, b), _ = runs(5, own_order=True)
     every = [cells_of(x.until(12)) for x in (a, b)]
@@ -167,19 +145,13 @@ def test_rollouts_without_groups_say_so():
     lonely = rollouts_of(np.arange(6) % 2, np.repeat([1, 2], 3), np.arange(6))
     with pytest.raises(FitError, match="expected groups of at least 2"):
         groups_of(lonely)
-    with pytest.raises(FitError, match="expected rollouts of at least one run"):
-        difficulty()
     with pytest.raises(FitError, match="expected rewards that vary"):
-        difficulty(rollouts_of(np.ones(6), np.repeat([1, 2], 3), np.arange(6)))
+        cells_of(rollouts_of(np.ones(6), np.repeat([1, 2], 3), np.arange(6)))
 
 
-def test_what_lasts_is_known_from_a_few_prompts_that_come_often():
+def test_what_lasts_is_told_from_what_passes_where_prompts_come_twice():
     rng = np.random.default_rng(8)
-    effect = np.linspace(-2.0, 2.0, 6)
-    often = difficulty(graded(rng, np.zeros(20), np.tile(np.arange(6), (20, 1)), effect))
-    assert often.lasting_known
-    assert list(often.prompt - 1) == list(range(6))
-    assert often.variances.passing < 0.2 * often.variances.lasting
-    once = difficulty(graded(rng, np.zeros(20), np.arange(80).reshape(20, 4), rng.standard_normal(80)))
-    assert not once.lasting_known
-    assert "hardly a prompt comes twice" in once.sentence
+    often = variances_of([cells_of(graded(rng, np.zeros(20), np.tile(np.arange(6), (20, 1)), np.linspace(-2, 2, 6)))])
+    assert often.passing < 0.2 * often.lasting
+    once = variances_of([cells_of(graded(rng, np.zeros(20), np.arange(80).reshape(20, 4), rng.standard_normal(80)))])
+    assert once.lasting == pytest.approx(3.0 * once.passing)

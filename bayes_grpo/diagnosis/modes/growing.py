@@ -26,7 +26,9 @@ class Growing(Mode):
         y = rows.reward
         if y.rows < THRESHOLDS.least_rows:
             return np.nan
-        return max(rows.late_change, rows.rise if y.since_best < y.window else 0.0, 0.0)
+        late = rows.late_change
+        goes_on = y.since_best < y.window and late > THRESHOLDS.half  # a rise long ago is no rise now
+        return max(late, rows.rise if goes_on else 0.0, 0.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How the reward moved over it."""

@@ -1,4 +1,4 @@
-"""Picture of rollouts: what the gain is made of, and how hard the prompts are, over the steps."""
+"""Picture of rollouts: what the gain is made of over the steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.summary import RewardsOfPrompts, RolloutSummary
+from bayes_grpo.rollouts.summary import RolloutSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ _MORE = ("#1d4ed8", "#a16207", "#0f766e", "#7c3aed", "#be123c", "#4d7c0f", "#0e7
 
 
 def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canvas:
-    """Draws the parts of the gain as areas, their values, and the mean rewards of prompts over the steps.
+    """Draws the parts of the gain as areas, and their values, over the steps.
 
     Args:
         summary: The summary.
@@ -31,18 +31,16 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
         The figure; a new one is not registered with pyplot.
     """
     gain = summary.gain if summary.gain is not None and summary.gain.course.changes else None
-    panels = (2 if gain is not None else 0) + (summary.over_time is not None)
-    figure = canvas(figure, (5.2 * max(panels, 1), 4.4))
-    axes = list(figure.subplots(1, max(panels, 1), squeeze=False)[0])
+    figure = canvas(figure, (10.4, 4.4))
+    axes = figure.subplots(1, 2)
     if gain is not None:
-        _areas(axes.pop(0), gain)
-        _values(axes.pop(0), gain)
-    if summary.over_time is not None:
-        _prompts(axes.pop(0), summary.over_time)
-    for empty in axes:
-        empty.set_axis_off()
-        empty.text(0.5, 0.5, "nothing tells prompts or parts", ha="center", va="center", fontsize=9)
-    figure.suptitle(title_lines(summary.sentence, 55 * max(panels, 1), 500), fontsize=9, x=0.01, ha="left")
+        _areas(axes[0], gain)
+        _values(axes[1], gain)
+    else:
+        axes[0].text(0.5, 0.5, "nothing tells what the reward is made of", ha="center", va="center", fontsize=9)
+        for empty in axes:
+            empty.set_axis_off()
+    figure.suptitle(title_lines(summary.sentence, 110, 500), fontsize=9, x=0.01, ha="left")
     return figure
 
 
@@ -74,23 +72,8 @@ def _values(axes: Axes, gain: Decomposition) -> None:
     for share in gain.shares:
         for side, (low, high) in ((share.before, gain.first), (share.after, gain.last)):
             axes.fill_between([low, high], side.low, side.high, color=colours[share.name], alpha=0.15, linewidth=0)
-    kind = "probabilities and rewards" if gain.factors else "weighted parts"
-    axes.set_title(f"{kind}, with 90% bands of first and last steps", fontsize=9, loc="left")
+    axes.set_title("its factors or parts, with 90% bands of first and last steps", fontsize=9, loc="left")
     _finish(axes)
-
-
-def _prompts(axes: Axes, found: RewardsOfPrompts) -> None:
-    import matplotlib as mpl
-
-    shades = mpl.colormaps["viridis"]
-    mesh = axes.pcolormesh(found.step, found.reward, found.share.T, cmap=shades, vmin=0.0)
-    bar = axes.figure.colorbar(mesh, ax=axes, pad=0.02)
-    bar.set_label("share of prompts", fontsize=8)
-    bar.ax.tick_params(labelsize=8)
-    axes.set_title("how hard prompts are: their mean rewards", fontsize=9, loc="left")
-    axes.set_ylabel("mean reward of a prompt", fontsize=9)
-    axes.set_xlabel("step", fontsize=9)
-    axes.tick_params(labelsize=8)
 
 
 def _words(gain: Decomposition) -> dict[str, str]:
