@@ -217,9 +217,9 @@ def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) ->
     if is_state and place is not None:
         notes += (f"read from {clean(place)}",)
     if is_state or place is not None:
-        arguments = read_beside(file)
-        parsed = replace(parsed, settings=arguments.settings)
-        notes += arguments.notes
+        settings, more = read_beside(file)
+        parsed = replace(parsed, settings=settings)
+        notes += more
     if newer:
         notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
     return replace(parsed, notes=notes)
