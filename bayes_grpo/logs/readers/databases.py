@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
@@ -11,7 +12,7 @@ from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
 from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import TableBuilder, to_float
+from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
 
@@ -163,13 +164,17 @@ def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
         run = found[chosen_run(found, options.run)]
         ids = "run_id" in tables.columns["metrics"]
         which = {"run_id": run.id} if ids else {"run_name": run.id}
-        builder, unread = TableBuilder(), 0
-        for step, encoded in tables.rows("metrics", ("step", "metrics"), **which):
-            row = _mapping(encoded)
-            if row is None:
-                unread += 1
-                continue
-            builder.add({**row, "_step": step})
+        unread = 0
+
+        def rows() -> Iterator[dict[str, Any]]:
+            nonlocal unread
+            for step, encoded in tables.rows("metrics", ("step", "metrics"), **which):
+                row = _mapping(encoded)
+                unread += row is None
+                if row is not None:
+                    yield {**row, "_step": step}
+
+        table = Table.from_rows(rows())
         config: dict[str, Any] = {}
         if "configs" in tables.columns:
             own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": run.name}
@@ -178,7 +183,7 @@ def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
         notes = [tables.broken] if tables.broken else []
         if unread:
             notes.append(f"{counted(unread, 'row')} whose metrics are no JSON object left out")
-        return Parsed(builder.build(), flat_config(config), notes=tuple(notes), run_name=run.name)
+        return Parsed(table, flat_config(config), notes=tuple(notes), run_name=run.name)
 
 
 def _runs_trackio(source: Source) -> list[RunName]:

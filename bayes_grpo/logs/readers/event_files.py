@@ -16,7 +16,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import Table, TableBuilder
+from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
 from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.files import SWANLAB_CONFIG, settings_in
@@ -190,26 +190,33 @@ class _Tracker:
 
     def read(self, source: Source, options: ReadOptions) -> Parsed:
         """Rows of the history, with the run's name and configuration."""
-        damage, builder, points = Damage(), TableBuilder(), Points()
+        damage, points = Damage(), Points()
         config: dict[str, Any] = {}
         name = ""
-        for number, content in self.contents(source.data, damage):
-            try:
-                if number == self.run:
-                    name = text(message(content).get(self.title)) or name
-                if self is _SWANLAB and number == _SCALAR:
-                    _add(points, content)
-                elif self is _WANDB and number == _HISTORY:
-                    builder.add(_values(content, _ITEM))
-                elif self is _WANDB and number in (_RUN, _CONFIG):
-                    config |= _values(message(content).get(_RUN_CONFIG, b"") if number == _RUN else content, _UPDATE)
-            except ValueError:
-                damage.at(1)
+
+        def rows() -> Iterator[dict[str, Any]]:
+            nonlocal config, name
+            for number, content in self.contents(source.data, damage):
+                try:
+                    if number == self.run:
+                        name = text(message(content).get(self.title)) or name
+                    if self is _SWANLAB and number == _SCALAR:
+                        _add(points, content)
+                    elif self is _WANDB and number == _HISTORY:
+                        yield _values(content, _ITEM)
+                    elif self is _WANDB and number in (_RUN, _CONFIG):
+                        config |= _values(
+                            message(content).get(_RUN_CONFIG, b"") if number == _RUN else content, _UPDATE
+                        )
+                except ValueError:
+                    damage.at(1)
+
+        table = Table.from_rows(rows())
         if self is _SWANLAB:
             stated = settings_in(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
             config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
         config.pop("_wandb", None)
-        table = points.table() if self is _SWANLAB else builder.build()
+        table = points.table() if self is _SWANLAB else table
         if not table.n:
             raise damage.nothing(f"the .{self.name} file")
         return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
@@ -221,7 +228,7 @@ _WANDB = _Tracker("wandb", b":W&B", _RUN, 8, 1)
 _WANDB_KEYS, _JSON = (1, 2), 16
 
 
-def _values(content: Value, item: int) -> dict[str, Any]:
+def _values(content: Value | None, item: int) -> dict[str, Any]:
     """Key → value of the items in a message; what is no JSON is left out."""
     found: dict[str, Any] = {}
     for number, value in fields(content) if isinstance(content, bytes) else ():
