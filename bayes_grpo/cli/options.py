@@ -121,11 +121,10 @@ class Reading:
             "or another signal. bayes_grpo.toml has them under [columns].",
         ),
     ] = None
-    run_name: Annotated[
-        str | None, typer.Option(help="Run to take from a chart export that holds several; else the name to show.")
-    ] = None
+    run_name: Annotated[str | None, typer.Option(help="Name of the run to show.")] = None
     run: Annotated[
-        str | None, typer.Option(help="Run to take where a store or file holds several: name, id, or its beginning.")
+        str | None,
+        typer.Option(help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
     ] = None
     sidecar: Annotated[
         Path | None, typer.Option(help="TOML or JSON file of settings (else bayes_grpo.toml beside the log).")

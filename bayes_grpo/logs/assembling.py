@@ -50,7 +50,7 @@ def assemble(
         LogReadError: No reward is found, several keys could be it, or there are too few rows.
         SettingError: Settings contradict each other.
     """
-    parsed = reduce(one_after_another, parts)
+    parsed = reduce(Parsed.followed_by, parts)
     columns = _over_epochs(parsed.table, map_columns(parsed.table, choices, parsed.trainer))
     chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(parts) == 1 else Chosen(None)
     if chosen.rows is not None:
@@ -181,20 +181,6 @@ def _adapted(table: Table) -> list[str]:
     found = {key: (v := table.column(key))[np.isfinite(v)] for key in setting_keys(table)}
     ends = {key: (v[0], v[-1]) for key, v in found.items() if len(v) and np.ptp(v) > 0}
     return [f"{key!r} is adapted, from {a:g} to {b:g}; it is no constant setting" for key, (a, b) in ends.items()]
-
-
-def one_after_another(first: Parsed, second: Parsed) -> Parsed:
-    """The rows of one file followed by those of another of the same run."""
-    return Parsed(
-        first.table.appended(second.table),
-        {**first.config, **second.config},
-        second.total_steps or first.total_steps,
-        second.logging_steps or first.logging_steps,
-        first.trainer if first.trainer is second.trainer else None,
-        tuple(dict.fromkeys((*first.notes, *second.notes))),
-        {**first.settings, **second.settings},
-        first.run_name or second.run_name,
-    )
 
 
 @dataclass(frozen=True)

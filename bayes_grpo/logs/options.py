@@ -8,7 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
@@ -124,23 +125,71 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     return result
 
 
-def read_sidecar(path: Path) -> dict[str, Setting]:
-    """Settings from a TOML or JSON file: its ``settings`` table, or the whole of a flat JSON file.
+class Sidecar(NamedTuple):
+    """What a file beside a log states.
+
+    Attributes:
+        settings: Its settings.
+        columns: Canonical name → key of the log.
+        like: Where the reference runs are, from the folder of the file; not checked.
+    """
+
+    settings: Mapping[str, Setting] = MappingProxyType({})
+    columns: Mapping[str, str] = MappingProxyType({})
+    like: Any = ()
+
+
+def sidecar_of(log: Path) -> Path | None:
+    """The file of settings beside a log or in its output directory; None where there is none."""
+    try:
+        beside = (log if log.is_dir() else log.parent) / SIDECAR_NAME
+        return beside if beside.is_file() else None
+    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
+        return None
+
+
+def read_sidecar(path: Path | None) -> Sidecar:
+    """What a TOML or JSON file states: ``[settings]``, or the whole of a flat JSON file, ``[columns]`` and ``like``.
 
     Raises:
         SettingError: The file cannot be read, is malformed, or holds an impossible setting.
     """
+    if path is None:
+        return Sidecar()
     where, content = clean(path, 200), _content(path)
-    table = content.get("settings", content) if isinstance(content, dict) else content
-    if isinstance(content, dict) and "settings" not in content and path.suffix.lower() != ".json":
-        table = {}
+    if not isinstance(content, dict):
+        raise SettingError(
+            f"{where}: expected a table [settings], found {type(content).__name__}; write 'name = value' lines"
+        )
+    table = content.get("settings", content if path.suffix.lower() == ".json" else {})
     if not isinstance(table, dict):
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
     table = {k: v for k, v in table.items() if k not in ("like", "columns")}
-    note = f"from {clean(path.name)}"
-    return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+    settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
+    columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
+    return Sidecar(settings, columns, content.get("like", []))
+
+
+def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
+    """Where the reference runs of a run are, by ``like = ["runs/"]`` of the file beside its log.
+
+    Args:
+        log: A log or an output directory.
+        sidecar: The file, in place of that beside the log.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed.
+    """
+    path = sidecar_of(Path(log)) if sidecar is None else Path(sidecar)
+    if path is None:
+        return []
+    like = read_sidecar(path).like
+    named = [like] if isinstance(like, str) else like
+    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
+        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(like)}')
+    return [str(path.parent / x) for x in named]
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
@@ -161,66 +210,23 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def columns_of_sidecar(path: Path) -> dict[str, str]:
-    """Columns that a file of settings names under ``[columns]``.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed, or a name in it is unknown.
-    """
-    content = _content(path)
-    return checked_columns(
-        content.get("columns", {}) if isinstance(content, dict) else {}, f"{clean(path, 200)}: [columns]"
-    )
-
-
-def like_of_sidecar(path: Path) -> list[str]:
-    """Where the siblings of a run are by the file beside its log, ``like = ["runs/"]``; relative paths are from there.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed, or names something else than paths.
-    """
-    content = _content(path)
-    stated = content.get("like", []) if isinstance(content, dict) else []
-    named = [stated] if isinstance(stated, str) else stated
-    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
-        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(stated)}')
-    return [str(path.parent / x) for x in named]
-
-
-def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
-    """Where the siblings of a run are by the file of settings beside its log; empty where it says nothing.
-
-    Args:
-        log: A log or an output directory.
-        sidecar: The file, in place of that beside the log.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed.
-    """
-    path = Path(log)
-    beside = Path(sidecar) if sidecar is not None else (path if path.is_dir() else path.parent) / SIDECAR_NAME
-    return like_of_sidecar(beside) if sidecar is not None or beside.is_file() else []
-
-
 def _content(path: Path) -> Any:
     """What a TOML or JSON file of settings holds."""
     where = clean(path, 200)
     try:
         data = path.read_bytes()
+        if len(data) > _MAX_SIDECAR_BYTES:
+            raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
+        text = data.decode("utf-8-sig")
+        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as error:
         raise SettingError(
             f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
         ) from None
-    if len(data) > _MAX_SIDECAR_BYTES:
-        raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-    try:
-        text = data.decode("utf-8-sig")
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SettingError(
             f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
         ) from None
-    return content
 
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import RunName, chosen_run
+from bayes_grpo.logs.formats import chosen_run
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.mapping import Columns
 from bayes_grpo.logs.run import LoggedTraining
@@ -152,7 +152,7 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
     found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
-    taken = rewarded[-1] if wanted is None else chosen_run([RunName(x.name, x.name) for x in found], wanted)
+    taken = rewarded[-1] if wanted is None else chosen_run([x.name for x in found], wanted)
     why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     why = why if wanted is None else "as --run names it"
     left = listed([x.text for i, x in enumerate(found) if i != taken], 6)

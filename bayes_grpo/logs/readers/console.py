@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, long_lines
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
@@ -117,7 +117,7 @@ def _sniff_pipe_console(source: Source) -> Evidence | None:
     return Evidence(2, f"{rows} lines with a step and a reward", rows) if rows >= _MIN_LINES else None
 
 
-def _read_pipe_console(source: Source, options: ReadOptions) -> Parsed:
+def _read_pipe_console(source: Source, wanted: str | None) -> Parsed:
     """Rows of all such lines; the step is ``i`` of ``i/N``, or the number after "step"."""
     found = list(_line_rows(source.text))
     if not found:
@@ -227,7 +227,7 @@ def _sniff_progress_bar(source: Source) -> Evidence | None:
     return Evidence(1, f"{bars} progress bars with a reward", bars) if bars >= _MIN_BARS else None
 
 
-def _read_progress_bar(source: Source, options: ReadOptions) -> Parsed:
+def _read_progress_bar(source: Source, wanted: str | None) -> Parsed:
     """A row for every count of the bar, as it was first shown: a bar redrawn shows the metrics of the step to come."""
     shown = list(_rewarded(source.text))
     if not shown:
@@ -279,7 +279,7 @@ def _sniff_step_blocks(source: Source) -> Evidence | None:
     return Evidence(1, f"{rewarded} headings of a step over a reward", rewarded)
 
 
-def _read_step_blocks(source: Source, options: ReadOptions) -> Parsed:
+def _read_step_blocks(source: Source, wanted: str | None) -> Parsed:
     """A row for every heading, of the names that stand below it once."""
     blocks = list(_blocks(source.text))
     if not blocks:
@@ -324,7 +324,7 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
     return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
 
 
-def _read_verl_console(source: Source, options: ReadOptions) -> Parsed:
+def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
     """Rows of all such lines."""
     return Parsed(Table.from_rows(_verl_rows(source.text)), notes=too_long(source.text))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
 from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
@@ -31,20 +31,20 @@ def _sniff_mlflow(source: Source) -> Evidence | None:
     return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
-def _read_mlflow(source: Source, options: ReadOptions) -> Parsed:
+def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
     if not source.data.startswith(MAGIC):
         return _from_text(source)
     with opened(source.data, source.beside) as tables:
         found = _mlflow_runs(tables)
-        run = found[chosen_run(found, options.run)]
+        chosen = found[chosen_run(found, wanted)]
         points = Points()
         columns = ("key", "value", "step", "is_nan")
-        for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
+        for key, value, step, nan in tables.rows("metrics", columns, run_uuid=chosen.id):
             points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
-        config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
+        config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=chosen.id)}
         notes = (tables.broken,) if tables.broken else ()
-        return Parsed(points.table(), flat_config(_config(config)), notes=notes, run_name=run.name)
+        return Parsed(points.table(), flat_config(_config(config)), notes=notes, run_name=chosen.name)
 
 
 def _runs_mlflow(source: Source) -> list[RunName]:
@@ -157,13 +157,13 @@ def _sniff_trackio(source: Source) -> Evidence | None:
     return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TRACKIO_TABLES) else None
 
 
-def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
+def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     """Rows of one run, with its configuration; its own counter is ``_step``."""
     with opened(source.data, source.beside) as tables:
         found = _trackio_runs(tables)
-        run = found[chosen_run(found, options.run)]
+        chosen = found[chosen_run(found, wanted)]
         ids = "run_id" in tables.columns["metrics"]
-        which = {"run_id": run.id} if ids else {"run_name": run.id}
+        which = {"run_id": chosen.id} if ids else {"run_name": chosen.id}
         unread = 0
 
         def rows() -> Iterator[dict[str, Any]]:
@@ -177,13 +177,13 @@ def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
         table = Table.from_rows(rows())
         config: dict[str, Any] = {}
         if "configs" in tables.columns:
-            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": run.name}
+            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": chosen.name}
             for (encoded,) in tables.rows("configs", ("config",), **own):
                 config |= _mapping(encoded) or {}
         notes = [tables.broken] if tables.broken else []
         if unread:
             notes.append(f"{counted(unread, 'row')} whose metrics are no JSON object left out")
-        return Parsed(table, flat_config(config), notes=tuple(notes), run_name=run.name)
+        return Parsed(table, flat_config(config), notes=tuple(notes), run_name=chosen.name)
 
 
 def _runs_trackio(source: Source) -> list[RunName]:

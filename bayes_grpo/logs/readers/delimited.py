@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.table import MAX_KEYS, Table
 
@@ -170,7 +170,7 @@ def _is_known(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and any(_KNOWN.fullmatch(word) for word in _BETWEEN.split(name))
 
 
-def _read_csv_table(source: Source, options: ReadOptions) -> Parsed:
+def _read_csv_table(source: Source, wanted: str | None) -> Parsed:
     """Every column as numbers, under its header."""
     found = header(source)
     if found is None:
@@ -204,7 +204,7 @@ def _sniff_wandb_csv(source: Source) -> Evidence | None:
     return None
 
 
-def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
+def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     """The metrics of one run over the chart's x axis."""
     found = header(source)
     if found is None:
@@ -219,8 +219,7 @@ def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
     runs = list(dict.fromkeys(c.run for c in columns))
-    wanted = options.run_name if options.run is None and options.run_name in runs else options.run
-    run = runs[chosen_run([RunName(x, x) for x in runs], wanted)]
+    run = runs[chosen_run(runs, wanted)]
     table = load_csv(source, delimiter)
     metrics = {c.name: c.metric for c in columns if c.run == run and not c.metric.endswith(_BOUNDS)}
     axis = names[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
@@ -83,7 +83,7 @@ def _sniff_tensorboard(source: Source) -> Evidence | None:
     return Evidence(3, "an event file of TensorBoard") if starts_record(source.data) else None
 
 
-def _read_tensorboard(source: Source, options: ReadOptions) -> Parsed:
+def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     """Scalars joined into rows, with the settings among the texts."""
     if not starts_record(source.data):
         raise LogReadError("expected an event file of TensorBoard, found another beginning; pass events.out.tfevents.*")
@@ -188,7 +188,7 @@ class _Tracker:
             except ValueError:
                 damage.at(1)
 
-    def read(self, source: Source, options: ReadOptions) -> Parsed:
+    def read(self, source: Source, wanted: str | None) -> Parsed:
         """Rows of the history, with the run's name and configuration."""
         damage, points = Damage(), Points()
         config: dict[str, Any] = {}

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.table import Table, to_float
@@ -124,9 +124,9 @@ def _sniff_json_records(source: Source) -> Evidence | None:
     return Evidence(2, "a JSON object")
 
 
-def _read_json_records(source: Source, options: ReadOptions) -> Parsed:
+def _read_json_records(source: Source, wanted: str | None) -> Parsed:
     """Rows of the list of records in the document, or its lists of numbers as columns."""
-    return of_document(load_json(source), options.run)
+    return of_document(load_json(source), wanted)
 
 
 def of_document(document: Any, run: str | None = None) -> Parsed:
@@ -215,7 +215,7 @@ def _choose(records: dict[str, list[Any]], wanted: str | None) -> tuple[str, lis
         if len(named) == 1:
             return named[0], pool[named[0]]
     names = list(pool)
-    name = names[chosen_run([RunName(x, x) for x in names], wanted if len(names) > 1 else None)]
+    name = names[chosen_run(names, wanted if len(names) > 1 else None)]
     return name, pool[name]
 
 
@@ -251,7 +251,7 @@ def _sniff_jsonl(source: Source) -> Evidence | None:
     return Evidence(2, "JSON objects, one a line") if lines[1].startswith("{") else None
 
 
-def _read_jsonl(source: Source, options: ReadOptions) -> Parsed:
+def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note."""
     lines = JsonLines(source.text)
     rows = StepCounter(_unwrapped(lines))
@@ -379,7 +379,7 @@ def _sniff_trl_state(source: Source) -> Evidence | None:
     return None
 
 
-def _read_trl_state(source: Source, options: ReadOptions) -> Parsed:
+def _read_trl_state(source: Source, wanted: str | None) -> Parsed:
     """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
     return of_state(load_json(source, "the newest complete checkpoint's trainer_state.json"))
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
@@ -239,14 +239,14 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
     return Evidence(2, f"{len(found)} tables of metrics", rows) if found else None
 
 
-def _read_marked_table(source: Source, options: ReadOptions) -> Parsed:
+def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
     found = runs_in_tables(_tables(source))
     if not found:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    table = found[chosen_run([RunName(x.place, x.place) for x in found], options.run)]
+    table = found[chosen_run([x.place for x in found], wanted)]
     return Parsed(table.table(), total_steps=table.planned, notes=(f"read from {described(table)}",))
 
 
@@ -282,7 +282,7 @@ def _sniff_notebook(source: Source) -> Evidence | None:
     return None
 
 
-def _read_notebook(source: Source, options: ReadOptions) -> Parsed:
+def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only training among the outputs, or of the one that was chosen."""
     document = load_json(source)
     cells = list(_notebook_cells(document))
@@ -292,13 +292,13 @@ def _read_notebook(source: Source, options: ReadOptions) -> Parsed:
         tables += shown
     found = [_of_table(x, cells) for x in runs_in_tables(tables)]
     if not found:
-        found = [x for cell in cells if (x := _of_text(cell, source, options)) is not None]
+        found = [x for cell in cells if (x := _of_text(cell, source, wanted)) is not None]
     if not found:
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output; run it and save it with its outputs, or pass trainer_state.json"
         )
-    return found[chosen_run([RunName(x.name, x.name) for x in found], options.run)].parsed
+    return found[chosen_run([x.name for x in found], wanted)].parsed
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
@@ -335,7 +335,7 @@ def _of_table(table: MarkedTable, cells: list[_Cell]) -> _Training:
     return _Training(table.place, Parsed(table.table(), config, total_steps=table.planned, notes=notes))
 
 
-def _of_text(cell: _Cell, source: Source, options: ReadOptions) -> _Training | None:
+def _of_text(cell: _Cell, source: Source, wanted: str | None) -> _Training | None:
     """What a reader of console text makes of a cell's output; None where it holds no training."""
     from bayes_grpo.logs.formats import pick_reader  # which knows this reader too
 
@@ -347,7 +347,7 @@ def _of_text(cell: _Cell, source: Source, options: ReadOptions) -> _Training | N
         reader = pick_reader(part)
         if reader.name not in _PRINTED:
             return None
-        parsed = reader.read(part, options)
+        parsed = reader.read(part, wanted)
     except LogReadError:
         return None
     if parsed.table.n < 2 or not names_reward(parsed.table.keys):

@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
 
 _MAX_CELLS = 100_000_000
@@ -21,7 +21,7 @@ def _sniff(source: Source) -> Evidence | None:
     return Evidence(3, "Parquet") if source.is_parquet else None
 
 
-def _read(source: Source, options: ReadOptions) -> Parsed:
+def _read(source: Source, wanted: str | None) -> Parsed:
     """Every scalar column as numbers; structs are flattened with "/".
 
     Raises:
