@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -265,25 +265,34 @@ def known_setting(name: str, value: Any, note: str, provenance: Provenance = Pro
     return {k: Setting(v, provenance, note) for k, v in known.items()}
 
 
-def settings_in_config(config: Mapping[str, Any], where: str = "beside the records") -> dict[str, Setting]:
-    """Settings among the scalars that a file keeps; impossible values are passed over.
+SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
+"""Schedule by the name that transformers and those who follow it give it → the schedule that fits know."""
+
+
+def configured(
+    config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
+) -> dict[str, Setting]:
+    """Settings that a configuration states; impossible values are passed over.
 
     Args:
         config: Name → value.
-        where: Where the file keeps them.
+        note: Where it is, with "{}" for the name.
+        names: Setting → names of its field, the first that is there counts.
     """
     found = {}
-    for name, keys in CONFIG_KEYS.items():
+    for name, keys in names.items():
         for key in keys:
-            if stated := known_setting(name, config.get(key), f"{clean(key)!r} {where}"):
+            value = config.get(key)
+            value = SCHEDULES.get(str(value).lower(), value) if name == "schedule" else value
+            if stated := known_setting(name, value, note.format(clean(key))):
                 found |= stated
+                if name == "momentum":
+                    convention = "heavy_ball" if key == "momentum" else "ema"
+                    found["momentum_convention"] = replace(stated[name], value=convention)
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:
         del found["reward_low"], found["reward_high"]
-    if "momentum" in found:
-        ema = found["momentum"].note != f"'momentum' {where}"
-        found["momentum_convention"] = Setting("ema" if ema else "heavy_ball", Provenance.CONFIG, "from its name")
     return found
 
 

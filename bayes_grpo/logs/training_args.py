@@ -15,7 +15,7 @@ from typing import Any
 
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.finding import checkpoint_step
-from bayes_grpo.logs.options import known_setting
+from bayes_grpo.logs.options import SCHEDULES, configured, known_setting
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import Trainer
@@ -29,9 +29,6 @@ _NOTED = ("beta", "scale_rewards", "loss_type")
 _MARK = object()
 _LARGEST = 1e15
 """Size of a setting's number at most."""
-
-SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
-"""Schedule by the name that transformers and those who follow it give it → the schedule that fits know."""
 
 
 def read_beside(log: Path) -> tuple[dict[str, Setting], tuple[str, ...]]:
@@ -198,7 +195,7 @@ def _follow(opcode: pickletools.OpcodeInfo, argument: Any, stack: list[Any], mem
     stack += [made] * len(opcode.stack_after)
 
 
-WHERE = "the run's configuration"
+_WHERE = "the run's configuration"
 
 _MAX_DEPTH = 10
 _MAX_ENTRIES = 20_000
@@ -232,27 +229,16 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     """
     found: dict[str, Setting] = {}
     if "num_generations" in config and "per_device_train_batch_size" in config:
-        found |= settings_of_args(config, WHERE)
-    for name, keys in trainer.config.items():
-        if name == COMPLETIONS:
-            continue
-        for key in keys:
-            value = config.get(key)
-            if name == "schedule":
-                value = SCHEDULES.get(str(value).lower(), value)
-            if stated := known_setting(name, value, f"{clean(key)} in {WHERE}"):
-                found |= stated
-                if name == "momentum":
-                    found["momentum_convention"] = Setting("ema", Provenance.CONFIG, f"{clean(key)} in {WHERE}")
-                break
+        found |= settings_of_args(config, _WHERE)
+    found |= configured(config, f"{{}} in {_WHERE}", trainer.config)
     group = to_float(found.get("group_size", Setting()).value)
-    for key in trainer.config.get(COMPLETIONS, ()):
+    for key in trainer.config.get(_COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group
-        note = f"{clean(key)} in {WHERE}, in completions"
+        note = f"{clean(key)} in {_WHERE}, in completions"
         if prompts > 0 and (stated := known_setting("prompts_per_step", prompts, note)):
             return found | stated
     return found
 
 
-COMPLETIONS = "completions_per_step"
+_COMPLETIONS = "completions_per_step"
 """Beside the names of settings in `Trainer.config`: completions of an optimizer step, where prompts are not stated."""
