@@ -138,30 +138,15 @@ def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
     return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 
 
-def parted(columns: dict[str, Any]) -> dict[str, Any]:
-    """The same for whole columns: those of an evaluation's rows beside the others.
-
-    Args:
-        columns: Key → values of all rows, lists or arrays of one length.
-    """
-    for name, values in columns.items():
-        if normal(name) in _KINDS and isinstance(values, list):
-            rows = np.array([_is_evaluation(v) for v in values], dtype=bool)
-            if rows.any() and not rows.all():
-                return _beside(columns, rows)
-    return columns
-
-
-def _beside(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, values in columns.items():
-        values = without_nan(values) if isinstance(values, np.ndarray) else values
-        if _KEPT.search(normal(name)):
-            out[name] = values
-            continue
-        out[name] = [None if held_out else v for v, held_out in zip(values, rows, strict=True)]
-        out[f"{_BEFORE}{name}"] = [v if held_out else None for v, held_out in zip(values, rows, strict=True)]
-    return out
+def parted(columns: dict[str, Any]) -> Table:
+    """A table of whole columns, lists or arrays of one length: those of an evaluation's rows beside the others."""
+    kinds = [name for name, values in columns.items() if normal(name) in _KINDS and isinstance(values, list)]
+    marked = [any(map(_is_evaluation, columns[name])) and not all(map(_is_evaluation, columns[name])) for name in kinds]
+    if not any(marked):
+        return Table.from_columns(columns)
+    lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
+    names = [normal(name) if normal(name) in _KINDS else name for name in columns]
+    return Table.from_rows(marked_evaluation(dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True))
 
 
 def without_nan(values: np.ndarray) -> list[Any]:

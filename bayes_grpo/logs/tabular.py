@@ -68,7 +68,7 @@ def parsed_of(data: Any) -> Parsed:
         return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
     if isinstance(data, Sequence):
         return _of_records(data)
-    return Parsed(Table.from_columns(parted(_columns(data))))
+    return Parsed(parted(_columns(data)))
 
 
 def of_tracker(run: Any) -> Parsed:

@@ -86,7 +86,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
         series = frame.iloc[:, position]
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
-    return Table.from_columns(parted(columns))
+    return parted(columns)
 
 
 def _headers(data: bytes, delimiter: str) -> list[int]:
