@@ -56,10 +56,9 @@ def assemble(
         files = [parsed]
         columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
     columns = _by_group(parsed.table, columns)
-    summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
-    rows = tidy(columns.step, columns.train | columns.parts, columns.evals, summary, row_steps, file, columns.broken)
+    rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
