@@ -13,8 +13,8 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
-from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, Columns, counter_of, map_columns
+from bayes_grpo.logs.keyindex import Columns, KeyIndex, marked_evaluation
+from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
@@ -69,8 +69,7 @@ def assemble(
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
     notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
     otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
-    raw = {k: columns.raw[k] for k in used}
-    unused = unused_keys(parsed.table, columns.trainer, used, raw, otherwise)
+    unused = unused_keys(columns, used, otherwise)
     parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
     return {
         "step": rows.step,

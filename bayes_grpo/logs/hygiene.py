@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.keyindex import Columns
 
 _MIN_STEPS = 5
 _MIN_AGAIN = 2

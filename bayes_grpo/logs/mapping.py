@@ -6,14 +6,13 @@ What a log does not decide is an error that lists the candidates, never a guess.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.keyindex import KeyIndex, normal
+from bayes_grpo.logs.keyindex import Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.rollout_steps import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.table import Table
@@ -31,54 +30,12 @@ COMPONENT, ENVIRONMENT = "rewards/", "environments/"
 """Before the name of a reward function and of an environment among the columns."""
 
 
-@dataclass
-class Columns:
-    """Canonical columns of a log, rows still in file order.
-
-    Attributes:
-        index: The keys of the log.
-        trainer: Whose keys these are.
-        step: Logged step, shape (n,), or None where the log has none.
-        train: "reward" and canonical signals → values, each of shape (n,).
-        evals: Held-out reward, shape (n,), NaN on rows without one.
-        keys: Canonical name → raw key or combination of raw keys, in words.
-        raw: Canonical name → the raw keys.
-        parts: "rewards/FUNCTION" and "environments/ENVIRONMENT" → mean reward, shape (n,).
-        notes: What was decided on the way.
-        broken: "reward", signal or "rewards/FUNCTION" → rows whose logged value is no number, shape (n,).
-        counter: Raw key that counts something else than the step.
-        rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
-    """
-
-    index: KeyIndex
-    trainer: Trainer
-    step: np.ndarray | None = None
-    train: dict[str, np.ndarray] = field(default_factory=dict)
-    evals: np.ndarray = field(default_factory=lambda: np.empty(0))
-    keys: dict[str, str] = field(default_factory=dict)
-    raw: dict[str, Sequence[str]] = field(default_factory=dict)
-    parts: dict[str, np.ndarray] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    broken: dict[str, np.ndarray] = field(default_factory=dict)
-    counter: str | None = None
-    rows_without_rollout: bool = False
-
-    def use(self, name: str, keys: Sequence[str], text: str = "") -> None:
-        """Keeps in mind from which raw keys a column is, and how they are combined."""
-        self.raw[name], self.keys[name] = keys, text or keys[0]
-
-
 type Choices = Mapping[str, str]
 """Canonical name ("step", "reward", "heldout" or a signal) → the key that the user named for it."""
 
 
 def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> Columns:
-    """Picks trainer, step, reward, signals and evaluation out of a table.
-
-    Args:
-        table: Rows in file order under raw keys.
-        choices: Columns the user named.
-        hint: The trainer, where the file format already tells.
+    """Picks trainer (unless the file format tells it), step, reward, signals and evaluation out of a table.
 
     Raises:
         LogReadError: No reward or evaluation is found, or several keys could be the reward.
@@ -89,9 +46,9 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         columns.step = _step(columns, choices.get("step"))
         columns.evals = _evals(columns, choices.get("heldout"))
         signals = _signals(columns, choices)
-        found = reward_of(index, columns.trainer, choices.get("reward"), columns.notes)
+        found = reward_of(columns, choices.get("reward"))
         if found is None and "eval_reward" not in columns.keys:
-            raise LogReadError(no_reward(table, index, columns.trainer, columns.keys, columns.raw))
+            raise LogReadError(no_reward(columns))
         if found is None:
             columns.notes.append("no train reward in the log; only the held-out reward is there")
             columns.train = {"reward": np.full(table.n, np.nan), **signals}
@@ -103,7 +60,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         columns.parts = _columns_of(index, COMPONENT, components)
         for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
             values[np.isinf(values)] = np.nan  # a sum of huge values
-        environments = environments_of(index, columns.trainer, columns.keys.get("reward", ""))
+        environments = environments_of(columns)
         columns.parts |= _columns_of(index, ENVIRONMENT, environments)
         columns.broken = _broken(columns, components)
         columns.counter = _second_counter(columns)

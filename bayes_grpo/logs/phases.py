@@ -14,8 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import chosen_run
-from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.run import LoggedTraining
 from bayes_grpo.logs.table import RUN_KEYS, Table
 

@@ -11,8 +11,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
-from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.keyindex import Columns, normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, known_setting
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float

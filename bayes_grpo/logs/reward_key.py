@@ -14,10 +14,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
 from bayes_grpo.logs.rollout_steps import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, Trainer
+from bayes_grpo.logs.trainers import GENERIC
 
 NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
@@ -31,30 +31,22 @@ _SPREAD = re.compile(r"(?:std|min|max|var|median|p\d\d)$")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
-def unused_keys(
-    table: Table,
-    trainer: Trainer,
-    keys: Mapping[str, str],
-    raw: Mapping[str, Iterable[str]],
-    read_otherwise: Iterable[str] = (),
-) -> dict[str, str]:
+def unused_keys(columns: Columns, used: Mapping[str, str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
     """Raw key → why it was not used, in the order of the log.
 
     Args:
-        table: The log.
-        trainer: Whose keys these are.
-        keys: Canonical name → raw key, or a combination of raw keys in words.
-        raw: Canonical name → the raw keys.
+        columns: Columns of the log.
+        used: Those that were used, canonical name → key.
         read_otherwise: Raw keys of which something else was made: single rewards, settings.
     """
-    taken = {*read_otherwise, *(key for found in raw.values() for key in found)}
-    index = KeyIndex(table)
+    taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
+    table, trainer = columns.index.table, columns.trainer
     could_be: dict[str, str] = {}
     for known in (trainer, GENERIC):
         for name, patterns in {**known.signals, "reward": known.reward, "eval_reward": known.evals}.items():
-            for key in (key for matched in index.find(patterns, known.prefixes) for key in matched):
+            for key in (key for matched in columns.index.find(patterns, known.prefixes) for key in matched):
                 could_be.setdefault(key, name)
-    return {key: _reason(table, key, keys, could_be.get(key)) for key in table.keys if key not in taken}
+    return {key: _reason(table, key, used, could_be.get(key)) for key in table.keys if key not in taken}
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
@@ -78,18 +70,9 @@ _SUGGESTED = 2
 
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Column that was not recognized → keys whose name and range fit it, the closest first.
-
-    Args:
-        table: The log.
-        unused: Raw key → why it was not used.
-        known: Columns that were recognized.
-    """
+    """Column that was not recognized → unused keys whose name and range fit it, the closest first."""
     free = [key for key, why in unused.items() if why in (NO_SIGNAL, EVALUATION)]
-    ranges = {}
-    for key in free:
-        values = table.column(key)
-        ranges[key] = (float(np.nanmin(values)), float(np.nanmax(values)))
+    ranges = {key: (float(np.nanmin(x)), float(np.nanmax(x))) for key in free if len(x := table.column(key))}
     found = {}
     for name, (words, low, high) in _LOOKS_LIKE.items():
         if name in known:
@@ -147,21 +130,17 @@ _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of thes
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
 
-def reward_of(index: KeyIndex, trainer: Trainer, named: str | None, notes: list[str]) -> list[str] | None:
-    """The raw keys whose sum is the train reward; None where the log has none.
-
-    Args:
-        index: Keys of the log.
-        trainer: The trainer.
-        named: The key that the user named.
-        notes: What was decided, to which it is added.
+def reward_of(columns: Columns, named: str | None) -> list[str] | None:
+    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none.
 
     Raises:
         LogReadError: Several keys could be the reward.
     """
+    index, notes = columns.index, columns.notes
     if named:
         return [index.named(named, "reward")]
-    key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
+    known = [] if columns.trainer is GENERIC else index.find(columns.trainer.reward, columns.trainer.prefixes)
+    key = _only_one(index, known[0], notes) if known else _generic_reward(index, notes)
     if key is not None:
         return [key]
     parts = single_rewards(index)
@@ -215,11 +194,11 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     return None
 
 
-def environments_of(index: KeyIndex, trainer: Trainer, reward: str) -> dict[str, str]:
+def environments_of(columns: Columns) -> dict[str, str]:
     """Environment → raw key of its mean reward, where keys name them beside a reward that is their mean."""
-    for pattern in (*(p for p in trainer.reward if "*" in p), *_ENVIRONMENTS):
-        for group in index.find((pattern,), ("", "train/")):
-            found = {_star(pattern, normal(k)): k for k in group if k != reward}
+    for pattern in (*(p for p in columns.trainer.reward if "*" in p), *_ENVIRONMENTS):
+        for group in columns.index.find((pattern,), ("", "train/")):
+            found = {_star(pattern, normal(k)): k for k in group if k != columns.keys.get("reward")}
             found = {name: k for name, k in found.items() if name not in (*_TOTALS, "all", "agg", "overall", "total")}
             if len(found) > 1:
                 return found
@@ -231,11 +210,6 @@ def _star(pattern: str, name: str) -> str:
     before, _, after = pattern.partition("*")
     start = name.find(before) + len(before) if before else 0
     return clean(name[start : len(name) - len(after)] if after else name[start:])
-
-
-def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:
-    found = [] if trainer is GENERIC else index.find(trainer.reward, trainer.prefixes)
-    return _only_one(index, found[0], notes) if found else None
 
 
 def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
@@ -283,10 +257,9 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     return candidates[0]
 
 
-def no_reward(
-    table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str], raw: Mapping[str, Iterable[str]]
-) -> str:
-    """What to say of a log without a reward; ``keys`` and ``raw`` as in `unused_keys`, as far as the log was read."""
+def no_reward(columns: Columns) -> str:
+    """What to say of a log without a reward."""
+    index, table = columns.index, columns.index.table
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
@@ -296,7 +269,7 @@ def no_reward(
         else f"the numeric keys {listed(index.keys)}"
     )
     # Keys of which nothing else is known: no step, time, setting, size or signal.
-    unknown = {key for key, why in unused_keys(table, trainer, keys, raw).items() if why == NO_SIGNAL}
+    unknown = {key for key, why in unused_keys(columns, columns.keys).items() if why == NO_SIGNAL}
     free = [key for key in index.keys if key in unknown and not _NEVER.search(normal(key))]
     if not free:
         none = "none of its numeric keys" if empty else "none of which"

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.logs.hygiene import first_of_blocks, merge_steps, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
