@@ -112,7 +112,7 @@ def _starts(found: list[_Found]) -> tuple[int, ...]:
     """Rows at which trainings begin, after the first."""
     values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
     epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
-    return starts_of(np.isfinite(closing), values, None, epoch).rows
+    return starts_of(np.isfinite(closing), values, None, epoch)[0]
 
 
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -85,12 +85,21 @@ def _config_line(row: dict[str, Any], is_first: bool) -> dict[str, Any] | None:
     return _scalars(row) if named >= (1 if is_header else 2) else None
 
 
-def _of_records(items: list[Any]) -> Parsed:
-    """The records among the items of a list, and a note on what else was there."""
-    rows = [marked_evaluation(item) for item in items if isinstance(item, dict)]
-    other = len(items) - len(rows)
+def of_records(items: Iterable[Any]) -> Parsed:
+    """The records among some items, and a note on what else was there."""
+    other = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal other
+        for item in items:
+            other += not isinstance(item, Mapping)
+            if isinstance(item, Mapping):
+                yield marked_evaluation({str(k): v for k, v in item.items()})
+
+    counter = StepCounter(rows())
+    table = Table.from_rows(counter)
     notes = (f"{other} entries that are not records left out",) if other else ()
-    return Parsed(Table.from_rows(rows), notes=notes)
+    return Parsed(table, total_steps=counter.planned, notes=notes)
 
 
 _RECORD_NAMES = (
@@ -135,7 +144,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
             return Parsed(Table.from_columns({"reward": document}), notes=notes)
-        found = _of_records(document)
+        found = of_records(document)
         if not found.table.n:
             raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
         return found
@@ -144,7 +153,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
     config = _scalars(*(document.get(name) for name in _CONFIG_NAMES), document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
-        found = _of_records(records[name])
+        found = of_records(records[name])
         return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
     # Records kept under their steps, {"0": {"reward": 0.2}, "1": …}.
     numbered = [{"step": int(k), **v} for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)]
@@ -305,13 +314,13 @@ def of_state(state: Any) -> Parsed:
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
-    found = _of_records(state["log_history"])
+    found = of_records(state["log_history"])
     kept = ("num_train_epochs", "global_step", "epoch", "save_steps")
     total, window = to_float(state.get("max_steps")), to_float(state.get("logging_steps"))
     return replace(
         found,
         config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
-        total_steps=total if total > 0 else None,
+        total_steps=total if total > 0 else found.total_steps,
         logging_steps=window if window >= 1 else None,
         trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
     )
