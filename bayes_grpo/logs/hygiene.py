@@ -134,7 +134,7 @@ class Tidy:
     resumes: tuple[float, ...]
 
 
-def tidy(columns: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Tidy:
+def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Tidy:
     """Sorts, merges and thins rows.
 
     Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
@@ -142,13 +142,13 @@ def tidy(columns: Columns, summary: np.ndarray, row_steps: float, file: np.ndarr
     other are merged.
 
     Args:
-        columns: Columns of a log; without a step the train rows are counted.
+        mapped: Columns of a log; without a step the train rows are counted.
         summary: Whether a row is the summary that closes a training, shape (n,).
         row_steps: Optimizer steps that one row stands for where rows are counted.
         file: Number of the file that a row is from, shape (n,).
     """
-    step, evals, broken = columns.step, columns.evals, columns.broken
-    train = columns.train | columns.parts
+    step, evals, broken = mapped.step, mapped.evals, mapped.broken
+    train = mapped.train | mapped.parts
     notes: list[str] = []
     used = np.logical_or.reduce([*(np.isfinite(v) for v in train.values()), *broken.values()])
     if step is None:

@@ -190,14 +190,15 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
 def _database(path: Path) -> tuple[bytes, dict[str, bytes]]:
     """A database and its unfinished changes of one moment, as far as a writer leaves one between two readings."""
     others = {end: path.with_name(path.name + end) for end in BESIDE}
-    for attempt in range(1, _ATTEMPTS + 1):
+    attempt = 0
+    while True:
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
         beside = {end: content for end, content in _small(others, math.inf).items() if content}
-        if before == [_state(p) for p in (path, *others.values())]:
-            break
+        attempt += 1
+        if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
+            return data, beside
         time.sleep(_PAUSE * attempt)
-    return data, beside
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -206,7 +206,10 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
         if row:
             this, epochs = epoch.groups() if epoch else (None, None)
             planned = float(step[2] or 0) or None
-            yield row, _Place(float(step[1]), planned, this and float(this), float(epochs or 0) or None, inside)
+            yield (
+                row,
+                _Place(float(step[1]), planned, float(this) if this else None, float(epochs or 0) or None, inside),
+            )
 
 
 def _numbers(text: str) -> dict[str, float]:

@@ -32,10 +32,10 @@ def _read(source: Source, wanted: str | None) -> Parsed:
     try:
         file = pq.ParquetFile(io.BytesIO(source.data))
         _check_size(file.metadata.num_rows, file.metadata.num_columns)
-        wanted = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
+        plain = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
         words = [field.name for field in file.schema_arrow if _is_text(field)]
         # A text that is said a million times stays one text: it is spelled out for no row.
-        arrow = pq.read_table(io.BytesIO(source.data), columns=wanted, use_threads=False, read_dictionary=words)
+        arrow = pq.read_table(io.BytesIO(source.data), columns=plain, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
             if is_label(name):
