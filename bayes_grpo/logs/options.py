@@ -6,14 +6,14 @@ import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.run import SIGNALS, Provenance, Setting, Settings
+from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
@@ -26,24 +26,17 @@ OptionCheck = tuple[str, Callable[[Any], Any]]
 """What is expected, in words, and a function that returns the value or raises ValueError."""
 
 
-def _number(low: float, *, above: bool = False, below: float = math.inf) -> Callable[[Any], float]:
+def _number(expected: str, fits: Callable[[float], bool] = math.isfinite, kind: type = float) -> OptionCheck:
     def check(value: Any) -> float:
-        number = _float(value)
-        if not (number > low if above else number >= low) or not number < below:
+        is_text = isinstance(value, str) and len(value) <= 64
+        if isinstance(value, bool) or not (is_text or isinstance(value, int | float)):
             raise ValueError
-        return number
-
-    return check
-
-
-def _whole(low: int) -> Callable[[Any], int]:
-    def check(value: Any) -> int:
-        number = _float(value)
-        if number != int(number) or number < low:
+        number = float(value)
+        if not (math.isfinite(number) and fits(number) and number == kind(number)):
             raise ValueError
-        return int(number)
+        return kind(number)
 
-    return check
+    return expected, check
 
 
 def _one_of(*names: str) -> OptionCheck:
@@ -55,40 +48,32 @@ def _one_of(*names: str) -> OptionCheck:
     return f"one of {', '.join(names)}", check
 
 
-def _float(value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | str)
-        or (isinstance(value, str) and len(value) > 64)
-    ):
-        raise ValueError
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
+_ABOVE_0 = _number("a number above 0", lambda x: x > 0)
+_NOT_NEGATIVE = _number("a number of at least 0", lambda x: x >= 0)
+_STEPS = _number("a number of steps above 0", lambda x: x > 0)
+_FINITE = _number("a finite number")
 
 CHECKS: Mapping[str, OptionCheck] = {
-    "group_size": ("a whole number of at least 1", _whole(1)),
-    "prompts_per_step": ("a number above 0", _number(0, above=True)),
-    "momentum": ("a number in [0, 1)", _number(0, below=1)),
+    "group_size": _number("a whole number of at least 1", lambda x: x >= 1, int),
+    "prompts_per_step": _ABOVE_0,
+    "momentum": _number("a number in [0, 1)", lambda x: 0 <= x < 1),
     "momentum_convention": _one_of("heavy_ball", "ema"),
-    "refresh_interval": ("a number of steps above 0", _number(0, above=True)),
+    "refresh_interval": _STEPS,
     "schedule": _one_of("logged", "constant", "linear", "cosine"),
-    "total_steps": ("a number of steps above 0", _number(0, above=True)),
-    "logging_window": ("a number of steps above 0", _number(0, above=True)),
-    "reward_low": ("a finite number", _float),
-    "reward_high": ("a finite number", _float),
+    "total_steps": _STEPS,
+    "logging_window": _STEPS,
+    "reward_low": _FINITE,
+    "reward_high": _FINITE,
     "reward_std_kind": _one_of("within", "total", "unknown"),
-    "learning_rate": ("a number above 0", _number(0, above=True)),
-    "epochs": ("a number above 0", _number(0, above=True)),
-    "kl_weight": ("a number of at least 0", _number(0)),
-    "clip_range": ("a number above 0", _number(0, above=True)),
-    "model_size": ("a number above 0", _number(0, above=True)),
-    "save_steps": ("a number of steps of at least 1", _number(1)),
+    "learning_rate": _ABOVE_0,
+    "epochs": _ABOVE_0,
+    "kl_weight": _NOT_NEGATIVE,
+    "clip_range": _ABOVE_0,
+    "model_size": _ABOVE_0,
+    "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
     "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
     "group_filter": _one_of("none", "before", "after"),
-    "entropy_weight": ("a number of at least 0", _number(0)),
+    "entropy_weight": _NOT_NEGATIVE,
 }
 """Setting → what it may be."""
 
@@ -103,10 +88,9 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises:
         SettingError: A name is unknown or a value is outside its meaning.
     """
-    known = {f.name for f in fields(Settings)}
     result = {}
     for name, value in values.items():
-        if name not in known:
+        if name not in CHECKS:
             raise SettingError(
                 f"{where}: expected a setting among {listed_settings()}, found {clean(name)!r}; correct its name"
             )
@@ -158,9 +142,7 @@ def read_sidecar(path: Path | None) -> Sidecar:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
     if not isinstance(content, dict):
-        raise SettingError(
-            f"{where}: expected a table [settings], found {type(content).__name__}; write 'name = value' lines"
-        )
+        content = {"settings": content}
     table = content.get("settings", content if path.suffix.lower() == ".json" else {})
     if not isinstance(table, dict):
         raise SettingError(
