@@ -202,12 +202,10 @@ class Reading:
             "or another signal; also a table named columns of bayes_grpo.toml.",
         ),
     ] = None
-    run_name: Annotated[
-        str | None, option(READING, help="Run to take from a chart export that holds several; else the name to show.")
-    ] = None
+    run_name: Annotated[str | None, option(READING, help="Name of the run to show.")] = None
     run: Annotated[
         str | None,
-        option(READING, help="Run to take where a store or file holds several: name, id, or its beginning."),
+        option(READING, help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
     ] = None
     sidecar: Annotated[
         Path | None, option(READING, help="TOML or JSON file of settings (else bayes_grpo.toml next to the log).")

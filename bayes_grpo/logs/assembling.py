@@ -13,8 +13,8 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex, marked_evaluation
-from bayes_grpo.logs.mapping import Choices, Columns, counter_of, map_columns
+from bayes_grpo.logs.keyindex import Columns, KeyIndex, marked_evaluation
+from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
@@ -23,15 +23,12 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, Table
 from bayes_grpo.logs.trainers import trainer_named
 
-_ENVIRONMENT = "environments/"
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
 _LEAST_GROUPS, _MOSTLY = 3, 0.8
-_PART = "rewards/"
-"""Before the name of a reward function among the columns."""
 
 
 def assemble(
-    parts: list[Parsed],
+    files: list[Parsed],
     choices: Choices,
     user: Mapping[str, Any],
     stated: Mapping[str, Setting],
@@ -40,7 +37,7 @@ def assemble(
     """Everything of a `Run` but its name and origin.
 
     Args:
-        parts: What was read, file by file.
+        files: What was read, file by file.
         choices: Columns that the user named.
         user: Settings from the user, checked.
         stated: Settings from a file beside the log.
@@ -50,21 +47,18 @@ def assemble(
         LogReadError: No reward is found, several keys could be it, or there are too few rows.
         SettingError: Settings contradict each other.
     """
-    parsed = reduce(one_after_another, parts)
+    parsed = reduce(Parsed.followed_by, files)
     columns = _over_epochs(parsed.table, map_columns(parsed.table, choices, parsed.trainer))
-    chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(parts) == 1 else Chosen(None)
+    chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(files) == 1 else Chosen(None)
     if chosen.rows is not None:
         table = parsed.table.rows(chosen.rows)
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
-        parts = [parsed]
+        files = [parsed]
         columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
     columns = _by_group(parsed.table, columns)
-    summary = closing_rows(parsed.table)
     row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
-    file = np.repeat(np.arange(len(parts)), [part.table.n for part in parts])
-    environments = {_ENVIRONMENT + name: values for name, values in columns.environments.items()}
-    functions = environments | {_PART + name: values for name, values in columns.components.items()}
-    rows = tidy(columns.step, columns.train | functions, columns.evals, summary, row_steps, file, columns.broken)
+    file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
+    rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
     if max(finite, len(rows.eval_step)) < 2:
         raise LogReadError(
@@ -74,16 +68,16 @@ def assemble(
     settings = resolve_settings(parsed, columns, rows, stated, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
     notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
-    unused = unused_keys(parsed.table, columns.trainer, used, _read_otherwise(parsed.table))
+    otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
+    unused = unused_keys(columns, used, otherwise)
+    parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
     return {
         "step": rows.step,
         "reward": rows.train["reward"],
         "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in functions},
-        "components": {
-            k.removeprefix(_PART): rows.train[k] for k in sorted(functions) if k in rows.train and k.startswith(_PART)
-        },
-        "environments": {k.removeprefix(_ENVIRONMENT): rows.train[k] for k in sorted(environments) if k in rows.train},
+        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in parts},
+        "components": {k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
+        "environments": {k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
         "logged": rows.logged,
         "step_counter": counter_of(columns.keys),
         "second_counter": _on_rows(columns, rows, parsed.table),
@@ -157,11 +151,6 @@ def _on_rows(columns: Columns, rows: Tidy, table: Table) -> tuple[str, np.ndarra
     return columns.counter, out
 
 
-def _read_otherwise(table: Table) -> list[str]:
-    """Keys of which no signal, and yet something was made: single rewards, settings, the plan."""
-    return [*single_rewards(KeyIndex(table)), *setting_keys(table)]
-
-
 def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
     """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
     rewarded = np.isfinite(rows.train["reward"])
@@ -181,20 +170,6 @@ def _adapted(table: Table) -> list[str]:
     found = {key: (v := table.column(key))[np.isfinite(v)] for key in setting_keys(table)}
     ends = {key: (v[0], v[-1]) for key, v in found.items() if len(v) and np.ptp(v) > 0}
     return [f"{key!r} is adapted, from {a:g} to {b:g}; it is no constant setting" for key, (a, b) in ends.items()]
-
-
-def one_after_another(first: Parsed, second: Parsed) -> Parsed:
-    """The rows of one file followed by those of another of the same run."""
-    return Parsed(
-        first.table.appended(second.table),
-        {**first.config, **second.config},
-        second.total_steps or first.total_steps,
-        second.logging_steps or first.logging_steps,
-        first.trainer if first.trainer is second.trainer else None,
-        tuple(dict.fromkeys((*first.notes, *second.notes))),
-        {**first.settings, **second.settings},
-        first.run_name or second.run_name,
-    )
 
 
 @dataclass(frozen=True)

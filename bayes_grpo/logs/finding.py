@@ -24,73 +24,58 @@ _PASSED_BY = ("artifacts", "media", "files", "logs", "tmp", "traces", "node_modu
 _RUN_FILES = (".wandb", ".swanlab")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _EVENTS = "tfevents"
+_TIME = re.compile(r"\d{10}(\.\d*)?")
 
 
-class StoreRun(NamedTuple):
-    """A run that a store keeps in a folder.
+class Found(NamedTuple):
+    """What lies behind a path: a log, or a run that a store keeps in a folder.
 
     Attributes:
-        name: Its name.
-        id: What only this run is called; a place in the folder where the store gives none.
-        files: Its files, the oldest first.
+        files: Of a store's run all its files, the oldest first; else the most advanced first, of which the first
+            readable one is the log.
+        name: Name of a store's run.
+        id: What only this run of a store is called, else a place in its folder; "" of another log.
         within: What it is called in a file that holds several, else None.
     """
 
-    name: str
-    id: str
     files: tuple[Path, ...]
+    name: str = ""
+    id: str = ""
     within: str | None = None
 
 
-def run_in(path: Path, wanted: str | None, is_log: bool) -> StoreRun | None:
+def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
     """The run of a store that a folder stands for; None where no store keeps any there.
 
-    Args:
-        path: The folder.
-        wanted: What the run is called, wherever in the folder it lies; None for the only one.
-        is_log: Whether the folder stands for a log without it: then only a store's own folder counts.
+    A wanted run may lie anywhere in the folder. Where the folder stands for a log (``is_log``), only a store's own
+    folder counts.
 
     Raises:
         LogReadError: None or several are meant, or the folder's runs lie further down than a store keeps them.
     """
-    if wanted is not None:
-        runs = _named(path, _folders(path, _DEPTH))
-    else:
-        runs = _runs_at(path)
-        if not runs and not is_log:
-            roots = [path / name for name in ROOTS if (path / name).is_dir()]
-            runs = _named(path, (folder for root in roots for folder in _folders(root, _DEPTH)))
-            if not runs and (deeper := _named(path, _folders(path, _DEPTH))):
-                raise LogReadError(
-                    f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
-                    f"choose with --run NAME"
-                )
+    is_store = path.resolve().name in ROOTS or (path / MLFLOW_RUN).is_file()  # of an experiment of MLflow too
+    runs = _named(path, _folders(path) if is_store or wanted is not None else [path])
+    if not runs and wanted is None and not is_log:
+        runs = _named(path, (folder for name in ROOTS for folder in _folders(path / name)))
+        if not runs and (deeper := _named(path, _folders(path))):
+            raise LogReadError(
+                f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
+                f"choose with --run NAME"
+            )
     return runs[chosen_run(runs, wanted)] if runs else None
 
 
-def _runs_at(path: Path) -> list[StoreRun]:
-    """The runs of a folder that is a store's: by its name, or because files of a store lie in it."""
-    if path.resolve().name in ROOTS or (path / MLFLOW_RUN).is_file():  # an experiment of MLflow is described too
-        return _named(path, _folders(path, _DEPTH))
-    return _named(path, [path])
-
-
-def _folders(root: Path, depth: int) -> Iterator[Path]:
+def _folders(root: Path) -> Iterator[Path]:
     """A folder and those in it; folders of checkpoints and pictures, hidden ones and links are passed by."""
-    left = [(root, depth)]
+    left = [(root, _DEPTH)]
     for _ in range(_MAX_FOLDERS):
         if not left:
             return
         folder, depth = left.pop(0)
         yield folder
         for child in _entries(folder) if depth else ():
-            known = child.name in _PASSED_BY and folder != root
-            if (
-                child.is_dir()
-                and not child.is_symlink()
-                and not known
-                and not child.name.startswith((".", "checkpoint-"))
-            ):
+            passed = child.name.startswith((".", "checkpoint-")) or (child.name in _PASSED_BY and folder != root)
+            if child.is_dir() and not child.is_symlink() and not passed:
                 left.append((child, depth - 1))
 
 
@@ -101,20 +86,21 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[StoreRun]:
+def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[Found]:
     """The runs whose files lie in some folders; files of one run in several folders are put together."""
-    found: dict[tuple[str, str], StoreRun] = {}
+    found: dict[tuple[str, str], Found] = {}
     for folder in folders:
         if _is_trial(folder):
             continue  # belongs to the run above it
-        for run in _runs_in(folder, _place(folder, root)):
+        place = folder.name if folder == root else folder.relative_to(root).as_posix()
+        for run in _runs_in(folder, place):
             key = (run.id, str(run.within and run.files))
             same = found.get(key)
             found[key] = run if same is None else same._replace(files=(*same.files, *run.files))
     return list(found.values())
 
 
-def _runs_in(folder: Path, place: str) -> Iterator[StoreRun]:
+def _runs_in(folder: Path, place: str) -> Iterator[Found]:
     """The runs whose files lie in a folder itself."""
     entries = _entries(folder)
     if (folder / MLFLOW_RUN).is_file() and (folder / METRICS).is_dir():
@@ -125,13 +111,13 @@ def _runs_in(folder: Path, place: str) -> Iterator[StoreRun]:
     if events:
         trials = [e for child in entries if _is_trial(child) for e in _entries(child) if _EVENTS in e.name]
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
-        yield StoreRun(named[0] if named else place, place, (*events, *trials))
+        yield Found((*events, *trials), named[0] if named else place, place)
     for file in files:
         if file.suffix in _RUN_FILES or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
             yield from _of_file(file, place)
 
 
-def _of_file(file: Path, place: str) -> Iterator[StoreRun]:
+def _of_file(file: Path, place: str) -> Iterator[Found]:
     try:
         # What makes a description a run's is that metrics lie beside it; which they are does not matter here.
         beside = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
@@ -141,7 +127,7 @@ def _of_file(file: Path, place: str) -> Iterator[StoreRun]:
     except LogReadError:
         names = [] if file.suffix in _DATABASES else [RunName(place, place)]
     for name in names:
-        yield StoreRun(name.name or place, name.id or place, (file,), name.id if file.suffix in _DATABASES else None)
+        yield Found((file,), name.name or place, name.id or place, name.id if file.suffix in _DATABASES else None)
 
 
 def _begins(file: Path, size: int = len(MAGIC)) -> bytes:
@@ -154,12 +140,7 @@ def _begins(file: Path, size: int = len(MAGIC)) -> bytes:
 
 def _is_trial(folder: Path) -> bool:
     """Whether a folder is what a writer of TensorBoard makes for the settings of a run, named by the time."""
-    whole, _, fraction = folder.name.partition(".")
-    return whole.isdigit() and len(whole) == 10 and (not fraction or fraction.isdigit()) and folder.is_dir()
-
-
-def _place(folder: Path, root: Path) -> str:
-    return folder.name if folder == root else folder.relative_to(root).as_posix()
+    return _TIME.fullmatch(folder.name) is not None and folder.is_dir()
 
 
 METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_log.jsonl")
@@ -171,20 +152,7 @@ _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 
 
-class FoundLog(NamedTuple):
-    """The files behind a path.
-
-    Attributes:
-        files: The most advanced first, of which the first readable one is the log; of a store's run all its files, the
-            oldest first.
-        store: The run of a store that they are; None where they are another log.
-    """
-
-    files: tuple[Path, ...]
-    store: StoreRun | None = None
-
-
-def find(path: Path, wanted: str | None) -> FoundLog:
+def find(path: Path, wanted: str | None) -> Found:
     """What a path stands for; a file stands for itself.
 
     Args:
@@ -195,24 +163,27 @@ def find(path: Path, wanted: str | None) -> FoundLog:
     Raises:
         LogReadError: A folder holds no log, or several that are not told apart.
     """
-    files, problem = (path,), None
+    files, problem = (path,), ""
     try:
         if not path.is_dir():
-            return FoundLog(files)
+            return Found(files)
         files = _logs_in(path)
     except (OSError, ValueError) as error:
         problem = f"expected a readable directory, found {clean(error)}; check path and permissions"
     except LogReadError as error:
         problem = str(error)
     try:
-        store = None if wanted is None and is_output_directory(path) else run_in(path, wanted, problem is None)
+        if wanted is not None or not is_output_directory(path):
+            found = _run_in(path, wanted, not problem)
+            if found is not None:
+                return found
     except (OSError, ValueError):
-        store = None  # a path that no system call takes
+        pass  # a path that no system call takes
     except LogReadError as error:
-        raise LogReadError(f"{clean(path, 200)}: {error}") from None
-    if store is None and problem is not None:
+        problem = str(error)
+    if problem:
         raise LogReadError(f"{clean(path, 200)}: {problem}")
-    return FoundLog(files) if store is None else FoundLog(store.files, store)
+    return Found(files)
 
 
 def _logs_in(folder: Path) -> tuple[Path, ...]:
@@ -226,7 +197,8 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
     states = {e / STATE_FILE: step for e in entries if (step := checkpoint_step(e.name)) is not None}
     states = {state: step for state, step in states.items() if state.is_file()}
     if (folder / STATE_FILE).is_file():
-        states = {folder / STATE_FILE: _global_step(folder / STATE_FILE), **states}
+        step = _GLOBAL_STEP.search((folder / STATE_FILE).read_bytes())  # how far the training was
+        states = {folder / STATE_FILE: int(step[1]) if step else math.inf, **states}
     if states:
         return tuple(sorted(states, key=lambda state: states[state], reverse=True))
     named = [folder / name for name in METRIC_FILES if (folder / name).is_file()]
@@ -271,12 +243,6 @@ def is_output_directory(path: Path) -> bool:
         return False
     names = (STATE_FILE, *METRIC_FILES)
     return any((path / n).is_file() for n in names) or any(checkpoint_step(e.name) is not None for e in path.iterdir())
-
-
-def _global_step(state: Path) -> float:
-    """How far the training was when a state was saved; infinite where the file does not say so."""
-    found = _GLOBAL_STEP.search(state.read_bytes())
-    return int(found[1]) if found else math.inf
 
 
 def run_name_of(path: Path) -> str:

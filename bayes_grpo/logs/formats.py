@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -35,11 +35,7 @@ _COMPRESSED = {
 }
 _STORES = (MAGIC, b":W&B", b":SWL")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
-_OTHERS = (
-    (b"\x80\x02", "a Python pickle"),
-    (b"\x80\x04", "a Python pickle"),
-    (b"\x89HDF", "an HDF5 file"),
-)
+_OTHERS = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
 
 
 @dataclass(frozen=True)
@@ -141,23 +137,18 @@ def _why_not_text(source: Source) -> str | None:
     for magic, name in _COMPRESSED.items():
         if data.startswith(magic):
             return f"{name} data; decompress it first"
-    for magic, name in _OTHERS:
+    for magic, name in _OTHERS.items():
         if data.startswith(magic):
             return f"{name}; export the run as CSV or JSONL first"
     if source.is_utf16 or not source.nul_bytes:
         return None
     kept = data[:HEAD].replace(b"\0", b"")
-    control = sum(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
-    lines = source.text.count("\n")
-    if control or not lines or b"\n" not in kept[:HEAD] or _mostly_nul(data):
+    control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
+    # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
+    between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
+    if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2:
         return "binary data; export the run as CSV or JSONL first"
     return None
-
-
-def _mostly_nul(data: bytes) -> bool:
-    """Whether NUL bytes lie between the others, as in UTF-16 without its mark, and not in stretches."""
-    pairs = sum(data[i] and not data[i + 1] for i in range(0, min(len(data), HEAD) - 1, 2))
-    return pairs > 0.1 * min(len(data), HEAD) / 2
 
 
 class Evidence(NamedTuple):
@@ -172,11 +163,6 @@ class Evidence(NamedTuple):
     strength: int
     reason: str
     rows: int = 0
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """The higher, the better."""
-        return self.strength, self.rows
 
 
 @dataclass(frozen=True)
@@ -205,17 +191,22 @@ class Parsed:
     run_name: str = ""
     starts: tuple[int, ...] = ()
 
+    def noted(self, *notes: str) -> Parsed:
+        """The same with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
-class ReadOptions(NamedTuple):
-    """What a caller may say about the reading of a log.
-
-    Attributes:
-        run_name: The run to take from a chart export that holds several.
-        run: The run to take where several are kept: its name, its id, or the beginning of either.
-    """
-
-    run_name: str | None = None
-    run: str | None = None
+    def followed_by(self, other: Parsed) -> Parsed:
+        """The rows of one file followed by those of another of the same run."""
+        return Parsed(
+            self.table.appended(other.table),
+            {**self.config, **other.config},
+            other.total_steps or self.total_steps,
+            other.logging_steps or self.logging_steps,
+            self.trainer if self.trainer is other.trainer else None,
+            tuple(dict.fromkeys((*self.notes, *other.notes))),
+            {**self.settings, **other.settings},
+            self.run_name or other.run_name,
+        )
 
 
 class RunName(NamedTuple):
@@ -237,14 +228,14 @@ class Reader:
     Attributes:
         name: Name of the format.
         sniff: Evidence that a file has this format, None where it has not.
-        read: Rows of the file; raises `LogReadError` where it is broken or not of this format.
+        read: Rows of the file, or of the run in it that is called so; raises `LogReadError` where it is broken.
         runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
         takes_run: Whether it takes one of several runs by its name itself.
     """
 
     name: str
     sniff: Callable[[Source], Evidence | None]
-    read: Callable[[Source, ReadOptions], Parsed]
+    read: Callable[[Source, str | None], Parsed]
     runs: Callable[[Source], list[RunName]] | None = None
     takes_run: bool = False
 
@@ -258,14 +249,11 @@ def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
 
 
 def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
-    """Which run is meant: the only one, or the one whose name or id is or begins with a text.
+    """The place among runs, each with a name and an id, of the one whose name or id is or begins with a text.
 
     Args:
-        runs: Runs with a name, which others may share, and an id, which they may not.
+        runs: Runs with a name, which others may share, and an id, which they may not; or names.
         wanted: The text; None for the only one.
-
-    Returns:
-        Its place in ``runs``.
 
     Raises:
         LogReadError: None or several are meant.
@@ -274,23 +262,25 @@ def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
         if len(runs) == 1:
             return 0
         raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
-    same_id = [i for i, run in enumerate(runs) if run.id == wanted]
-    same_name = [i for i, run in enumerate(runs) if run.name == wanted]
-    begin = [i for i, run in enumerate(runs) if run.id.startswith(wanted) or run.name.startswith(wanted)]
-    for fitting in (same_id, same_name, begin):
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            raise LogReadError(
-                f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-                f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
-            )
+    names = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    same_id = [i for i, run in enumerate(names) if run.id == wanted]
+    same_name = [i for i, run in enumerate(names) if run.name == wanted]
+    begin = [i for i, run in enumerate(names) if run.id.startswith(wanted) or run.name.startswith(wanted)]
+    fitting = same_id or same_name or begin
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise LogReadError(
+            f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
+            f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
+        )
     raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
 
 
 def listed_runs(runs: Sequence[Any]) -> str:
     """Runs by name, each with its id where that says more."""
-    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
+    named = (RunName(r, r) if isinstance(r, str) else r for r in runs)
+    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in named)
 
 
 def all_readers() -> Mapping[str, Reader]:
@@ -316,22 +306,26 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence = _evidence(known, source) or _evidence(known, source.ending)
+    evidence: dict[str, Evidence] = {}
+    for part in (source, source.ending):
+        if part is not None and not evidence:
+            evidence = {n: e for n, reader in known.items() if (e := reader.sniff(part)) is not None}
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
             "pass PROJECT.db or mlflow.db"
         )
     if not evidence:
+        seen = [line for line in source.head.splitlines() if line.strip()][:3]
         raise LogReadError(
             f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
-            f"{_seen(source)}; convert it to CSV with the columns step,reward, "
-            f"or force a format with --format ({', '.join(known)})"
+            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; convert it to CSV with the columns "
+            f"step,reward, or force a format with --format ({', '.join(known)})"
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
         evidence.pop("console_pairs", None)
-    best = max(e.rank for e in evidence.values())
-    fitting = [n for n, e in evidence.items() if e.rank == best]
+    best = max((e.strength, e.rows) for e in evidence.values())
+    fitting = [n for n, e in evidence.items() if (e.strength, e.rows) == best]
     if len(fitting) > 1 and not _agree([known[n] for n in fitting], source):
         reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
         raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
@@ -343,19 +337,9 @@ def _agree(readers: list[Reader], source: Source) -> bool:
     found = []
     for reader in readers:
         try:
-            parsed = reader.read(source, ReadOptions())
+            parsed = reader.read(source, None)
             reward = map_columns(parsed.table, {}, parsed.trainer).train["reward"]
         except LogReadError:
             return False
         found.append(reward[np.isfinite(reward)])
     return all(np.array_equal(found[0], x) for x in found)
-
-
-def _evidence(known: Mapping[str, Reader], source: Source | None) -> dict[str, Evidence]:
-    """What the readers that know a source say of it."""
-    return {} if source is None else {n: e for n, r in known.items() if (e := r.sniff(source)) is not None}
-
-
-def _seen(source: Source) -> str:
-    lines = [line for line in source.head.splitlines() if line.strip()][:3]
-    return listed([repr(clean(line, 60)) for line in lines], limit=3)

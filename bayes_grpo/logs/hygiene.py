@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.keyindex import Columns
 
 _MIN_STEPS = 5
 _MIN_AGAIN = 2
@@ -18,13 +18,7 @@ _MAX_RESUMES = 50
 
 
 class Parts(NamedTuple):
-    """Columns whose parts of a step are averaged.
-
-    Attributes:
-        columns: Column → values, each of shape (n,); an average in the first row of its step, NaN in the others.
-        averaged: Names of the columns that had parts.
-        usual: Usual number of parts; 1 where no column has any.
-    """
+    """Columns, shape (n,) each, an average in the first row of its step; which were averaged; their usual parts."""
 
     columns: dict[str, np.ndarray]
     averaged: tuple[str, ...]
@@ -35,10 +29,7 @@ def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
     """Averages what is logged several times at nearly every step, as by micro-batches or gradient accumulation.
 
     A step that has a second record by exception (a restart, a closing row) is left as it is: there the last one counts.
-
-    Args:
-        step: Steps in file order, shape (n,), finite.
-        columns: Column → values, each of shape (n,).
+    ``step`` is in file order and finite, shape (n,), as are the columns.
     """
     if not len(step):
         return Parts(columns, (), 1)
@@ -66,12 +57,9 @@ def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
 
 
 class Abandoned(NamedTuple):
-    """Rows of attempts that a training left behind when it was resumed from an earlier step.
+    """Rows of attempts that a training left behind, shape (n,), and first steps of the trainings that were resumed.
 
-    Attributes:
-        train: Train rows at steps that the resumed training did not log again, shape (n,).
-        evals: Evaluations past the step of the resume, shape (n,).
-        resumes: First steps of the trainings that were resumed.
+    Of train rows those at steps that the resumed training did not log again, of evaluations all past its first step.
     """
 
     train: np.ndarray
@@ -83,12 +71,8 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
     """Finds what came, in the file, before a resume and lies beyond its step.
 
     A resume goes back to steps that have a reward already and logs at least two of them again. One step alone may be
-    a late line; rows in any other order are merely unsorted; several files of one run complete each other.
-
-    Args:
-        step: Steps in file order, shape (n,), NaN where a row has none.
-        reward: Train reward, shape (n,), NaN where a row has none.
-        file: Number of the file that a row is from, shape (n,).
+    a late line; rows in any other order are merely unsorted; several files of one run complete each other. All arrays
+    are in file order, shape (n,): step and reward are NaN where a row has none, ``file`` numbers the files.
     """
     train, evals = np.zeros(len(step), dtype=bool), np.zeros(len(step), dtype=bool)
     resumes = []
@@ -150,15 +134,7 @@ class Tidy:
     resumes: tuple[float, ...]
 
 
-def tidy(
-    step: np.ndarray | None,
-    train: dict[str, np.ndarray],
-    evals: np.ndarray,
-    summary: np.ndarray,
-    row_steps: float = 1.0,
-    file: np.ndarray | None = None,
-    broken: Mapping[str, np.ndarray] | None = None,
-) -> Tidy:
+def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Tidy:
     """Sorts, merges and thins rows.
 
     Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
@@ -166,30 +142,30 @@ def tidy(
     other are merged.
 
     Args:
-        step: Logged step of each row in file order, shape (n,), or None to count the train rows from 1.
-        train: "reward" and signals, each of shape (n,), NaN where a row has none.
-        evals: Held-out reward, shape (n,).
+        mapped: Columns of a log; without a step the train rows are counted.
         summary: Whether a row is the summary that closes a training, shape (n,).
         row_steps: Optimizer steps that one row stands for where rows are counted.
-        file: Number of the file that a row is from, shape (n,); all are from one by default.
-        broken: Column → rows in which a value was logged that is no number, shape (n,).
+        file: Number of the file that a row is from, shape (n,).
     """
+    step, evals, broken = mapped.step, mapped.evals, mapped.broken
+    train = mapped.train | mapped.parts
     notes: list[str] = []
-    broken = broken or {}
     used = np.logical_or.reduce([*(np.isfinite(v) for v in train.values()), *broken.values()])
     if step is None:
         used = used & ~summary if np.any(np.isfinite(train["reward"]) & ~summary) else used
         step = np.cumsum(used) * float(row_steps)
         notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
     step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
-    used = used & ~_repeats_the_last_row(step, train["reward"], summary)
+    # Of closing lines, which are no rows, one is kept that has the only reward of a step of its own.
+    own = step[~summary & np.isfinite(train["reward"])]
+    used = used & ~(summary & (np.isnan(train["reward"]) | np.isnan(step) | np.isin(step, own)))
     placed = np.isfinite(step)
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
     if lost:
         notes.append(f"{counted(lost, 'row')} without a step left out")
-    notes += _order_notes(step[placed & used], {k: v[placed & used] for k, v in train.items()})
+    notes.append(_order_note(step[placed & used], {k: v[placed & used] for k, v in train.items()}))
 
-    left = abandoned(step, np.where(used, train["reward"], np.nan), np.zeros(len(step)) if file is None else file)
+    left = abandoned(step, np.where(used, train["reward"], np.nan), file)
     rows = placed & used & ~left.train
     gone = int(np.sum((placed & used & left.train) | (np.isfinite(evals) & left.evals)))
     if left.resumes:
@@ -222,7 +198,7 @@ def tidy(
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes), logged, left.resumes)
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(filter(None, notes)), logged, left.resumes)
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
@@ -318,18 +294,8 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-def _repeats_the_last_row(step: np.ndarray, reward: np.ndarray, summary: np.ndarray) -> np.ndarray:
-    """Closing lines of a training, which are no rows; kept is one that has the only reward of a step of its own."""
-    if not summary.any():
-        return summary
-    own = step[~summary & np.isfinite(reward)]
-    return summary & (np.isnan(reward) | np.isnan(step) | np.isin(step, own))
-
-
-def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
+def _order_note(step: np.ndarray, columns: dict[str, np.ndarray]) -> str:
     back = int(np.sum(np.diff(step) < 0))
-    if not back:
-        return []
-    if all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
-        return [f"records of {back + 1} kinds one after another; put together by step"]
-    return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"]
+    if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
+        return f"records of {back + 1} kinds one after another; put together by step"
+    return f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted" if back else ""

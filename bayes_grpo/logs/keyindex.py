@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.table import Table
+
+if TYPE_CHECKING:
+    from bayes_grpo.logs.trainers import Trainer
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
@@ -63,11 +67,7 @@ class KeyIndex:
         return found
 
     def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
-        """The columns of keys that make one quantity together, each of shape (n,).
-
-        Args:
-            keys: Raw keys.
-            what: What they are, in words.
+        """The columns of raw keys that make one quantity together, each of shape (n,).
 
         Raises:
             LogReadError: There are more than any trainer writes.
@@ -107,6 +107,43 @@ class KeyIndex:
         return sorted(name for name in self.names if regex.fullmatch(name))
 
 
+@dataclass
+class Columns:
+    """Canonical columns of a log, rows still in file order.
+
+    Attributes:
+        index: The keys of the log.
+        trainer: Whose keys these are.
+        step: Logged step, shape (n,), or None where the log has none.
+        train: "reward" and canonical signals → values, each of shape (n,).
+        evals: Held-out reward, shape (n,), NaN on rows without one.
+        keys: Canonical name → raw key or combination of raw keys, in words.
+        raw: Canonical name → the raw keys.
+        parts: "rewards/FUNCTION" and "environments/ENVIRONMENT" → mean reward, shape (n,).
+        notes: What was decided on the way.
+        broken: "reward", signal or "rewards/FUNCTION" → rows whose logged value is no number, shape (n,).
+        counter: Raw key that counts something else than the step.
+        rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
+    """
+
+    index: KeyIndex
+    trainer: Trainer
+    step: np.ndarray | None = None
+    train: dict[str, np.ndarray] = field(default_factory=dict)
+    evals: np.ndarray = field(default_factory=lambda: np.empty(0))
+    keys: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, Sequence[str]] = field(default_factory=dict)
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    broken: dict[str, np.ndarray] = field(default_factory=dict)
+    counter: str | None = None
+    rows_without_rollout: bool = False
+
+    def use(self, name: str, keys: Sequence[str], text: str = "") -> None:
+        """Keeps in mind from which raw keys a column is, and how they are combined."""
+        self.raw[name], self.keys[name] = keys, text or keys[0]
+
+
 def normal(key: str) -> str:
     """A key in lower case, words joined by "_", no spaces round "/"."""
     return "/".join("_".join(part.split()) for part in key.lower().split("/"))
@@ -138,30 +175,15 @@ def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
     return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 
 
-def parted(columns: dict[str, Any]) -> dict[str, Any]:
-    """The same for whole columns: those of an evaluation's rows beside the others.
-
-    Args:
-        columns: Key → values of all rows, lists or arrays of one length.
-    """
-    for name, values in columns.items():
-        if normal(name) in _KINDS and isinstance(values, list):
-            rows = np.array([_is_evaluation(v) for v in values], dtype=bool)
-            if rows.any() and not rows.all():
-                return _beside(columns, rows)
-    return columns
-
-
-def _beside(columns: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, values in columns.items():
-        values = without_nan(values) if isinstance(values, np.ndarray) else values
-        if _KEPT.search(normal(name)):
-            out[name] = values
-            continue
-        out[name] = [None if held_out else v for v, held_out in zip(values, rows, strict=True)]
-        out[f"{_BEFORE}{name}"] = [v if held_out else None for v, held_out in zip(values, rows, strict=True)]
-    return out
+def parted(columns: dict[str, Any]) -> Table:
+    """A table of whole columns, lists or arrays of one length: those of an evaluation's rows beside the others."""
+    kinds = [name for name, values in columns.items() if normal(name) in _KINDS and isinstance(values, list)]
+    marked = [any(map(_is_evaluation, columns[name])) and not all(map(_is_evaluation, columns[name])) for name in kinds]
+    if not any(marked):
+        return Table.from_columns(columns)
+    lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
+    names = [normal(name) if normal(name) in _KINDS else name for name in columns]
+    return Table.from_rows(marked_evaluation(dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True))
 
 
 def without_nan(values: np.ndarray) -> list[Any]:
@@ -173,10 +195,8 @@ def _is_evaluation(value: Any) -> bool:
     return type(value) is str and _EVALUATION.fullmatch(value.strip()) is not None
 
 
-STEP_OF_STEPS = "global_step/max_steps"
-"""Key of ms-swift's rows."""
-
-_KEYS = (STEP_OF_STEPS, "iteration", "step", "global_step")
+_STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
+"""Keys under which steps are written as text; the first is that of ms-swift."""
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
@@ -193,12 +213,9 @@ class StepCounter:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for row in self._rows:
-            yield self._numbered(row)
-
-    def _numbered(self, row: dict[str, Any]) -> dict[str, Any]:
-        for key in _KEYS:
-            value = row.get(key)
-            if type(value) is str and (pair := _PAIR.fullmatch(value)) is not None:
-                row = {**row, key: float(pair[1])}
-                self.planned = float(pair[2]) or None
-        return row
+            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
+            for key, pair in found.items():
+                if pair is not None:
+                    row = {**row, key: float(pair[1])}
+                    self.planned = float(pair[2]) or None
+            yield row

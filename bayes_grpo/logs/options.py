@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.run import SIGNALS, Provenance, Setting, Settings
+from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
@@ -25,24 +26,17 @@ OptionCheck = tuple[str, Callable[[Any], Any]]
 """What is expected, in words, and a function that returns the value or raises ValueError."""
 
 
-def _number(low: float, *, above: bool = False, below: float = math.inf) -> Callable[[Any], float]:
+def _number(expected: str, fits: Callable[[float], bool] = math.isfinite, kind: type = float) -> OptionCheck:
     def check(value: Any) -> float:
-        number = _float(value)
-        if not (number > low if above else number >= low) or not number < below:
+        is_text = isinstance(value, str) and len(value) <= 64
+        if isinstance(value, bool) or not (is_text or isinstance(value, int | float)):
             raise ValueError
-        return number
-
-    return check
-
-
-def _whole(low: int) -> Callable[[Any], int]:
-    def check(value: Any) -> int:
-        number = _float(value)
-        if number != int(number) or number < low:
+        number = float(value)
+        if not (math.isfinite(number) and fits(number) and number == kind(number)):
             raise ValueError
-        return int(number)
+        return kind(number)
 
-    return check
+    return expected, check
 
 
 def _one_of(*names: str) -> OptionCheck:
@@ -54,40 +48,32 @@ def _one_of(*names: str) -> OptionCheck:
     return f"one of {', '.join(names)}", check
 
 
-def _float(value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | str)
-        or (isinstance(value, str) and len(value) > 64)
-    ):
-        raise ValueError
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
-
+_ABOVE_0 = _number("a number above 0", lambda x: x > 0)
+_NOT_NEGATIVE = _number("a number of at least 0", lambda x: x >= 0)
+_STEPS = _number("a number of steps above 0", lambda x: x > 0)
+_FINITE = _number("a finite number")
 
 CHECKS: Mapping[str, OptionCheck] = {
-    "group_size": ("a whole number of at least 1", _whole(1)),
-    "prompts_per_step": ("a number above 0", _number(0, above=True)),
-    "momentum": ("a number in [0, 1)", _number(0, below=1)),
+    "group_size": _number("a whole number of at least 1", lambda x: x >= 1, int),
+    "prompts_per_step": _ABOVE_0,
+    "momentum": _number("a number in [0, 1)", lambda x: 0 <= x < 1),
     "momentum_convention": _one_of("heavy_ball", "ema"),
-    "refresh_interval": ("a number of steps above 0", _number(0, above=True)),
+    "refresh_interval": _STEPS,
     "schedule": _one_of("logged", "constant", "linear", "cosine"),
-    "total_steps": ("a number of steps above 0", _number(0, above=True)),
-    "logging_window": ("a number of steps above 0", _number(0, above=True)),
-    "reward_low": ("a finite number", _float),
-    "reward_high": ("a finite number", _float),
+    "total_steps": _STEPS,
+    "logging_window": _STEPS,
+    "reward_low": _FINITE,
+    "reward_high": _FINITE,
     "reward_std_kind": _one_of("within", "total", "unknown"),
-    "learning_rate": ("a number above 0", _number(0, above=True)),
-    "epochs": ("a number above 0", _number(0, above=True)),
-    "kl_weight": ("a number of at least 0", _number(0)),
-    "clip_range": ("a number above 0", _number(0, above=True)),
-    "model_size": ("a number above 0", _number(0, above=True)),
-    "save_steps": ("a number of steps of at least 1", _number(1)),
+    "learning_rate": _ABOVE_0,
+    "epochs": _ABOVE_0,
+    "kl_weight": _NOT_NEGATIVE,
+    "clip_range": _ABOVE_0,
+    "model_size": _ABOVE_0,
+    "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
     "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
     "group_filter": _one_of("none", "before", "after"),
-    "entropy_weight": ("a number of at least 0", _number(0)),
+    "entropy_weight": _NOT_NEGATIVE,
 }
 """Setting → what it may be."""
 
@@ -102,10 +88,9 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     Raises:
         SettingError: A name is unknown or a value is outside its meaning.
     """
-    known = {f.name for f in fields(Settings)}
     result = {}
     for name, value in values.items():
-        if name not in known:
+        if name not in CHECKS:
             raise SettingError(
                 f"{where}: expected a setting among {listed_settings()}, found {clean(name)!r}; correct its name"
             )
@@ -124,23 +109,69 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     return result
 
 
-def read_sidecar(path: Path) -> dict[str, Setting]:
-    """Settings from a TOML or JSON file: its ``settings`` table, or the whole of a flat JSON file.
+class Sidecar(NamedTuple):
+    """What a file beside a log states.
+
+    Attributes:
+        settings: Its settings.
+        columns: Canonical name → key of the log.
+        like: Where the reference runs are, from the folder of the file; not checked.
+    """
+
+    settings: Mapping[str, Setting] = MappingProxyType({})
+    columns: Mapping[str, str] = MappingProxyType({})
+    like: Any = ()
+
+
+def sidecar_of(log: Path) -> Path | None:
+    """The file of settings beside a log or in its output directory; None where there is none."""
+    try:
+        beside = (log if log.is_dir() else log.parent) / SIDECAR_NAME
+        return beside if beside.is_file() else None
+    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
+        return None
+
+
+def read_sidecar(path: Path | None) -> Sidecar:
+    """What a TOML or JSON file states: ``[settings]``, or the whole of a flat JSON file, ``[columns]`` and ``like``.
 
     Raises:
         SettingError: The file cannot be read, is malformed, or holds an impossible setting.
     """
+    if path is None:
+        return Sidecar()
     where, content = clean(path, 200), _content(path)
-    table = content.get("settings", content) if isinstance(content, dict) else content
-    if isinstance(content, dict) and "settings" not in content and path.suffix.lower() != ".json":
-        table = {}
+    if not isinstance(content, dict):
+        content = {"settings": content}
+    table = content.get("settings", content if path.suffix.lower() == ".json" else {})
     if not isinstance(table, dict):
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
     table = {k: v for k, v in table.items() if k not in ("like", "columns")}
-    note = f"from {clean(path.name)}"
-    return {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
+    settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
+    columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
+    return Sidecar(settings, columns, content.get("like", []))
+
+
+def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
+    """Where the reference runs of a run are, by ``like = ["runs/"]`` of the file beside its log.
+
+    Args:
+        log: A log or an output directory.
+        sidecar: The file, in place of that beside the log.
+
+    Raises:
+        SettingError: The file cannot be read or is malformed.
+    """
+    path = sidecar_of(Path(log)) if sidecar is None else Path(sidecar)
+    if path is None:
+        return []
+    like = read_sidecar(path).like
+    named = [like] if isinstance(like, str) else like
+    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
+        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(like)}')
+    return [str(path.parent / x) for x in named]
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
@@ -161,66 +192,23 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def columns_of_sidecar(path: Path) -> dict[str, str]:
-    """Columns that a file of settings names under ``[columns]``.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed, or a name in it is unknown.
-    """
-    content = _content(path)
-    return checked_columns(
-        content.get("columns", {}) if isinstance(content, dict) else {}, f"{clean(path, 200)}: [columns]"
-    )
-
-
-def like_of_sidecar(path: Path) -> list[str]:
-    """Where the siblings of a run are by the file beside its log, ``like = ["runs/"]``; relative paths are from there.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed, or names something else than paths.
-    """
-    content = _content(path)
-    stated = content.get("like", []) if isinstance(content, dict) else []
-    named = [stated] if isinstance(stated, str) else stated
-    if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
-        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(stated)}')
-    return [str(path.parent / x) for x in named]
-
-
-def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
-    """Where the siblings of a run are by the file of settings beside its log; empty where it says nothing.
-
-    Args:
-        log: A log or an output directory.
-        sidecar: The file, in place of that beside the log.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed.
-    """
-    path = Path(log)
-    beside = Path(sidecar) if sidecar is not None else (path if path.is_dir() else path.parent) / SIDECAR_NAME
-    return like_of_sidecar(beside) if sidecar is not None or beside.is_file() else []
-
-
 def _content(path: Path) -> Any:
     """What a TOML or JSON file of settings holds."""
     where = clean(path, 200)
     try:
         data = path.read_bytes()
+        if len(data) > _MAX_SIDECAR_BYTES:
+            raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
+        text = data.decode("utf-8-sig")
+        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as error:
         raise SettingError(
             f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
         ) from None
-    if len(data) > _MAX_SIDECAR_BYTES:
-        raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-    try:
-        text = data.decode("utf-8-sig")
-        content = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SettingError(
             f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
         ) from None
-    return content
 
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -259,25 +247,34 @@ def known_setting(name: str, value: Any, note: str, provenance: Provenance = Pro
     return {k: Setting(v, provenance, note) for k, v in known.items()}
 
 
-def settings_in_config(config: Mapping[str, Any], where: str = "beside the records") -> dict[str, Setting]:
-    """Settings among the scalars that a file keeps; impossible values are passed over.
+SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
+"""Schedule by the name that transformers and those who follow it give it → the schedule that fits know."""
+
+
+def configured(
+    config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
+) -> dict[str, Setting]:
+    """Settings that a configuration states; impossible values are passed over.
 
     Args:
         config: Name → value.
-        where: Where the file keeps them.
+        note: Where it is, with "{}" for the name.
+        names: Setting → names of its field, the first that is there counts.
     """
     found = {}
-    for name, keys in CONFIG_KEYS.items():
+    for name, keys in names.items():
         for key in keys:
-            if stated := known_setting(name, config.get(key), f"{clean(key)!r} {where}"):
+            value = config.get(key)
+            value = SCHEDULES.get(str(value).lower(), value) if name == "schedule" else value
+            if stated := known_setting(name, value, note.format(clean(key))):
                 found |= stated
+                if name == "momentum":
+                    convention = "heavy_ball" if key == "momentum" else "ema"
+                    found["momentum_convention"] = replace(stated[name], value=convention)
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:
         del found["reward_low"], found["reward_high"]
-    if "momentum" in found:
-        ema = found["momentum"].note != f"'momentum' {where}"
-        found["momentum_convention"] = Setting("ema" if ema else "heavy_ball", Provenance.CONFIG, "from its name")
     return found
 
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import RunName, chosen_run
-from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.mapping import Columns
+from bayes_grpo.logs.formats import chosen_run
+from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.run import LoggedTraining
 from bayes_grpo.logs.table import RUN_KEYS, Table
 
@@ -27,13 +26,6 @@ _LEAST = 2
 _KEYS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
 _SHARE = 0.8
-
-
-class Starts(NamedTuple):
-    """Rows at which trainings begin, after the first, and steps at which one was resumed after its closing line."""
-
-    rows: tuple[int, ...]
-    resumed: tuple[float, ...]
 
 
 class Chosen(NamedTuple):
@@ -61,22 +53,23 @@ def closing_rows(table: Table) -> np.ndarray:
 
 def starts_of(
     closing: np.ndarray, columns: Mapping[str, np.ndarray], step: np.ndarray | None, epoch: np.ndarray
-) -> Starts:
-    """Where trainings begin in rows in file order; an epoch stands in for the step where the log has none.
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Rows at which trainings begin, after the first, and steps at which one was resumed after its closing line.
 
-    ``columns`` are "reward" and "loss"; all arrays have the shape (n,).
+    An epoch stands in for the step where the log has none. Rows are in file order; ``columns`` are "reward" and "loss";
+    all arrays have the shape (n,).
     """
     train = np.logical_or.reduce([np.isfinite(x) for x in columns.values()]) & ~closing
     axis = epoch if step is None or np.isfinite(step[train]).sum() < _LEAST else step
     placed = bool(np.isfinite(axis[train]).sum() >= _LEAST)
     rows = np.flatnonzero(train & np.isfinite(axis)) if placed else np.flatnonzero(train)
     if len(rows) < _LEAST:
-        return Starts((), ())
+        return (), ()
     at = axis[rows] if placed else np.zeros(len(rows))
     shut = np.diff(np.cumsum(closing)[rows]) > 0
     places = set((1 + np.flatnonzero(shut | (np.diff(at) < 0))).tolist())
     if len(places) > _MAX_STARTS:
-        return Starts((), ())
+        return (), ()
     values = {name: column[rows] for name, column in columns.items()}
     first = _first_reward(values)
     ordered = sorted(places | {first} - {0})
@@ -91,7 +84,7 @@ def starts_of(
             own = axis[between] < at[k] if goes_on else axis[between] > at[k:end].min()
             starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
             begun, resumed = k, []
-    return Starts(tuple(starts), tuple(resumed))
+    return tuple(starts), tuple(resumed)
 
 
 def _first_reward(values: Mapping[str, np.ndarray]) -> int:
@@ -140,31 +133,28 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
     resumed: tuple[float, ...] = ()
     if not parts:
-        index = KeyIndex(table)
-        epoch = index.first(("epoch", "train/epoch"))
+        epoch = columns.index.first(("epoch", "train/epoch"))
         epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
-        starts = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
-        resumed = starts.resumed
-        begun = known or starts.rows
+        starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
+        begun = known or starts
         if not begun:
             return Chosen(None, resumed=resumed, notes=_resumed(resumed))
         ends = (0, *begun, table.n)
         parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
     found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
-    taken = rewarded[-1] if wanted is None else chosen_run([RunName(x.name, x.name) for x in found], wanted)
-    why = "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
-    why = why if wanted is None else "as --run names it"
-    left = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    if wanted is not None:
+        taken, why = chosen_run([x.name for x in found], wanted), "as --run names it"
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
-    notes = (
+    note = (
         f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another; left out: "
-        f"{left}",
+        f"{listed([x.text for i, x in enumerate(found) if i != taken], 6)}"
     )
-    last = taken == len(found) - 1
     found[taken] = found[taken]._replace(taken=True)
+    last = taken == len(found) - 1
     resumed = resumed if last else ()
-    return Chosen(list(parts.values())[taken], tuple(found), resumed, (*notes, *_resumed(resumed)), last)
+    return Chosen(list(parts.values())[taken], tuple(found), resumed, (note, *_resumed(resumed)), last)
 
 
 def _resumed(steps: Sequence[float]) -> tuple[str, ...]:

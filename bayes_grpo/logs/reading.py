@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.assembling import assemble, one_after_another
+from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
-from bayes_grpo.logs.formats import Parsed, ReadOptions, Source, load, pick_reader
-from bayes_grpo.logs.mapping import Choices
-from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, columns_of_sidecar, read_sidecar
-from bayes_grpo.logs.run import Run, Setting
+from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar, sidecar_of
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
 from bayes_grpo.logs.training_args import read_beside
 
@@ -35,16 +34,8 @@ type RunLike = Run | PathLike | Sequence[PathLike] | Held
 """A run, or what `read_log` makes one of."""
 
 
-class Read(NamedTuple):
-    """What lies behind a path, read.
-
-    Attributes:
-        where: The file, or the folder of several.
-        sources: Its files.
-        format: What they were read as.
-        parsed: Their rows, joined.
-        training: The training that is wanted where they hold several.
-    """
+class _Read(NamedTuple):
+    """A log: the file, or the folder of several; its files; their format; their rows, joined; the wanted training."""
 
     where: Path
     sources: tuple[Source, ...]
@@ -74,9 +65,9 @@ def read_log(
         format: Name of a reader, where the content does not tell.
         columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal of `SIGNALS`, where the keys are
             unusual; "bayes_grpo.toml" states them under ``[columns]``.
-        run_name: The run to take where a chart export holds several; otherwise the name of the result.
-        run: The run to take where a store or a file holds several: its name, its id, or the beginning of either;
-            "training 2" of a file in which trainings follow each other.
+        run_name: Name of the result.
+        run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of
+            either; "training 2" of a file in which trainings follow each other.
         settings: Values for fields of `Settings`; they override everything else.
         sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
@@ -88,33 +79,30 @@ def read_log(
         MissingExtraError: The format needs a package that is not installed.
     """
     user = checked(settings or {}, "settings")
-    given = checked_columns(columns or {}, "columns")
-    if is_tabular(path_or_paths):
-        beside = None if sidecar is None else Path(sidecar)
-        stated, choices = _beside(beside, given)
-        kind = Path(what_is(path_or_paths))
-        paths, read = [kind], [Read(kind, (), FORMAT_HELD, parsed_of(path_or_paths), run)]
+    named = checked_columns(columns or {}, "columns")
+    in_memory = is_tabular(path_or_paths)
+    paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
+    beside = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
+    if in_memory:
+        read = [_Read(paths[0], (), FORMAT_HELD, parsed_of(path_or_paths), run)]
     else:
-        paths = _paths(path_or_paths)
-        stated, choices = _beside(_sidecar(paths[0]) if sidecar is None else Path(sidecar), given)
-        read = [_read_one(p, format, whole_lines, ReadOptions(run_name, run)) for p in paths]
+        read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([x.parsed for x in read], choices, user, stated, read[0].training)
+        rows = assemble([x.parsed for x in read], {**beside.columns, **named}, user, beside.settings, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
-    formats = list(dict.fromkeys(x.format for x in read))
     digest = hashlib.sha256()
     for x in read:
         for part in (part for source in x.sources for part in source.parts()):
             digest.update(part)
         if not x.sources:
             digest.update(x.parsed.table.digest().encode())
-    unnamed = "run" if FORMAT_HELD in formats else run_name_of(paths[0])
+    unnamed = "run" if in_memory else run_name_of(paths[0])
     return Run(
         name=clean(run_name or read[0].parsed.run_name) or unnamed,
         source=where,
-        format="+".join(formats),
+        format="+".join(dict.fromkeys(x.format for x in read)),
         log_hash=digest.hexdigest(),
         **rows,
     )
@@ -144,34 +132,18 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
-def _sidecar(path: Path) -> Path | None:
-    """The file of settings beside a log; None where there is none."""
-    try:
-        beside = (path if path.is_dir() else path.parent) / SIDECAR_NAME
-        return beside if beside.is_file() else None
-    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
-        return None
-
-
-def _beside(sidecar: Path | None, columns: Choices) -> tuple[dict[str, Setting], Choices]:
-    """Settings of a file beside a log, and its columns overridden by those of the call."""
-    return ({}, columns) if sidecar is None else (read_sidecar(sidecar), {**columns_of_sidecar(sidecar), **columns})
-
-
-def _read_one(path: Path, format: str | None, whole_lines: bool, options: ReadOptions) -> Read:
+def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     address = address_of(path)
     if address is not None:
-        return Read(path, (), FORMAT_CLIENT, read_from_client(address), options.run)
-    outer, _, training = (options.run or "").rpartition("/")
+        return _Read(path, (), FORMAT_CLIENT, read_from_client(address), wanted)
+    outer, _, training = (wanted or "").rpartition("/")
     if _TRAINING.fullmatch(training):
-        options = options._replace(run=outer or None)
+        wanted = outer or None
     else:
         training = None
-    found = find(path, options.run)
-    store = found.store
-    if store is not None:
-        options = options._replace(run=store.within)
+    found = find(path, wanted)
+    wanted = found.within if found.id else wanted
     read: list[tuple[Source, str, Parsed]] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:
@@ -180,49 +152,40 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, options: ReadOp
             reader = pick_reader(source, format)
             if whole_lines and reader.name in _LINES:
                 source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
-            one = reader.read(source, options)
+            one = reader.read(source, wanted)
             if source.nul_bytes:
                 lost = counted(source.nul_bytes, "NUL byte")
-                notes = (*one.notes, f"{lost} left out, as a disk leaves them where a write was lost")
-                one = replace(one, notes=notes)
+                one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
             read.append((source, reader.name, one))
-            if store is None and not reader.takes_run and training is None:
-                training = options.run
+            if not found.id:
+                training = training if training or reader.takes_run else wanted
+                break
         except LogReadError as error:
             failed.append((file, error))
-            continue
-        if store is None:
-            break
     if not read:
         file, error = failed[0]
         raise LogReadError(f"{clean(file, 200)}: {error}")
-    sources, names, parsed = zip(*read, strict=True)
+    sources, names, parts = zip(*read, strict=True)
+    parsed = reduce(Parsed.followed_by, parts)
     where = sources[0].path if len(sources) == 1 else sources[0].path.parent
     place = None if where == path else where.relative_to(path)
-    if store is None:
-        newer = [file.parent.name for file, _ in failed]
-        return Read(where, sources, names[0], _of_log(parsed[0], where, place, newer), training)
-    whole = reduce(one_after_another, parsed)
-    notes = (*whole.notes, f"read from {clean(where.name if place is None else place, 200)}")
-    if failed:
-        notes += (f"left out because unreadable: {listed(file.name for file, _ in failed)}",)
-    name = next((x.run_name for x in parsed if x.run_name), store.name)
-    return Read(where, sources, names[0], replace(whole, run_name=name, notes=notes), training)
-
-
-def _of_log(parsed: Parsed, file: Path, place: Path | None, newer: list[str]) -> Parsed:
-    """A log with what lies beside it in its trainer's folder, and notes of how it was found there."""
-    notes = parsed.notes
-    is_state = file.name == STATE_FILE
-    if is_state and place is not None:
-        notes += (f"read from {clean(place)}",)
-    if is_state or place is not None:
-        arguments = read_beside(file)
-        parsed = replace(parsed, settings=arguments.settings)
-        notes += arguments.notes
-    if newer:
-        notes += (f"newer but unreadable: {', '.join(clean(x) for x in newer)}",)
-    return replace(parsed, notes=notes)
+    notes: list[str] = []
+    if found.id:
+        parsed = replace(parsed, run_name=next((x.run_name for x in parts if x.run_name), found.name))
+        notes.append(f"read from {clean(where.name if place is None else place, 200)}")
+        if failed:
+            notes.append(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
+    else:
+        is_state = where.name == STATE_FILE
+        if is_state and place is not None:
+            notes.append(f"read from {clean(place)}")
+        if is_state or place is not None:
+            settings, more = read_beside(where)
+            parsed = replace(parsed, settings=settings)
+            notes += more
+        if failed:
+            notes.append(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
+    return _Read(where, sources, names[0], parsed.noted(*notes), training)
 
 
 _FOLDERS_DEEP = 4

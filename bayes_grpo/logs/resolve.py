@@ -11,9 +11,8 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
-from bayes_grpo.logs.keyindex import KeyIndex, normal
-from bayes_grpo.logs.mapping import Columns
-from bayes_grpo.logs.options import ROW_KEYS, settings_in_config
+from bayes_grpo.logs.keyindex import Columns, normal
+from bayes_grpo.logs.options import ROW_KEYS, configured, known_setting
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -25,26 +24,24 @@ _CLOSE = 0.05
 _MIN_ROWS = 5
 
 
-def spread_kind(table: Table, columns: dict[str, np.ndarray]) -> tuple[str, str]:
+def spread_kind(columns: Columns) -> tuple[str, str]:
     """Whether reward_std is "within" groups or "total", and why; "unknown" where the log cannot tell.
 
     Three tests, each valid on its own: groups without any spread cannot leave a within-group std; a single
     reward function logs its own total std beside; a binary reward of mean p has the total std √(p(1 − p)).
-
-    Args:
-        table: Rows in file order under raw keys.
-        columns: Canonical columns of the same rows.
     """
-    std = columns.get("reward_std")
-    if std is None or np.sum(np.isfinite(std)) < 1:
+    std, reward = columns.train.get("reward_std"), columns.train["reward"]
+    if std is None or not np.isfinite(std).any():
         return "unknown", "reward_std is not logged"
-    flat = columns.get("frac_reward_zero_std")
+    flat = columns.train.get("frac_reward_zero_std")
     if flat is not None:
         rows = (flat > 0.999) & np.isfinite(std)
         if np.sum(rows & (std > 1e-4)) > 0.5 * max(np.sum(rows), 1):
             return "total", "reward_std is above 0 where every group has none"
-    own = _std_of_single_reward(table)
-    if own is not None:
+    found = columns.index.find(("rewards/*/std", "rewards/**/std"), ("", "train/"))
+    single = list(dict.fromkeys(k for group in found for k in group))
+    if len(single) == 1:
+        own = columns.index.table.column(single[0])
         rows = np.isfinite(own) & np.isfinite(std) & (own > 1e-6) & (std >= 0)
         if np.sum(rows) >= _MIN_ROWS:
             ratio = float(np.median(std[rows] / own[rows]))
@@ -52,27 +49,16 @@ def spread_kind(table: Table, columns: dict[str, np.ndarray]) -> tuple[str, str]
                 return "total", "reward_std equals the std of the only reward function"
             if ratio < 1 - _CLOSE:
                 return "within", f"reward_std is {ratio:.2f} of the total std of the only reward function"
-    return _binary(columns["reward"], std)
-
-
-def _binary(reward: np.ndarray, std: np.ndarray) -> tuple[str, str]:
     rows = np.isfinite(reward) & np.isfinite(std)
-    if np.any((reward[rows] < 0) | (reward[rows] > 1)):
-        return "unknown", "the log does not tell"
+    binary = not np.any((reward[rows] < 0) | (reward[rows] > 1))
     rows &= (reward > 0.05) & (reward < 0.95)
-    if np.sum(rows) < _MIN_ROWS:
-        return "unknown", "the log does not tell"
-    p = reward[rows]
-    ratio = std[rows] / np.sqrt(p * (1 - p))
-    if abs(np.median(ratio) - 1) < _CLOSE and np.mean(np.abs(ratio - np.median(ratio)) < _CLOSE) > 0.8:
-        return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
+    if binary and np.sum(rows) >= _MIN_ROWS:
+        p = reward[rows]
+        ratios = std[rows] / np.sqrt(p * (1 - p))
+        middle = np.median(ratios)
+        if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
+            return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
     return "unknown", "the log does not tell"
-
-
-def _std_of_single_reward(table: Table) -> np.ndarray | None:
-    found = [k for group in KeyIndex(table).find(("rewards/*/std", "rewards/**/std"), ("", "train/")) for k in group]
-    unique = list(dict.fromkeys(found))
-    return table.column(unique[0]) if len(unique) == 1 else None
 
 
 def share_without_spread_of(run: Run) -> str:
@@ -137,15 +123,13 @@ def resolve_settings(
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
     found |= _from_rows(parsed, columns, rows)
-    found |= _from_epochs(parsed, columns)
     repeated = _constants(parsed.table)
-    found |= {
-        k: replace(v, provenance=Provenance.LOGGED) for k, v in settings_in_config(repeated, "in every record").items()
-    }
-    found |= settings_in_config(parsed.config)
+    in_records = configured(repeated, "{!r} in every record")
+    found |= {k: replace(v, provenance=Provenance.LOGGED) for k, v in in_records.items()}
+    found |= configured(parsed.config, "{!r} beside the records")
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
-    found |= estimator_of(parsed.config)
+    found |= _estimator(parsed.config)
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -166,7 +150,7 @@ _SCALING = (
 )
 
 
-def estimator_of(config: Mapping[str, Any]) -> dict[str, Setting]:
+def _estimator(config: Mapping[str, Any]) -> dict[str, Setting]:
     """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
     plain = {str(k).rpartition("/")[2].lower(): str(v).lower() for k, v in config.items()}
     found = {"scale_rewards": _SCALING.get(plain.get("scale_rewards", ""))}
@@ -175,14 +159,13 @@ def estimator_of(config: Mapping[str, Any]) -> dict[str, Setting]:
     for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
         if "gdpo" in plain.get(key, "") or plain.get(key) == "normalize_then_sum":
             found[key] = "gdpo"
-    note = "{} in the run's configuration"
-    settings: dict[str, Setting] = {}
+    settings = {}
     for key, scaling in found.items():
         if scaling:
-            settings["advantage_scaling"] = Setting(scaling, Provenance.CONFIG, note.format(key))
+            settings |= known_setting("advantage_scaling", scaling, f"{key} in the run's configuration")
     for key, value in config.items():
         if str(key).endswith(("filter_groups/enable", "dynamic_filtering")) and str(value).lower() in ("true", "1"):
-            settings["group_filter"] = Setting("after", Provenance.CONFIG, note.format(key))
+            settings |= known_setting("group_filter", "after", f"{key} in the run's configuration")
     return settings
 
 
@@ -230,21 +213,17 @@ def setting_keys(table: Table) -> list[str]:
 
 def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
     """The planned length where the log states its epochs: their number times the steps that one takes."""
-    epochs = to_float(parsed.config.get("num_train_epochs"))
-    step, epoch = (to_float(parsed.config.get(key)) for key in ("global_step", "epoch"))
+    epochs, step, epoch = (to_float(parsed.config.get(key)) for key in ("num_train_epochs", "global_step", "epoch"))
     if not (step > 0 and epoch > 0) and columns.step is not None:
         logged = parsed.table.column("epoch" if parsed.table.has_numbers("epoch") else "train/epoch")
-        placed = np.isfinite(columns.step) & np.isfinite(logged)
-        if placed.any():
-            # The last row tells best: epochs are logged with a few digits.
-            last = np.flatnonzero(placed)[np.argmax(columns.step[placed])]
+        placed = np.flatnonzero(np.isfinite(columns.step) & np.isfinite(logged))
+        if len(placed):
+            last = placed[np.argmax(columns.step[placed])]  # which tells best: epochs have a few digits
             step, epoch = float(columns.step[last]), float(logged[last])
-    if not (epochs > 0 and step > 0 and epoch > 0):
-        return {}
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         total = float(np.round(np.float64(epochs) * step / epoch))
-    if not 0 < total <= LARGEST_STEP:  # an endless number of epochs, where max_steps ends the run
-        return {}
+    if not (epochs > 0 and step > 0 and epoch > 0 and total <= LARGEST_STEP):
+        return {}  # none, or an endless number of epochs, where max_steps ends the run
     note = f"{epochs:g} epochs (num_train_epochs) of {step / epoch:.4g} steps"
     return {"total_steps": Setting(total, Provenance.LOGGED, note)}
 
@@ -264,37 +243,34 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
 
 def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
-    found = {}
-    kind, why = spread_kind(parsed.table, columns.train)
+    kind, why = spread_kind(columns)
     trainer = columns.trainer
     if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
         kind, why = trainer.std_kind, f"{trainer.label} logs it so"
-    found["reward_std_kind"] = Setting(kind, Provenance.ASSUMED, why)
-    spacing = usual_spacing(rows.step)
-    if columns.step is None or spacing is None:
+    spacing = None if columns.step is None else usual_spacing(rows.step)
+    note = "the spacing of the rows"
+    if spacing is None:
         note = "one step a row" if columns.step is None else "the rows have no constant spacing"
-        found["logging_window"] = Setting(1, Provenance.ASSUMED, note)
-    else:
-        found["logging_window"] = Setting(spacing, Provenance.ASSUMED, "the spacing of the rows")
-    return found
+    values = {"reward_std_kind": (kind, why), "logging_window": (spacing or 1, note)}
+    return {k: Setting(v, Provenance.ASSUMED, why) for k, (v, why) in values.items()} | _from_epochs(parsed, columns)
 
 
 def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the log states."""
-    found = {}
+    found: dict[str, tuple[Any, str]] = {}
     rate = rows.train.get("learning_rate")
     if rate is not None and np.any(rate > 0):
-        found["schedule"] = Setting("logged", Provenance.LOGGED, f"key {columns.keys['learning_rate']!r}")
+        found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
     if parsed.total_steps:
-        found["total_steps"] = Setting(parsed.total_steps, Provenance.LOGGED)
+        found["total_steps"] = (parsed.total_steps, "")
     if parsed.logging_steps:
-        found["logging_window"] = Setting(parsed.logging_steps, Provenance.LOGGED, "logging_steps")
-    refresh = _reward_spacing(columns, rows)
-    if refresh is not None:
-        found["refresh_interval"] = Setting(
-            refresh, Provenance.LOGGED, f"a reward, so a new rollout, in every {refresh} steps"
-        )
-    return found
+        found["logging_window"] = (parsed.logging_steps, "logging_steps")
+    rewarded = np.isfinite(rows.train["reward"])
+    if columns.rows_without_rollout and usual_spacing(rows.step) == 1 and rewarded.any():
+        gap = usual_spacing(rows.step[rewarded])
+        if gap is not None and gap > 1:
+            found["refresh_interval"] = (gap, f"a reward, so a new rollout, in every {gap} steps")
+    return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
 
 
 def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Setting]:
@@ -313,12 +289,3 @@ def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Settin
         return {}
     note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"
     return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}
-
-
-def _reward_spacing(columns: Columns, rows: Tidy) -> int | None:
-    """Steps between rollouts, where a trainer logs every step but a reward only with a rollout."""
-    rewarded = np.isfinite(rows.train["reward"])
-    if not columns.rows_without_rollout or usual_spacing(rows.step) != 1 or not rewarded.any():
-        return None
-    gap = usual_spacing(rows.step[rewarded])
-    return gap if gap is not None and gap > 1 else None

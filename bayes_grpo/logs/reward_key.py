@@ -14,10 +14,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
 from bayes_grpo.logs.rollout_steps import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, Trainer
+from bayes_grpo.logs.trainers import GENERIC
 
 NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
@@ -31,26 +31,22 @@ _SPREAD = re.compile(r"(?:std|min|max|var|median|p\d\d)$")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
-def unused_keys(
-    table: Table, trainer: Trainer, keys: Mapping[str, str], read_otherwise: Iterable[str] = ()
-) -> dict[str, str]:
+def unused_keys(columns: Columns, used: Mapping[str, str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
     """Raw key → why it was not used, in the order of the log.
 
     Args:
-        table: The log.
-        trainer: Whose keys these are.
-        keys: Canonical name → raw key, or a combination of raw keys in words.
+        columns: Columns of the log.
+        used: Those that were used, canonical name → key.
         read_otherwise: Raw keys of which something else was made: single rewards, settings.
     """
-    index, taken = KeyIndex(table), set(read_otherwise)
-    said = [text for text in keys.values() if text]
-    canonical = _canonical(index, trainer)
-    out: dict[str, str] = {}
-    for key in table.keys:
-        if key in taken or any(key == text or _stands_in(key, text) for text in said):
-            continue
-        out[key] = _reason(table, key, keys, canonical.get(key))
-    return out
+    taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
+    table, trainer = columns.index.table, columns.trainer
+    could_be: dict[str, str] = {}
+    for known in (trainer, GENERIC):
+        for name, patterns in {**known.signals, "reward": known.reward, "eval_reward": known.evals}.items():
+            for key in (key for matched in columns.index.find(patterns, known.prefixes) for key in matched):
+                could_be.setdefault(key, name)
+    return {key: _reason(table, key, used, could_be.get(key)) for key in table.keys if key not in taken}
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
@@ -74,18 +70,9 @@ _SUGGESTED = 2
 
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Column that was not recognized → keys whose name and range fit it, the closest first.
-
-    Args:
-        table: The log.
-        unused: Raw key → why it was not used.
-        known: Columns that were recognized.
-    """
+    """Column that was not recognized → unused keys whose name and range fit it, the closest first."""
     free = [key for key, why in unused.items() if why in (NO_SIGNAL, EVALUATION)]
-    ranges = {}
-    for key in free:
-        values = table.column(key)
-        ranges[key] = (float(np.nanmin(values)), float(np.nanmax(values)))
+    ranges = {key: (float(np.nanmin(x)), float(np.nanmax(x))) for key in free if len(x := table.column(key))}
     found = {}
     for name, (words, low, high) in _LOOKS_LIKE.items():
         if name in known:
@@ -99,29 +86,6 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
     return found
 
 
-def _stands_in(key: str, text: str) -> bool:
-    """Whether a combination in words names a key."""
-    place = text.find(key)
-    while place >= 0:
-        before, after = text[:place], text[place + len(key) :]
-        if (not before or before[-1] in " *") and (not after or after[0] in " ,"):
-            return True
-        place = text.find(key, place + 1)
-    return False
-
-
-def _canonical(index: KeyIndex, trainer: Trainer) -> dict[str, str]:
-    """Raw key → the signal, reward or evaluation that it could be read as."""
-    found: dict[str, str] = {}
-    for known in (trainer, GENERIC):
-        groups: dict[str, Collection[str]] = {**known.signals, "reward": known.reward, "eval_reward": known.evals}
-        for name, patterns in groups.items():
-            for matched in index.find(patterns, known.prefixes):
-                for key in matched:
-                    found.setdefault(key, name)
-    return found
-
-
 def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | None) -> str:
     name = normal(key)
     if OWN in name:
@@ -129,11 +93,8 @@ def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | Non
     if not table.has_numbers(key):
         return NO_NUMBER
     if could_be is not None:
-        return (
-            f"read like {could_be}, for which {keys[could_be]!r} is used"
-            if could_be in keys
-            else (f"read like {could_be}, and says nothing here")
-        )
+        why = f"for which {keys[could_be]!r} is used" if could_be in keys else "and says nothing here"
+        return f"read like {could_be}, {why}"
     if _COUNTS.search(name):
         return "counts or times rows"
     if _SPREAD.search(name) and ("reward" in name or "score" in name):
@@ -169,38 +130,26 @@ _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of thes
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
 
-def reward_of(
-    index: KeyIndex, trainer: Trainer, named: str | None, keys: dict[str, str], notes: list[str]
-) -> np.ndarray | None:
-    """The train reward, shape (n,); None where the log has none.
-
-    Args:
-        index: Keys of the log.
-        trainer: The trainer.
-        named: The key that the user named.
-        keys: Canonical name → raw key, to which "reward" is added.
-        notes: What was decided, to which it is added.
+def reward_of(columns: Columns, named: str | None) -> list[str] | None:
+    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none.
 
     Raises:
         LogReadError: Several keys could be the reward.
     """
+    index, notes = columns.index, columns.notes
     if named:
-        key = index.named(named, "reward")
-    else:
-        key = _trainer_reward(index, trainer, notes) or _generic_reward(index, notes)
+        return [index.named(named, "reward")]
+    known = [] if columns.trainer is GENERIC else index.find(columns.trainer.reward, columns.trainer.prefixes)
+    key = _only_one(index, known[0], notes) if known else _generic_reward(index, notes)
     if key is not None:
-        keys["reward"] = key
-        return index.table.column(key)
+        return [key]
     parts = single_rewards(index)
-    if not parts:
-        return None
-    keys["reward"] = " + ".join(parts)
     if len(parts) > 1:
         notes.append(
             f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
             f"(name one with --column reward=KEY)"
         )
-    return np.sum(index.columns(parts, "reward functions"), axis=0)
+    return parts or None
 
 
 def single_rewards(index: KeyIndex) -> list[str]:
@@ -209,27 +158,20 @@ def single_rewards(index: KeyIndex) -> list[str]:
     return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
 
 
-def _function(key: str) -> str:
-    """Name of the reward function whose mean a key holds."""
-    joined = "/".join(part.strip() for part in key.split("/"))
-    return clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))
-
-
-def components_keys(index: KeyIndex) -> dict[str, str]:
+def components_of(index: KeyIndex) -> dict[str, str]:
     """Reward function → raw key of its mean."""
-    named = {_function(k): k for k in reversed(single_rewards(index))}
+    named = {}
+    for key in reversed(single_rewards(index)):
+        joined = "/".join(part.strip() for part in key.split("/"))
+        named[clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))] = key
     named = {name: k for name, k in named.items() if name not in _TOTALS}
-    parts = _parts(index)
+    parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
     total = total_of(index, parts)
     for key in parts if total is not None else ():
         name = normal(key).rpartition("/")[2]
         if key != total and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
-
-
-def _parts(index: KeyIndex) -> list[str]:
-    return [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
 
 
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
@@ -252,16 +194,14 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     return None
 
 
-def environments_of(index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Environment → its mean reward, shape (n,), where keys name them beside a reward that is their mean."""
-    patterns = (*(p for p in trainer.reward if "*" in p), *_ENVIRONMENTS)
-    used = keys.get("reward", "")
-    for pattern in patterns:
-        for group in index.find((pattern,), ("", "train/")):
-            found = {_star(pattern, normal(k)): k for k in group if k != used}
+def environments_of(columns: Columns) -> dict[str, str]:
+    """Environment → raw key of its mean reward, where keys name them beside a reward that is their mean."""
+    for pattern in (*(p for p in columns.trainer.reward if "*" in p), *_ENVIRONMENTS):
+        for group in columns.index.find((pattern,), ("", "train/")):
+            found = {_star(pattern, normal(k)): k for k in group if k != columns.keys.get("reward")}
             found = {name: k for name, k in found.items() if name not in (*_TOTALS, "all", "agg", "overall", "total")}
             if len(found) > 1:
-                return dict(zip(found, index.columns(list(found.values()), "environments"), strict=True))
+                return found
     return {}
 
 
@@ -270,21 +210,6 @@ def _star(pattern: str, name: str) -> str:
     before, _, after = pattern.partition("*")
     start = name.find(before) + len(before) if before else 0
     return clean(name[start : len(name) - len(after)] if after else name[start:])
-
-
-def components_of(index: KeyIndex) -> dict[str, np.ndarray]:
-    """Reward function → its mean, shape (n,)."""
-    named = components_keys(index)
-    return dict(zip(named, index.columns(list(named.values()), "reward functions"), strict=True))
-
-
-def _trainer_reward(index: KeyIndex, trainer: Trainer, notes: list[str]) -> str | None:
-    found = index.find(trainer.reward, trainer.prefixes)
-    if trainer is GENERIC or not found:
-        return None
-    if len(found[0]) == 1:
-        return found[0][0]
-    return _only_one(index, found[0], notes)
 
 
 def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
@@ -332,15 +257,9 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     return candidates[0]
 
 
-def no_reward(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> str:
-    """What to say of a log without a reward.
-
-    Args:
-        table: The log.
-        index: Its keys.
-        trainer: Whose keys these are.
-        keys: Canonical name → raw key, as far as the log was read.
-    """
+def no_reward(columns: Columns) -> str:
+    """What to say of a log without a reward."""
+    index, table = columns.index, columns.index.table
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
@@ -349,16 +268,12 @@ def no_reward(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str
         if empty
         else f"the numeric keys {listed(index.keys)}"
     )
-    free = _could_be_rewards(table, index, trainer, keys)
+    # Keys of which nothing else is known: no step, time, setting, size or signal.
+    unknown = {key for key, why in unused_keys(columns, columns.keys).items() if why == NO_SIGNAL}
+    free = [key for key in index.keys if key in unknown and not _NEVER.search(normal(key))]
     if not free:
         none = "none of its numeric keys" if empty else "none of which"
         mend = "pass a log that has one (--column reward=KEY names a key all the same)"
         return f"expected a train reward, found {found}, {none} looks like one; {mend}"
     one = f"{'one of ' if len(free) > 1 else ''}{listed(free)}"
     return f"expected a train reward, found {found}; if it is {one}, name it with --column reward=KEY"
-
-
-def _could_be_rewards(table: Table, index: KeyIndex, trainer: Trainer, keys: Mapping[str, str]) -> list[str]:
-    """Raw keys with numbers of which nothing else is known: no step, time, setting, size or signal."""
-    free = {key for key, why in unused_keys(table, trainer, keys).items() if why == NO_SIGNAL}
-    return [key for key in index.keys if key in free and not _NEVER.search(normal(key))]

@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.results import Result, fields_of, frame_of
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import LoggedTraining, told
+from bayes_grpo.logs.run import LoggedTraining, Run, Setting, told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,47 +109,40 @@ def describe_run(run: RunLike) -> RunSummary:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
     """
     run = as_run(run)
-    n = len(run.step)
+    rows = bool(len(run.step))
     return RunSummary(
         name=_plain(run.name),
         source=_plain(run.source),
         format=_plain(run.format),
         log_hash=run.log_hash,
-        rows=n,
-        first_step=float(run.step[0]) if n else None,
-        last_step=float(run.step[-1]) if n else None,
-        window=(float(run.window.min()), float(run.window.max())) if n else None,
-        reward=_series(run.reward, run.keys.get("reward", "")),
-        signals={name: _series(values, run.keys.get(name, "")) for name, values in run.signals.items()},
-        evals=_series(run.eval_reward, run.keys.get("eval_reward", "")),
+        rows=len(run.step),
+        first_step=float(run.step[0]) if rows else None,
+        last_step=float(run.step[-1]) if rows else None,
+        window=(float(run.window.min()), float(run.window.max())) if rows else None,
+        reward=_series(run, "reward", run.reward),
+        signals={name: _series(run, name, values) for name, values in run.signals.items()},
+        evals=_series(run, "eval_reward", run.eval_reward),
         eval_rows=len(run.eval_step),
-        settings={
-            name: SettingSummary(
-                _plain_value(s.value), "none" if s.value is None else str(s.provenance), _plain(s.note)
-            )
-            for name, s in run.settings.items()
-        },
-        notes=tuple(_plain(note) for note in run.notes),
+        settings={name: _setting(setting) for name, setting in run.settings.items()},
+        notes=tuple(map(_plain, run.notes)),
         unused={_plain(key): _plain(why) for key, why in run.unused.items()},
         trainings=tuple(x._replace(name=_plain(x.name)) for x in run.trainings),
         suggested={name: tuple(map(_plain, keys)) for name, keys in run.suggested.items()},
     )
 
 
-def _series(values: np.ndarray, key: str) -> SeriesSummary:
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return SeriesSummary(_plain(key), 0, None, None, None, None)
-    low, high, first, last = (float(x) for x in (finite.min(), finite.max(), finite[0], finite[-1]))
-    return SeriesSummary(_plain(key), len(finite), low, high, first, last)
+def _series(run: Run, name: str, values: np.ndarray) -> SeriesSummary:
+    finite, key = values[np.isfinite(values)], _plain(run.keys.get(name, ""))
+    ends = (finite.min(), finite.max(), finite[0], finite[-1]) if len(finite) else ()
+    return SeriesSummary(key, len(finite), *(tuple(map(float, ends)) or (None,) * 4))
+
+
+def _setting(setting: Setting) -> SettingSummary:
+    """A setting, its value as JSON can hold it."""
+    value = setting.value.item() if isinstance(setting.value, np.generic) else setting.value
+    value = value if value is None or isinstance(value, bool | int | float) else _plain(value)
+    return SettingSummary(value, "none" if value is None else str(setting.provenance), _plain(setting.note))
 
 
 def _plain(text: object) -> str:
     return clean(text, _TEXT_LIMIT)
-
-
-def _plain_value(value: Any) -> Any:
-    """A setting's value as JSON can hold it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if value is None or isinstance(value, bool | int | float) else _plain(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,8 @@ from bayes_grpo.common.errors import LogReadError
 MAX_KEYS = 5_000
 """Distinct keys a log may have. Real trainers write up to about a thousand; more is not a metrics log."""
 
-_CHUNK_ROWS = 65_536
-_CHUNK_CELLS = 2_000_000
-_SPARSE = 8
-"""A chunk keeps the places of its numbers where fewer than one cell in so many has one."""
+_HELD = 1_000_000
+"""Values that are collected before they are put into arrays."""
 _MAX_FLATTEN_DEPTH = 4
 _MAX_NUMBER_LENGTH = 64
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
@@ -109,27 +107,15 @@ def _flatten_into(flat: dict[str, Any], row: Mapping[Any, Any], prefix: str, dep
             flat.setdefault(name, value)
 
 
-class _Chunk(NamedTuple):
-    """Some values of a column.
+class Cells(NamedTuple):
+    """Some values of a column: their rows, shape (m,), and the values, shape (m,)."""
 
-    Attributes:
-        start: Row from which ``rows`` are counted.
-        rows: Rows of the values, shape (n,); None where they follow each other from ``start`` on.
-        values: The values, shape (n,).
-    """
-
-    start: int
-    rows: np.ndarray | None
+    rows: np.ndarray
     values: np.ndarray
-
-    @property
-    def where(self) -> slice | np.ndarray:
-        """Rows of the values in their table."""
-        return slice(self.start, self.start + len(self.values)) if self.rows is None else self.rows + self.start
 
 
 class Table:
-    """Rows of a log as float columns under the raw keys. Absent cells are NaN.
+    """Rows of a log as float columns under the raw keys. Absent cells are NaN and take no room.
 
     Attributes:
         n: Number of rows.
@@ -137,21 +123,20 @@ class Table:
         labels: Key of `RUN_KEYS` or `GROUP_KEYS` → its text in each row, "" where a row has none.
     """
 
-    def __init__(
-        self, n: int, chunks: Mapping[str, list[_Chunk]], labels: Mapping[str, list[str]] | None = None
-    ) -> None:
+    def __init__(self, n: int, cells: Mapping[str, list[Cells]], labels: Mapping[str, list[str]] | None = None) -> None:
         self.n = n
-        self._chunks = chunks
-        self.labels = labels or {}
-        self.keys: tuple[str, ...] = tuple(chunks)
+        self._cells = cells
+        self.labels = {key: words for key, words in (labels or {}).items() if any(words)}
+        self.keys: tuple[str, ...] = tuple(cells)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
+        rows = np.arange(n)
         words = {str(k): _words(v) for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
-        return cls(n, {k: [_Chunk(0, None, a)] for k, a in arrays.items()}, {k: w for k, w in words.items() if any(w)})
+        return cls(n, {k: [Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -160,42 +145,61 @@ class Table:
         Raises:
             LogReadError: There are more than `MAX_KEYS` distinct keys.
         """
-        builder = TableBuilder()
+        cells: dict[str, list[Cells]] = {}
+        words: dict[str, dict[int, str]] = {}
+        waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room
+        n = held = 0
         for row in rows:
-            builder.add(row)
-        return builder.build()
+            flat = flatten(row) if any(type(value) is dict for value in row.values()) else row
+            for key, value in flat.items():
+                column = waiting.get(key)
+                if column is None:
+                    column = waiting[key] = ([], [])
+                    cells.setdefault(str(key), [])
+                column[0].append(n)
+                column[1].append(value)
+            n += 1
+            held += len(flat)
+            if len(cells) > MAX_KEYS:
+                raise LogReadError(
+                    f"expected a metrics log with at most {MAX_KEYS} distinct keys, found more in {n} rows; "
+                    f"pass a file with one record of metrics a row"
+                )
+            if held >= _HELD:
+                _pack(waiting, cells, words)
+                held = 0
+        _pack(waiting, cells, words)
+        return cls(n, cells, {key: [found.get(i, "") for i in range(n)] for key, found in words.items()})
 
     def __contains__(self, key: object) -> bool:
-        return key in self._chunks
+        return key in self._cells
 
     def column(self, key: str) -> np.ndarray:
         """Values of a key, shape (n,), NaN where a row does not have it."""
-        values = self._cells(key)
+        values = self._all(key)
         values[np.isinf(values)] = np.nan
         return values
 
-    def _cells(self, key: str) -> np.ndarray:
-        values = np.full(self.n, np.nan)
-        for chunk in self._chunks.get(key, ()):
-            values[chunk.where] = chunk.values
-        return values
-
-    def rows(self, index: np.ndarray) -> Table:
-        """Some rows, shape (m,), of which keys without a value are left out."""
-        columns = {key: values for key in self.keys if not np.isnan(values := self._cells(key)[index]).all()}
-        labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
-        return Table(len(index), {key: [_Chunk(0, None, values)] for key, values in columns.items()}, labels)
-
     def broken(self, key: str) -> np.ndarray:
         """Rows in which a value was logged under a key and is no number, shape (n,)."""
-        rows = np.zeros(self.n, dtype=bool)
-        for chunk in self._chunks.get(key, ()):
-            rows[chunk.where] = np.isinf(chunk.values)
-        return rows
+        return np.isinf(self._all(key))
+
+    def _all(self, key: str) -> np.ndarray:
+        values = np.full(self.n, np.nan)
+        for cells in self._cells.get(key, ()):
+            values[cells.rows] = cells.values
+        return values
 
     def has_numbers(self, key: str) -> bool:
         """Whether any row has a number under ``key``."""
-        return any(np.isfinite(chunk.values).any() for chunk in self._chunks.get(key, ()))
+        return any(np.isfinite(cells.values).any() for cells in self._cells.get(key, ()))
+
+    def rows(self, index: np.ndarray) -> Table:
+        """Some rows, shape (m,), of which keys without a value are left out."""
+        columns = {key: values for key in self.keys if not np.isnan(values := self._all(key)[index]).all()}
+        labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
+        place = np.arange(len(index))
+        return Table(len(index), {key: [Cells(place, values)] for key, values in columns.items()}, labels)
 
     def digest(self) -> str:
         """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
@@ -207,79 +211,30 @@ class Table:
 
     def renamed(self, names: Mapping[str, str]) -> Table:
         """The columns named in ``names`` under their new names; the others are left out."""
-        return Table(self.n, {new: self._chunks[old] for old, new in names.items() if old in self._chunks})
+        return Table(self.n, {new: self._cells[old] for old, new in names.items() if old in self._cells})
 
     def appended(self, other: Table) -> Table:
         """This table's rows followed by those of ``other``."""
-        chunks = {k: list(v) for k, v in self._chunks.items()}
-        for key, parts in other._chunks.items():
-            chunks.setdefault(key, []).extend(part._replace(start=part.start + self.n) for part in parts)
+        cells = {k: list(v) for k, v in self._cells.items()}
+        for key, more in other._cells.items():
+            cells.setdefault(key, []).extend(Cells(x.rows + self.n, x.values) for x in more)
         labels = {
             k: [*self.labels.get(k, [""] * self.n), *other.labels.get(k, [""] * other.n)]
             for k in {**self.labels, **other.labels}
         }
-        return Table(self.n + other.n, chunks, labels)
+        return Table(self.n + other.n, cells, labels)
 
 
-class TableBuilder:
-    """Collects records and turns them into columns in chunks, so that memory stays near the numbers'.
-
-    A key that few records have takes no room in the others: a file of a megabyte cannot ask for a gigabyte.
-    """
-
-    def __init__(self) -> None:
-        self._rows: list[Mapping[Any, Any]] = []
-        self._seen: dict[Any, None] = {}
-        self._chunks: dict[str, list[_Chunk]] = {}
-        self._labels: dict[str, list[str]] = {}
-        self._n = self._cells = 0
-
-    def add(self, row: Mapping[Any, Any]) -> None:
-        """Appends one record."""
-        self._rows.append(row)
-        self._seen.update(row)
-        self._cells += len(row)
-        if len(self._rows) >= _CHUNK_ROWS or self._cells >= _CHUNK_CELLS:
-            self._flush()
-
-    def build(self) -> Table:
-        """The table of everything added so far."""
-        self._flush()
-        return Table(self._n, self._chunks, {k: w for k, w in self._labels.items() if any(w)})
-
-    def _flush(self) -> None:
-        rows: list[Any] = self._rows
-        keys = list(self._seen)
-        if any(isinstance(value, dict) for row in rows for value in row.values()):
-            rows = [flatten(row) for row in rows]
-            keys = list(dict.fromkeys(key for row in rows for key in row))
-        distinct = len(self._chunks.keys() | set(map(str, keys)))
-        if distinct > MAX_KEYS:
-            raise LogReadError(
-                f"expected a metrics log with at most {MAX_KEYS} distinct keys, found {distinct}; "
-                f"pass a file with one record of metrics a row"
-            )
-        for key, chunk in self._columns(rows, keys):
-            self._chunks.setdefault(str(key), []).append(chunk)
-        for key in {k for k in keys if is_label(str(k))} | set(self._labels):
-            words = self._labels.setdefault(key, [""] * self._n)
-            words += _words([row.get(key) for row in rows])
-        self._n += len(rows)
-        self._rows, self._seen, self._cells = [], {}, 0
-
-    def _columns(self, rows: list[Any], keys: list[Any]) -> Iterator[tuple[Any, _Chunk]]:
-        if sum(map(len, rows)) * _SPARSE >= len(rows) * len(keys):
-            for key in keys:
-                yield key, _Chunk(self._n, None, to_floats([row.get(key) for row in rows]))
-            return
-        places: dict[Any, list[int]] = {key: [] for key in keys}
-        found: dict[Any, list[Any]] = {key: [] for key in keys}
-        for place, row in enumerate(rows):
-            for key, value in row.items():
-                places[key].append(place)
-                found[key].append(value)
-        for key in keys:
-            yield key, _Chunk(self._n, np.array(places.pop(key), dtype=np.int64), to_floats(found.pop(key)))
+def _pack(
+    waiting: dict[Any, tuple[list[int], list[Any]]], cells: dict[str, list[Cells]], words: dict[str, dict[int, str]]
+) -> None:
+    """Puts values into arrays, and the texts of labels aside."""
+    for key, (rows, values) in waiting.items():
+        cells[str(key)].append(Cells(np.array(rows), to_floats(values)))
+        if is_label(str(key)):
+            texts = {row: value for row, value in zip(rows, values, strict=True) if isinstance(value, str)}
+            words.setdefault(str(key), {}).update(texts)
+    waiting.clear()
 
 
 def is_label(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What people hold in a session as the rows of a log: data frames, columns, records, a trainer's state, a W&B run.
+"""Rows in memory as a log: data frames, columns, records, a trainer's state, a W&B run; and a run as a data frame.
 
 Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is known by what it offers. Only a run that
 W&B keeps on its servers, ``wandb://entity/project/run``, needs the user's own client and account.
@@ -7,24 +7,23 @@ W&B keeps on its servers, ``wandb://entity/project/run``, needs the user's own c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Parsed
-from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, parted, without_nan
-from bayes_grpo.logs.readers.json_text import of_document, of_state
+from bayes_grpo.logs.keyindex import parted, without_nan
+from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.table import Table, flatten, to_float
+from bayes_grpo.logs.table import flatten, to_float
 from bayes_grpo.logs.training_args import flat_config
 
 if TYPE_CHECKING:
     import pandas as pd
-from pathlib import Path
-
-from bayes_grpo.common.errors import MissingExtraError
 
 _TRACKER_ROWS, _TRAINER_ROWS = "scan_history", "log_history"
 
@@ -47,11 +46,7 @@ def what_is(value: object) -> str:
 
 
 def parsed_of(data: Any) -> Parsed:
-    """The rows of what somebody holds, read by the same rules as those of a file.
-
-    Args:
-        data: A data frame (pandas, Polars), a table (PyArrow), column → values, a list of records, a trainer of
-            transformers or its state, or a run of W&B's client.
+    """The rows of what `is_tabular` takes, read by the same rules as those of a file.
 
     Raises:
         LogReadError: It is none of these, or holds no rows.
@@ -61,36 +56,28 @@ def parsed_of(data: Any) -> Parsed:
     state = getattr(data, "state", data)  # of a trainer
     if hasattr(state, _TRAINER_ROWS):
         total, window = to_float(getattr(state, "max_steps", None)), to_float(getattr(state, "logging_steps", None))
-        return _of_records(state.log_history, total if total > 0 else None, window if window >= 1 else None)
+        found = _some_records(state.log_history)
+        total_steps = total if total > 0 else found.total_steps
+        return replace(found, total_steps=total_steps, logging_steps=window if window >= 1 else None)
     if isinstance(data, Mapping) and isinstance(data.get(_TRAINER_ROWS), list):
         return of_state(data)
     if isinstance(data, Mapping):
         return of_document({str(k): without_nan(v) if isinstance(v, np.ndarray) else v for k, v in data.items()})
-    if isinstance(data, Sequence):
-        return _of_records(data)
-    return Parsed(Table.from_columns(parted(_columns(data))))
+    return _some_records(data) if isinstance(data, Sequence) else Parsed(parted(_columns(data)))
 
 
 def of_tracker(run: Any) -> Parsed:
     """Every row of a run of W&B's client, with its name and configuration."""
     config = {k: v for k, v in dict(getattr(run, "config", None) or {}).items() if not str(k).startswith("_")}
-    found = _of_records(run.scan_history())
-    return Parsed(found.table, flat_config(config), run_name=clean(getattr(run, "name", None) or ""), notes=found.notes)
+    name = clean(getattr(run, "name", None) or "")
+    return replace(_some_records(run.scan_history()), total_steps=None, config=flat_config(config), run_name=name)
 
 
-def _of_records(records: Iterable[Any], total: float | None = None, window: float | None = None) -> Parsed:
-    rows, other = [], 0
-    for record in records:
-        if isinstance(record, Mapping):
-            rows.append(marked_evaluation({str(k): v for k, v in record.items()}))
-        else:
-            other += 1
-    if not rows:
+def _some_records(records: Iterable[Any]) -> Parsed:
+    found = of_records(records)
+    if not found.table.n:
         raise LogReadError("expected records of metrics, found none; log a step first")
-    counter = StepCounter(rows)
-    table = Table.from_rows(counter)
-    notes = (f"{other} entries that are not records left out",) if other else ()
-    return Parsed(table, total_steps=total or counter.planned, logging_steps=window, notes=notes)
+    return found
 
 
 def _columns(frame: Any) -> dict[str, Any]:
@@ -165,8 +152,7 @@ def address_of(path: Path) -> str | None:
 def read_from_client(address: str) -> Parsed:
     """All rows of a run, its name and its configuration.
 
-    Args:
-        address: ``entity/project/run``, or ``project/run`` under the user's own entity.
+    ``address`` is ``entity/project/run``, or ``project/run`` under the user's own entity.
 
     Raises:
         MissingExtraError: The client is not installed.

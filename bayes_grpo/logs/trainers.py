@@ -170,6 +170,32 @@ _TRL = Trainer(
     rows_without_rollout=True,
 )
 
+_VERL = Trainer(
+    name="verl",
+    label="verl",
+    signature=_keys("critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step"),
+    steps=_groups("training/global_step step | step | _step"),
+    reward=_keys("critic/score/mean critic/rewards/mean"),
+    evals=_keys("val-core/**/mean@* val-core/** val/test_score/** val/**"),
+    signals=_table(
+        "entropy: actor/entropy actor/entropy_loss; kl: actor/kl_loss actor/reward_kl_penalty critic/kl; "
+        "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; "
+        "completion_length: response_length/mean response_length_non_aborted/mean; "
+        "learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; "
+        "engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff; "
+        "staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step; "
+        "completions_clipped_ratio: response_length/clip_ratio"
+    ),
+    defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
+    config=_table(
+        "group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size; "
+        "momentum: actor_rollout_ref/actor/optim/betas/0; "
+        "schedule: actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style; "
+        "total_steps: trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps; "
+        "save_steps: trainer/save_freq"
+    ),
+)
+
 TRAINERS = (
     _TRL,
     Trainer(
@@ -186,31 +212,7 @@ TRAINERS = (
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
     ),
-    Trainer(
-        name="verl",
-        label="verl",
-        signature=_keys("critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step"),
-        steps=_groups("training/global_step step | step | _step"),
-        reward=_keys("critic/score/mean critic/rewards/mean"),
-        evals=_keys("val-core/**/mean@* val-core/** val/test_score/** val/**"),
-        signals=_table(
-            "entropy: actor/entropy actor/entropy_loss; kl: actor/kl_loss actor/reward_kl_penalty critic/kl; "
-            "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; "
-            "completion_length: response_length/mean response_length_non_aborted/mean; "
-            "learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; "
-            "engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff; "
-            "staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step; "
-            "completions_clipped_ratio: response_length/clip_ratio"
-        ),
-        defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
-        config=_table(
-            "group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size; "
-            "momentum: actor_rollout_ref/actor/optim/betas/0; "
-            "schedule: actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style; "
-            "total_steps: trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps; "
-            "save_steps: trainer/save_freq"
-        ),
-    ),
+    _VERL,
     Trainer(
         name="openrlhf",
         label="OpenRLHF",
@@ -442,20 +444,17 @@ TRAINERS = (
             "schedule: trainer/policy/optimizer_config/scheduler"
         ),
     ),
-    Trainer(
+    replace(
+        _VERL,
         name="easyr1",
         label="EasyR1",
         signature=_keys(
             "val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall critic/score/mean "
             "critic/rewards/mean actor/**"
         ),
+        steps=_groups("step | _step"),
         reward=_keys("critic/score/mean critic/rewards/mean reward/overall"),
         evals=_keys("val/reward_score val/overall_reward"),
-        signals=_table(
-            "entropy: actor/entropy_loss actor/entropy; kl: actor/kl_loss critic/kl; grad_norm: actor/grad_norm; "
-            "completion_length: response_length/mean; learning_rate: actor/lr; loss: actor/pg_loss; "
-            "step_time: perf/time_per_step timing_s/step; completions_clipped_ratio: response_length/clip_ratio"
-        ),
         derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
         defaults=ADAM | {"schedule": "constant"},
         config=_table(

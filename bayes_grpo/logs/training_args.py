@@ -5,16 +5,17 @@ The former is what transformers saves with every checkpoint, read without unpick
 
 from __future__ import annotations
 
+import pickletools
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.finding import checkpoint_step
-from bayes_grpo.logs.options import known_setting
-from bayes_grpo.logs.plain_pickle import MAX_BYTES, Unbuilt, plain_values
+from bayes_grpo.logs.options import SCHEDULES, configured, known_setting
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import Trainer
@@ -23,29 +24,15 @@ FILE_NAME = "training_args.bin"
 
 _MAX_FILE_BYTES = 16_000_000
 _MAX_MEMBERS = 1_000
-_TOLD = ("beta", "scale_rewards", "loss_type")
-"""No law depends on them; readers of a log do."""
+_NOTED = ("beta", "scale_rewards", "loss_type")
+"""Arguments that no regime depends on, and readers of a log do."""
+_MARK = object()
 _LARGEST = 1e15
 """Size of a setting's number at most."""
 
-SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
-"""Schedule by the name that transformers and those who follow it give it → the schedule that fits know."""
 
-
-class Stated(NamedTuple):
-    """What a file of training arguments says.
-
-    Attributes:
-        settings: Settings by name.
-        notes: What else a reader of the log should know.
-    """
-
-    settings: Mapping[str, Setting]
-    notes: tuple[str, ...]
-
-
-def read_beside(log: Path) -> Stated:
-    """Training arguments for a log in a trainer's folder: there, in its run's, or that of the newest checkpoint.
+def read_beside(log: Path) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    """Settings and notes from the arguments in a trainer's folder: there, its run's, or the newest checkpoint's.
 
     A file that cannot be read is a note, never an error: the log does not need it.
 
@@ -54,13 +41,13 @@ def read_beside(log: Path) -> Stated:
     """
     found = next((path for path in _candidates(log) if path.is_file()), None)
     if found is None:
-        return Stated({}, ())
+        return {}, ()
     try:
         arguments = _arguments(found)
     except (ValueError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        return Stated({}, (f"{FILE_NAME} could not be read ({clean(error)}); its settings are missing",))
-    told = [f"{name} {clean(arguments[name])}" for name in _TOLD if isinstance(arguments.get(name), int | float | str)]
-    return Stated(settings_of_args(arguments), (f"{FILE_NAME} says {', '.join(told)}",) if told else ())
+        return {}, (f"{FILE_NAME} could not be read ({clean(error)}); its settings are missing",)
+    noted = [f"{name} {clean(arguments[name])}" for name in _NOTED if name in arguments]
+    return settings_of_args(arguments), (f"{FILE_NAME} says {', '.join(noted)}",) if noted else ()
 
 
 def settings_of_args(arguments: Mapping[str, Any], where: str = FILE_NAME) -> dict[str, Setting]:
@@ -118,8 +105,8 @@ def _candidates(log: Path) -> list[Path]:
     return [*paths, *(child / FILE_NAME for child in sorted(steps, key=lambda c: steps[c], reverse=True))]
 
 
-def _arguments(path: Path) -> dict[str, Any]:
-    """Fields of the saved object; a member of an enumeration is its value.
+def _arguments(path: Path) -> dict[str, bool | int | float | str]:
+    """Texts, truth values and ordinary numbers among the fields of the saved object.
 
     Raises:
         ValueError: The file is not what ``torch.save`` writes, or too large.
@@ -129,35 +116,86 @@ def _arguments(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _MAX_FILE_BYTES:
         raise ValueError(f"more than {_MAX_FILE_BYTES} bytes")
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        names = [m for m in members[:_MAX_MEMBERS] if m.filename.endswith("/data.pkl")]
+        names = [m for m in archive.infolist()[:_MAX_MEMBERS] if m.filename.endswith("/data.pkl")]
         if len(names) != 1:
             raise ValueError("no data.pkl of torch.save")
         with archive.open(names[0]) as member:
-            saved = plain_values(member.read(MAX_BYTES + 1))
-    fields = saved.state if isinstance(saved, Unbuilt) else saved
-    if not isinstance(fields, dict):
-        raise ValueError("no object with fields")
-    values = {name: _value(value) for name, value in fields.items()}
-    return {name: value for name, value in values.items() if value is not None}
+            fields = fields_in_pickle(member.read(MAX_BYTES + 1))
+    return {
+        name: value
+        for name, value in fields.items()
+        if isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= _LARGEST)
+    }
 
 
-def _value(value: Any) -> bool | int | float | str | None:
-    """A field's text, truth value or ordinary number; of an enumeration's member, a class called with a text, the text.
+MAX_BYTES = 1_000_000
+"""Length of a pickle of settings; real ones have about ten thousand bytes."""
+MAX_OPCODES = 20_000
+_PUT, _GET = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), ("GET", "BINGET", "LONG_BINGET")
+_TRUTH = {"NEWTRUE": True, "NEWFALSE": False}
+_CALLS = ("REDUCE", "NEWOBJ", "BUILD")
 
-    Anything else is None: no setting is made of it, and to write it out may take longer than there is time, as a number
-    of a million digits or a tuple that holds itself twice, sixty times over.
+
+def fields_in_pickle(data: bytes) -> dict[str, Any]:
+    """Name → plain value of the attributes of a pickled object, without unpickling: nothing is imported or called.
+
+    The instructions are followed only as far as they put texts and numbers into dictionaries under names. A call with
+    one text, as of a member of an enumeration, is that text. Everything else is None.
+
+    Raises:
+        ValueError: It is too long, broken, or holds no object with attributes.
     """
-    if isinstance(value, Unbuilt) and len(value.args) == 1 and isinstance(value.args[0], str):
-        return value.args[0]
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and abs(value) <= _LARGEST:
-        return value
-    return None
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES} bytes")
+    stack: list[Any] = []
+    memo: dict[int, Any] = {}
+    try:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+            if count >= MAX_OPCODES:
+                raise ValueError(f"more than {MAX_OPCODES} instructions")
+            if opcode.name in _PUT:
+                memo[len(memo) if argument is None else int(str(argument))] = stack[-1]
+            elif opcode.name == "STOP":
+                break
+            else:
+                _follow(opcode, argument, stack, memo)
+    except ValueError:
+        raise
+    except (LookupError, TypeError, OverflowError, struct.error) as error:
+        raise ValueError(f"a broken pickle ({type(error).__name__})") from None
+    if not stack or not isinstance(stack[-1], dict):
+        raise ValueError("no object with fields")
+    return stack[-1]
 
 
-WHERE = "the run's configuration"
+def _follow(opcode: pickletools.OpcodeInfo, argument: Any, stack: list[Any], memo: Mapping[int, Any]) -> None:
+    """Takes what an instruction takes from the stack, and puts there what it makes."""
+    name, before = opcode.name, opcode.stack_before
+    items: list[Any] = []
+    if pickletools.markobject in before:
+        while (item := stack.pop()) is not _MARK:
+            items.append(item)
+        before = before[: before.index(pickletools.markobject)]
+    taken = [stack.pop() for _ in before][::-1] + items[::-1]
+    made: Any = None
+    if name == "MARK":
+        made = _MARK
+    elif name in _GET:
+        made = memo[int(argument)]
+    elif name in ("EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"):
+        made = taken.pop(0) if name.startswith("SET") else {}
+        if isinstance(made, dict):
+            made.update((k, v) for k, v in zip(taken[::2], taken[1::2], strict=False) if isinstance(k, str))
+    elif name in ("TUPLE", "TUPLE1"):
+        made = taken[0] if len(taken) == 1 and isinstance(taken[0], str) else None
+    elif name in _CALLS:
+        made = taken[-1] if isinstance(taken[-1], str if name == "REDUCE" else dict) else None
+    elif len(opcode.stack_after) == 1 and not opcode.stack_before:
+        made = _TRUTH.get(name, argument if name not in ("GLOBAL", "PERSID") else None)
+    stack += [made] * len(opcode.stack_after)
+
+
+_WHERE = "the run's configuration"
 
 _MAX_DEPTH = 10
 _MAX_ENTRIES = 20_000
@@ -191,27 +229,16 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     """
     found: dict[str, Setting] = {}
     if "num_generations" in config and "per_device_train_batch_size" in config:
-        found |= settings_of_args(config, WHERE)
-    for name, keys in trainer.config.items():
-        if name == COMPLETIONS:
-            continue
-        for key in keys:
-            value = config.get(key)
-            if name == "schedule":
-                value = SCHEDULES.get(str(value).lower(), value)
-            if stated := known_setting(name, value, f"{clean(key)} in {WHERE}"):
-                found |= stated
-                if name == "momentum":
-                    found["momentum_convention"] = Setting("ema", Provenance.CONFIG, f"{clean(key)} in {WHERE}")
-                break
+        found |= settings_of_args(config, _WHERE)
+    found |= configured(config, f"{{}} in {_WHERE}", trainer.config)
     group = to_float(found.get("group_size", Setting()).value)
-    for key in trainer.config.get(COMPLETIONS, ()):
+    for key in trainer.config.get(_COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group
-        note = f"{clean(key)} in {WHERE}, in completions"
+        note = f"{clean(key)} in {_WHERE}, in completions"
         if prompts > 0 and (stated := known_setting("prompts_per_step", prompts, note)):
             return found | stated
     return found
 
 
-COMPLETIONS = "completions_per_step"
+_COMPLETIONS = "completions_per_step"
 """Beside the names of settings in `Trainer.config`: completions of an optimizer step, where prompts are not stated."""

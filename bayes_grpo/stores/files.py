@@ -7,6 +7,7 @@ triggers and functions of a hostile file never run.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,12 +61,12 @@ class DatabaseTables:
 
     Attributes:
         columns: Table → names of its stored columns.
-        broken: Why not all rows of a table could be read, "" where they could.
+        notes: Why not all rows of a table could be read; empty where they could.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.broken = ""
+        self.notes: tuple[str, ...] = ()
         # A virtual table has no page of its own.
         found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
         names = [name for (name,) in found if isinstance(name, str)]
@@ -90,8 +91,7 @@ class DatabaseTables:
         try:
             yield from self._connection.execute(query, list(where.values()))
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            why = f"table {clean(table)} is damaged ({clean(error)}); the rest of it is left out"
-            self.broken = self.broken or why
+            self.notes = self.notes or (f"table {clean(table)} is damaged ({clean(error)}); the rest is left out",)
 
 
 def columns_in(data: bytes, beside: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
@@ -181,10 +181,9 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
     if data.startswith(MAGIC):
         return _database(path)
     if data.startswith(b":SWL"):
-        config = path.parent / "files" / SWANLAB_CONFIG
-        return data, _small({SWANLAB_CONFIG: config})
+        return data, _small({SWANLAB_CONFIG: path.parent / "files" / SWANLAB_CONFIG})
     if path.name == MLFLOW_RUN and (path.parent / METRICS).is_dir():
-        return data, _run_of_text_files(path.parent)
+        return data, _small(_run_of_text_files(path.parent))
     return data, {}
 
 
@@ -195,7 +194,7 @@ def _database(path: Path) -> tuple[bytes, dict[str, bytes]]:
     while True:
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
-        beside = {end: content for end, p in others.items() if (content := _bytes(p))}
+        beside = {end: content for end, content in _small(others, math.inf).items() if content}
         attempt += 1
         if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
             return data, beside
@@ -210,7 +209,7 @@ def _state(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _run_of_text_files(folder: Path) -> dict[str, bytes]:
+def _run_of_text_files(folder: Path) -> dict[str, Path]:
     """The files of metrics and parameters of a run, by their names in its folder."""
     found: dict[str, Path] = {}
     for part in (METRICS, PARAMS):
@@ -221,23 +220,16 @@ def _run_of_text_files(folder: Path) -> dict[str, bytes]:
             found |= {(below / name).as_posix(): directory / name for name in sorted(names)}
             if len(found) > _MAX_FILES:
                 break
-    return _small(found)
+    return found
 
 
-def _small(paths: dict[str, Path]) -> dict[str, bytes]:
+def _small(paths: dict[str, Path], largest: float = _MAX_SMALL) -> dict[str, bytes]:
     """Files that are there and not larger than those of settings and metrics are."""
     found = {}
     for name, path in paths.items():
         try:
-            if path.is_file() and path.stat().st_size <= _MAX_SMALL:
+            if path.is_file() and path.stat().st_size <= largest:
                 found[name] = path.read_bytes()
         except OSError:
             continue
     return found
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes() if path.is_file() else b""
-    except OSError:
-        return b""

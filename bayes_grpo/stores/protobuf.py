@@ -1,7 +1,7 @@
 """Fields of protobuf messages as they lie in a store's records, without the messages' definitions.
 
 Layout: https://protobuf.dev/programming-guides/encoding/. A message is a row of fields; a field is a number, a wire
-type and a value. Nothing is built but integers and slices of the bytes.
+type and a value. Nothing is built but numbers and slices of the bytes.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""Wire types."""
-
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_SHIFT = 63  # of the ten bytes that the longest varint has
+_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
+
+type Value = int | float | bytes
+"""A varint, a number of four or eight bytes (all of them are floats in these stores), or bytes."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -33,10 +35,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """Number, wire type and value of every field in a message, in file order.
-
-    A value is an integer for `VARINT`, else its bytes.
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """Number and value of every field in a message, in file order.
 
     Raises:
         ValueError: The bytes are no message.
@@ -48,51 +48,39 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         if key >= 0x80:
             key, at = varint(data, at - 1)
         wire = key & 7
-        if wire == BYTES:
-            if at < end and data[at] < 0x80:
-                size, at = data[at], at + 1
-            else:
-                size, at = varint(data, at)
-        elif wire == VARINT:
+        if wire == _VARINT:
             value, at = varint(data, at)
-            yield key >> 3, wire, value
+            yield key >> 3, value
             continue
-        elif wire == FIXED64:
-            size = 8
-        elif wire == FIXED32:
-            size = 4
+        if wire == _BYTES:
+            size, at = (data[at], at + 1) if at < end and data[at] < 0x80 else varint(data, at)
+        elif wire in (_FIXED64, _FIXED32):
+            size = 8 if wire == _FIXED64 else 4
         else:
             raise ValueError(f"wire type {wire}")
         if size > end - at:
             raise ValueError("a field longer than its message")
-        yield key >> 3, wire, data[at : at + size]
+        content = data[at : at + size]
         at += size
+        number = content if wire == _BYTES else (_DOUBLE if wire == _FIXED64 else _FLOAT).unpack(content)[0]
+        yield key >> 3, number
 
 
-def message(data: bytes, number: int) -> bytes | None:
-    """The last field of a number that holds bytes, None where there is none.
+def message(data: Value | None) -> dict[int, Value]:
+    """Number → last value of the fields in a message; nothing where there is no message.
 
     Raises:
         ValueError: The bytes are no message.
     """
-    found = None
-    for n, wire, value in fields(data):
-        if n == number and wire == BYTES:
-            found = value
-    return found if isinstance(found, bytes) else None
+    return dict(fields(data)) if isinstance(data, bytes) else {}
 
 
-def text(value: int | bytes) -> str:
-    """A field of bytes as text."""
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+def text(value: Value | None) -> str:
+    """A field of bytes as text; "" where it is none."""
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else ""
 
 
-def double_of_bytes(value: int | bytes) -> float:
-    """A field of eight bytes as a number."""
-    return struct.unpack("<d", value)[0] if isinstance(value, bytes) else float(value)
-
-
-def signed(value: int | bytes) -> int:
+def signed(value: Value) -> int:
     """A varint as a signed number of 64 bits."""
     if not isinstance(value, int):
         raise ValueError("bytes in the place of a number")

@@ -7,13 +7,12 @@ https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-
-import numpy as np
+from functools import cache, lru_cache
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
@@ -143,90 +142,12 @@ def _whole(data: bytes, at: int, room: int) -> bool:
     return zlib.crc32(data[body : body + size], zlib.crc32(bytes([kind]))) == checksum
 
 
-_FEW = 32
-"""Fewer strings than that are cheaper one by one."""
-_CELLS = 1 << 24
-
-
-def masked_crc32c(data: bytes | np.ndarray, start: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Masked checksums of parts of a buffer.
-
-    Args:
-        data: The buffer.
-        start: First byte of each part, shape (n,).
-        size: Length of each part, shape (n,).
-
-    Returns:
-        Checksums, shape (n,), uint32.
-    """
-    buffer = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
-    result = np.zeros(len(start), dtype=np.uint32)
-    widths = np.maximum(4, 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64))
-    for width in np.unique(widths):
-        chosen = np.flatnonzero((widths == width) & (size >= 4))
-        batch = max(_CELLS // int(width), 1)
-        for first in range(0, len(chosen), batch):
-            part = chosen[first : first + batch]
-            if len(part) < _FEW:
-                result[part] = [_one(buffer[start[i] : start[i] + size[i]].tobytes()) for i in part]
-            else:
-                result[part] = _many(buffer, start[part], size[part], int(width))
-    short = np.flatnonzero(size < 4)
-    result[short] = [_one(buffer[start[i] : start[i] + size[i]].tobytes()) for i in short]
-    return (((result >> np.uint32(15)) | (result << np.uint32(17))) + np.uint32(0xA282EAD8)).astype(np.uint32)
-
-
-def _many(buffer: np.ndarray, start: np.ndarray, size: np.ndarray, width: int) -> np.ndarray:
-    """Plain checksums of parts of at least four bytes.
-
-    Zeros put in front change nothing if the register begins at 0, and a register that begins at all ones is the same
-    as the first four bytes turned round.
-    """
-    place = (start + size)[:, None] - width + np.arange(width)
-    inside = place >= start[:, None]
-    cells = np.where(inside, buffer[np.where(inside, place, 0)], 0).astype(np.uint8)
-    first = width - size
-    for k in range(4):
-        cells[np.arange(len(start)), first + k] ^= 0xFF
-    table = _table()
-    register = np.zeros(len(start), dtype=np.uint32)
-    for column in np.ascontiguousarray(cells.T):
-        register = table[(register ^ column) & 0xFF] ^ (register >> np.uint32(8))
-    return register ^ np.uint32(0xFFFFFFFF)
-
-
-def _one(data: bytes) -> int:
-    table = _list()
-    register = 0xFFFFFFFF
-    for byte in data:
-        register = table[(register ^ byte) & 0xFF] ^ (register >> 8)
-    return register ^ 0xFFFFFFFF
-
-
-@cache
-def _table() -> np.ndarray:
-    register = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        register = np.where(register & 1, (register >> np.uint32(1)) ^ np.uint32(0x82F63B78), register >> np.uint32(1))
-    return register.astype(np.uint32)
-
-
-@cache
-def _list() -> tuple[int, ...]:
-    return tuple(int(x) for x in _table())
-
-
 _LENGTH = struct.Struct("<Q")
 _BEFORE, _AFTER = 12, 4
-_BATCH = 4096
-_SEARCH = 1 << 17
 _LARGEST = 1 << 16
 """Bytes of a record that is read: a longer one holds a picture, a sound or a histogram."""
-
-
-def starts_record(data: bytes) -> bool:
-    """Whether the bytes begin with a length and its right checksum."""
-    return len(data) >= _BEFORE and bool(_headers_hold(data, np.array([0]))[0])
+_MAYBE_LENGTH = re.compile(rb"(?=..[\0\1]\0{5})", re.DOTALL)
+"""Where the length of a record that is read may lie."""
 
 
 def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
@@ -240,61 +161,48 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         LogReadError: The file is damaged in very many places.
     """
     at, end = 0, len(data)
-    while at < end:
-        place, size, behind = _walk(data, at)
-        good = _headers_hold(data, place)
-        true = len(place) if good.all() else int(np.argmin(good))
-        place, size = place[:true], size[:true]
-        read = size <= _LARGEST
-        first, length = place[read] + _BEFORE, size[read]
-        stored = _words(data, first + length)
-        holds = masked_crc32c(data, first, length) == stored
-        damage.at(int(np.sum(~holds)))
-        for begin, n in zip(first[holds].tolist(), length[holds].tolist(), strict=True):
-            yield data[begin : begin + n]
-        if true == len(good) and behind > at:
-            at = behind
+    while end - at >= _BEFORE:
+        if not starts_record(data, at):
+            damage.at(1)
+            places = (found.start() for found in _MAYBE_LENGTH.finditer(data, at + 1))
+            at = next((place for place in places if starts_record(data, place)), end)
             continue
-        broken = int(place[-1] + size[-1]) + _BEFORE + _AFTER if true else at
-        if end - broken < _BEFORE or _headers_hold(data, np.array([broken]))[0]:
-            damage.cut += end - broken  # its length is true, so the bytes are still to come
-            return
-        damage.at(1)
-        at = _next_header(data, broken + 1)
+        begin, behind = at + _BEFORE, at + _BEFORE + _LENGTH.unpack_from(data, at)[0]
+        if behind + _AFTER > end:
+            break  # its length is true, so the bytes are still to come
+        if behind - begin <= _LARGEST:
+            record = data[begin:behind]
+            if masked_crc32c(record) == int.from_bytes(data[behind : behind + _AFTER], "little"):
+                yield record
+            else:
+                damage.at(1)
+        at = behind + _AFTER
+    damage.cut += end - at
 
 
-def _walk(data: bytes, at: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Places and lengths of records that lie whole in the file, as their lengths say, and the place behind them."""
-    place, size = [], []
-    end = len(data)
-    while end - at >= _BEFORE + _AFTER and len(place) < _BATCH:
-        (length,) = _LENGTH.unpack_from(data, at)
-        if length > end - at - _BEFORE - _AFTER:
-            break
-        place.append(at)
-        size.append(length)
-        at += length + _BEFORE + _AFTER
-    return np.array(place, dtype=np.int64), np.array(size, dtype=np.int64), at
+def starts_record(data: bytes, at: int = 0) -> bool:
+    """Whether a length and its right checksum lie at a place."""
+    return _is_length(data[at : at + _BEFORE])
 
 
-def _headers_hold(data: bytes, place: np.ndarray) -> np.ndarray:
-    if not len(place):
-        return np.zeros(0, dtype=bool)
-    return masked_crc32c(data, place, np.full(len(place), _LENGTH.size)) == _words(data, place + _LENGTH.size)
+@lru_cache(maxsize=1024)
+def _is_length(head: bytes) -> bool:
+    return len(head) == _BEFORE and masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
 
 
-def _words(data: bytes, place: np.ndarray) -> np.ndarray:
-    """Numbers of four bytes at some places, shape (n,)."""
-    buffer = np.frombuffer(data, dtype=np.uint8)
-    return buffer[place[:, None] + np.arange(4)].copy().view("<u4")[:, 0] if len(place) else np.zeros(0, np.uint32)
+def masked_crc32c(data: bytes) -> int:
+    """The checksum of bytes that TensorFlow writes."""
+    table, register = _table(), 0xFFFFFFFF
+    for byte in data:
+        register = table[(register ^ byte) & 0xFF] ^ (register >> 8)
+    register ^= 0xFFFFFFFF
+    return ((register >> 15 | register << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _next_header(data: bytes, at: int) -> int:
-    """The next place where a length and its right checksum lie, the end of the file where there is none."""
-    last = len(data) - _BEFORE
-    for begin in range(at, last + 1, _SEARCH):
-        place = np.arange(begin, min(begin + _SEARCH, last + 1))
-        found = np.flatnonzero(_headers_hold(data, place))
-        if len(found):
-            return int(place[found[0]])
-    return len(data)
+@cache
+def _table() -> tuple[int, ...]:
+    """The register after each byte, by the polynomial of CRC-32C."""
+    table = range(256)
+    for _ in range(8):
+        table = [x >> 1 ^ (0x82F63B78 if x & 1 else 0) for x in table]
+    return tuple(table)

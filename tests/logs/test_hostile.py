@@ -16,41 +16,13 @@ from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.readers.console_dict import parse_dict
 
 FORMATS = [None, *all_readers()]
-KEYS = st.one_of(
-    st.sampled_from(
-        [
-            *(
-                "step",
-                "reward",
-                "loss",
-                "kl",
-                "eval_reward",
-                "train_runtime",
-                "reward_std",
-                "rewards/a/mean",
-                "epoch",
-            ),
-            *(
-                "critic/score/mean",
-                "val-core/x/acc/mean@1",
-                "train/agg/all/m/reward/mean",
-                "log_history",
-                "data",
-            ),
-            *(
-                "global_step/max_steps",
-                "learning_rate",
-                "entropy",
-                "frac_reward_zero_std",
-                "config",
-                "group_size",
-            ),
-            *("max_steps", "logging_steps", "step_log", "reward_trace"),
-            *("grpo_step", "rollout/step", "train/step", "rollout/raw_reward", "iteration", "metrics"),
-        ]
-    ),
-    st.text(max_size=6),
+NAMES = (
+    "step reward loss kl eval_reward train_runtime reward_std rewards/a/mean epoch critic/score/mean "
+    "val-core/x/acc/mean@1 train/agg/all/m/reward/mean log_history data global_step/max_steps learning_rate "
+    "entropy frac_reward_zero_std config group_size max_steps logging_steps step_log reward_trace grpo_step "
+    "rollout/step train/step rollout/raw_reward iteration metrics split type run_id"
 )
+KEYS = st.sampled_from(NAMES.split()) | st.text(max_size=6)
 NUMBERS = st.one_of(
     st.integers(-5, 60), st.floats(), st.booleans(), st.integers(), st.sampled_from([10**400, -0.0, 1e308])
 )
@@ -73,41 +45,24 @@ LIKELY_ROWS = st.lists(
     max_size=12,
 )
 ROWS = ANY_ROWS | LIKELY_ROWS
+PIECES = """step:3 - critic/score/mean:0.5
+{'reward': 0.1}
+{'reward': '
+}
+{
+1/9 | reward=0.1 | acc=50%
+Step 3: reward 0.4, loss 1
+step,reward
+1,2
+"
+'
+\\
+ 10%|██ | 1/9 [00:01<00:02]
+(TaskRunner pid=1)  
+a - b__MIN
+Name,State,Created"""
 TEXT_PIECES = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [
-                *(
-                    "step:3 - critic/score/mean:0.5",
-                    "{'reward': 0.1}",
-                    "{'reward': '",
-                    "}",
-                    "{",
-                    "\r",
-                    "\n",
-                    "\n",
-                    "\x1b[31m",
-                ),
-                *(
-                    "1/9 | reward=0.1 | acc=50%",
-                    "Step 3: reward 0.4, loss 1",
-                    "step,reward\n1,2\n2,3",
-                    '"',
-                    "'",
-                    "\\",
-                ),
-                *(
-                    " 10%|██ | 1/9 [00:01<00:02]",
-                    "(TaskRunner pid=1) ",
-                    "[" * 30,
-                    "{'a':" * 12,
-                    "a - b__MIN",
-                    "Name,State,Created",
-                ),
-            ]
-        ),
-        st.text(max_size=12),
-    ),
+    st.sampled_from(["\r", "\n", "\n", "\x1b[31m", "[" * 30, "{'a':" * 12, *PIECES.split("\n")]) | st.text(max_size=12),
     max_size=30,
 )
 HOSTILE = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -195,10 +150,7 @@ def test_parquet(path, columns):
 @HOSTILE
 @given(
     values=st.dictionaries(
-        st.one_of(
-            st.sampled_from(["group_size", "momentum", "schedule", "reward_low", "total_steps"]),
-            st.text(max_size=5),
-        ),
+        st.sampled_from(["group_size", "momentum", "schedule", "reward_low", "total_steps"]) | st.text(max_size=5),
         VALUES,
         max_size=4,
     )

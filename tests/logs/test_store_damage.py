@@ -268,7 +268,5 @@ def test_a_database_without_a_row_yet(store, tmp_path):
 def test_checksums_agree_with_those_computed_bit_by_bit():
     rng = random.Random(0)
     assert stores.crc32c(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    parts = [rng.randbytes(n) for n in [*range(70), *[13] * 60, 300, 1000]]
-    start = np.cumsum([0, *map(len, parts)])[:-1]
-    found = masked_crc32c(b"".join(parts), start, np.array([len(p) for p in parts]))
-    assert found.tolist() == [stores.crc32c(p) for p in parts]
+    parts = [rng.randbytes(n) for n in (*range(20), 300)]
+    assert [masked_crc32c(p) for p in parts] == [stores.crc32c(p) for p in parts]

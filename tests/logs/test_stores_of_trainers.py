@@ -108,28 +108,6 @@ def test_pass_rates_are_no_mean_rewards(write):
     assert run.keys["eval_reward"] == "eval/aime"
 
 
-def test_skyrl(write):
-    rows = [
-        {
-            "trainer/global_step": s,
-            "trainer/epoch": 0,
-            "reward/avg_raw_reward": 0.1 * s,
-            "reward/avg_pass_at_5": 0.9,
-            "reward/mean_positive_reward": 0.7,
-            "loss/avg_final_rewards": 0.3,
-            "loss/avg_raw_advantages": 0.0,
-            "policy/policy_entropy": 0.6,
-            "policy/loss_metrics/clip_ratio": 0.01,
-            "policy/policy_lr": 1e-6,
-            "generate/avg_num_tokens": 300.0,
-        }
-        for s in ROWS
-    ]
-    run = read_log(write("log.jsonl", rows))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    assert set(run.signals) >= {"entropy", "clip_ratio", "completion_length", "learning_rate"}
-
-
 def test_easyr1(write, tmp_path):
     rows: list[dict] = [
         {

@@ -141,7 +141,7 @@ def test_wandb_chart_of_several_runs(write):
         read_log(path)
     with pytest.raises(LogReadError, match=r"among a, b - v2, found 'c'"):
         read_log(path, run="c")
-    run = read_log(path, run_name="b - v2")
+    run = read_log(path, run="b - v2", run_name="b - v2")
     assert run.name == "b - v2"
     np.testing.assert_array_equal(run.reward, [0.5, 0.6])
 

@@ -3,14 +3,19 @@
 import io
 import os
 import pickle
+import random
+import struct
 import time
+import warnings
 import zipfile
 from enum import StrEnum
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bayes_grpo.logs import Provenance, read_log
-from bayes_grpo.logs.plain_pickle import plain_values
+from bayes_grpo.logs.training_args import fields_in_pickle
 from tests.logs.log_samples import trl_row, trl_state
 
 ROWS = [trl_row(s, 0.1 + 0.005 * s) for s in range(10, 60, 10)]
@@ -88,9 +93,9 @@ def test_arguments_become_settings(folder, protocol):
         "total_steps": 700,
         "logging_window": 5,
     }
-    settings = dict(run.settings.items())
-    assert {name: settings[name].value for name in values} == values
-    assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
+    found = dict(run.settings.items())
+    assert {name: found[name].value for name in values} == values
+    assert {found[name].provenance for name in values} == {Provenance.CONFIG}
     assert "num_generations in training_args.bin" in run.settings.group_size.note
     assert "training_args.bin says beta 0.04, scale_rewards group" in run.notes
 
@@ -187,7 +192,7 @@ def test_nothing_in_a_pickle_is_called(folder, tmp_path, protocol):
     assert read_log(folder(saved(protocol, num_generations=attack))).settings.group_size.value == 8
     run = read_log(folder(archive(pickle.dumps(attack, protocol))))
     assert run.settings.group_size.value == 8
-    plain_values(pickle.dumps([attack, attack], protocol))
+    fields_in_pickle(pickle.dumps(Config(a=attack, b=attack), protocol))
     assert not mark.exists()
     pickle.loads(pickle.dumps(attack, protocol))  # the same bytes do call where they are unpickled
     assert mark.exists()
@@ -242,8 +247,57 @@ def test_a_bomb_in_a_zip_is_not_blown_up(folder):
     assert any("more than 1000000 bytes" in n for n in read_log(folder(buffer.getvalue())).notes)
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_plain_values_are_those_of_pickle(protocol):
-    shared = ["a", 1]
-    value = {"x": [1, -2.5, None, True, 2**80, "é\n"], "y": (shared, shared, ()), "z": {"w": {}}, "b": (1, 2, 3, 4)}
-    assert plain_values(pickle.dumps(value, protocol)) == value
+def refused(data: bytes) -> bool:
+    """Whether a pickle is refused; anything else that is raised is a failure."""
+    try:
+        fields_in_pickle(data)
+    except ValueError:
+        return True
+    return False
+
+
+@given(value=st.dictionaries(st.text("abc"), st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()),
+       protocol=st.integers(0, 5))  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_plain_values_are_those_of_pickle(value, protocol):
+    nested = {"1": [1, ("x",), {"y": 2}], "2": ("a", 1), "3": {"z": {}}, "4": b"x"}
+    found = fields_in_pickle(pickle.dumps(nested | value | {"last": (1,)}, protocol))
+    assert {k: v for k, v in found.items() if k in value} == value
+    assert fields_in_pickle(pickle.dumps(Config(**value, more=1), protocol)) == value | {"more": 1}
+
+
+BOMBS = {
+    "memo": b"Nr\xff\xff\xff\x7f.",
+    "memo in words": b"Np999999999\n.",
+    "long": b"\x8b\xff\xff\xff\x7f.",
+    "bytes": b"\x8e" + b"\xff" * 7 + b"\x7f.",
+    "bytearray": b"\x96" + struct.pack("<Q", 2**40) + b".",
+    "frame": b"\x80\x04\x95" + b"\xff" * 7 + b"\x7fN.",
+    "digits": b"I" + b"9" * 100_000 + b"\n.",
+    "marks": b"(" * 900_000,
+    "a code of copyreg": b"\x80\x02\x82\x4d(S'true'\ntR.",
+    "a class that is changed": b"cos\nsystem\n(N}(S'__call__'\nI1\nutb.",
+    "no value": b"b.",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_at_once(name):
+    begin = time.process_time()
+    assert refused(BOMBS[name])
+    assert time.process_time() - begin < 1
+
+
+def test_mutated_pickles_are_fields_or_a_value_error():
+    rng = random.Random(0)
+    pool = [*BOMBS.values(), *(pickle.dumps(Config(**FIELDS), protocol) for protocol in range(6))]
+    pool = [data for data in pool if len(data) < 2_000]
+    with warnings.catch_warnings(action="ignore"):  # escapes of text that no pickler writes
+        for _ in range(3_000):
+            data, other = bytearray(rng.choice(pool)), rng.choice(pool)
+            for _ in range(rng.randint(1, 6)):
+                at = rng.randrange(len(data) + 1)
+                data[at : at + rng.randrange(2)] = rng.choice(
+                    [rng.randbytes(1), other[rng.randrange(len(other)) :][: rng.randrange(20)]]
+                )
+            refused(bytes(data))

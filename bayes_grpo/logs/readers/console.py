@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source, long_lines
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, long_lines
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
@@ -107,54 +108,54 @@ _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
-_LINE_MAX_LINE = 4_000
-_MIN_LINES = 3
+_MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
+_LEAST_ROWS = 3
+_SHARE = 0.8
+
+type Rows = Iterator[tuple[dict[str, float], float | None]]
+"""Rows, each with the planned steps that it states."""
 
 
-def _sniff_pipe_console(source: Source) -> Evidence | None:
-    """Recognises at least three lines that hold a step and a reward."""
-    rows = sum(1 for row, _ in _line_rows(source.head) if names_reward(row))
-    return Evidence(2, f"{rows} lines with a step and a reward", rows) if rows >= _MIN_LINES else None
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of console text, out of which one function takes rows.
 
+    Attributes:
+        rows: Takes them.
+        seen: What they are, for evidence, with "{}" for their number.
+        example: What they are, for a user who named the reader.
+        strength: That of the evidence.
+        mostly: Whether rows without a reward tell against this kind.
+        note: A note on all files of this kind.
+    """
 
-def _read_pipe_console(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of all such lines; the step is ``i`` of ``i/N``, or the number after "step"."""
-    found = list(_line_rows(source.text))
-    if not found:
-        raise nothing_found("lines such as '3/100 | reward=0.24'", source)
-    steps, total = _line_counted([place for _, place in found])
-    rows = ({**row, "step": step} for (row, _), step in zip(found, steps, strict=True))
-    return Parsed(Table.from_rows(rows), total_steps=total, notes=too_long(source.text, _LINE_MAX_LINE))
+    rows: Callable[[str], Rows]
+    seen: str
+    example: str
+    strength: int = 1
+    mostly: bool = False
+    note: str = ""
 
+    def sniff(self, source: Source) -> Evidence | None:
+        """Recognises at least three rows with a reward in the head."""
+        found = [names_reward(row) for row, _ in self.rows(source.head)]
+        rewarded = sum(found)
+        if rewarded < _LEAST_ROWS or (self.mostly and rewarded < _SHARE * (len(found) - 1)):  # the last may be cut off
+            return None
+        return Evidence(self.strength, self.seen.format(rewarded), rewarded)
 
-def _line_counted(places: list[_Place]) -> tuple[list[float], float | None]:
-    """Steps that go on from one epoch to the next, and how many are planned."""
-    most = usual(p.steps for p in places)
-    inside = any(p.inside for p in places)  # "Epoch:[1/3](5/100)"
-    again = any(
-        a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
-        for a, b in pairwise(places)
-    )
-    if not inside and not again:
-        return [p.step for p in places], most
-    epochs = [p.epoch for p in places if p.epoch is not None]
-    each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
-    first = 0.0 if min(epochs) == 0 else 1.0
-    epochs_planned = usual(p.epochs for p in places)
-    total = epochs_planned * each if epochs_planned and most else None
-    return [p.step + (0.0 if p.epoch is None else (p.epoch - first) * each) for p in places], total
+    def read(self, source: Source, wanted: str | None) -> Parsed:
+        """All rows."""
+        found = list(self.rows(source.text))
+        if not found:
+            raise nothing_found(self.example, source)
+        notes = too_long(source.text, _MAX_LINE_OF_PAIRS) if self.strength > 1 else ()
+        table = Table.from_rows(row for row, _ in found)
+        return Parsed(table, total_steps=usual(n for _, n in found), notes=(*notes, *filter(None, [self.note])))
 
 
 class _Place(NamedTuple):
-    """Where in a training a line stands.
-
-    Attributes:
-        step: The step.
-        steps: Planned steps, as the line says them.
-        epoch: The epoch.
-        epochs: Planned epochs.
-        inside: Whether the step is written as one of the epoch's.
-    """
+    """Where a line stands: step, planned steps, epoch, planned epochs, and whether the step is one of the epoch."""
 
     step: float
     steps: float | None
@@ -163,41 +164,57 @@ class _Place(NamedTuple):
     inside: bool
 
 
-def _line_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
+def _pair_rows(text: str) -> Rows:
+    """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step".
+
+    Where steps count within an epoch they go on from one epoch to the next.
+    """
+    rows = list(_placed_rows(text))
+    places = [place for _, place in rows]
+    most = usual(p.steps for p in places)
+    again = any(
+        a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
+        for a, b in pairwise(places)
+    )
+    if not again and not any(p.inside for p in places):  # "Epoch:[1/3](5/100)"
+        yield from (({**row, "step": place.step}, most) for row, place in rows)
+        return
+    each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
+    first = 0.0 if min(p.epoch for p in places if p.epoch is not None) == 0 else 1.0
+    epochs = usual(p.epochs for p in places)
+    for row, place in rows:
+        begin = 0.0 if place.epoch is None else (place.epoch - first) * each
+        yield {**row, "step": place.step + begin}, epochs * each if epochs and most else None
+
+
+def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
     """Rows, and where they stand."""
     for line in lines_of(text):
-        if len(line.text) > _LINE_MAX_LINE or line.text.lstrip()[:1] == "{":
+        if len(line.text) > _MAX_LINE_OF_PAIRS or line.text.lstrip()[:1] == "{":
             continue
         epoch = _EPOCH.search(line.text)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
-        if step is None or not _is_row(line.text[step.end() :]):
+        if step is None:
             continue
+        rest = line.text[step.end() :]
+        if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
+            continue  # prose
         inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("
         start = epoch.start() if inside and epoch is not None else step.start()
-        row = _numbers(line.text[:start]) | _numbers(line.text[step.end() :])
+        row = _numbers(line.text[:start]) | _numbers(rest)
         if row:
-            number, planned = step.groups()
             this, epochs = epoch.groups() if epoch else (None, None)
+            planned = float(step[2] or 0) or None
             yield (
                 row,
-                _Place(float(number), _count(planned), None if this is None else float(this), _count(epochs), inside),
+                _Place(float(step[1]), planned, float(this) if this else None, float(epochs or 0) or None, inside),
             )
 
 
-def _count(text: str | None) -> float | None:
-    return float(text) or None if text else None
-
-
-def _is_row(rest: str) -> bool:
-    """Whether what follows the step is that of a row of metrics, and not of prose."""
-    return _AFTER_STEP.match(rest) is not None or _RUN_ON.fullmatch(rest) is not None
-
-
 def _numbers(text: str) -> dict[str, float]:
-    row = {
-        intern(key): to_float(value) for key, value in _LINE_PAIR.findall(text)
-    }  # a name of a million rows is kept once
+    # A name of a million rows is kept once.
+    row = {intern(key): to_float(value) for key, value in _LINE_PAIR.findall(text)}
     for segment in _SEPARATOR.split(text):
         if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
             continue  # neither pattern below can match it; nearly all segments end here
@@ -212,43 +229,22 @@ def _numbers(text: str) -> dict[str, float]:
 
 _SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
 _SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
-_MIN_BARS = 3
 
 
-class _Shown(NamedTuple):
-    done: int
-    planned: int | None
-    row: dict[str, float]
-
-
-def _sniff_progress_bar(source: Source) -> Evidence | None:
-    """Recognises at least three bars with a reward."""
-    bars = sum(1 for _ in _rewarded(source.head))
-    return Evidence(1, f"{bars} progress bars with a reward", bars) if bars >= _MIN_BARS else None
-
-
-def _read_progress_bar(source: Source, options: ReadOptions) -> Parsed:
-    """A row for every count of the bar, as it was first shown: a bar redrawn shows the metrics of the step to come."""
-    shown = list(_rewarded(source.text))
-    if not shown:
-        raise nothing_found("progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'", source)
-    planned = usual(x.planned for x in shown)
-    first: dict[int, dict[str, float]] = {}
-    for x in shown:
-        if x.planned == planned:
-            first.setdefault(x.done, x.row)
-    if first.get(0) == first.get(1):
-        first.pop(0, None)  # drawn before the first step was counted
-    rows = [{**row, "step": float(done)} for done, row in first.items()]
-    return Parsed(Table.from_rows(rows), total_steps=planned, notes=("read from a progress bar, which rounds",))
-
-
-def _rewarded(text: str) -> Iterator[_Shown]:
-    """Bars with a reward, in their order."""
+def _bar_rows(text: str) -> Rows:
+    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come."""
+    shown: dict[str, dict[int, dict[str, float]]] = {}
+    drawn: Counter[str] = Counter()
     for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
         row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
         if names_reward(key for key, value in row.items() if value == value):
-            yield _Shown(int(done), int(planned) if planned else None, row)
+            shown.setdefault(planned, {}).setdefault(int(done), row)
+            drawn[planned] += 1
+    planned = max(drawn, key=lambda x: (bool(x), drawn[x]), default="")
+    first = shown.get(planned, {})
+    if first.get(0) == first.get(1):
+        first.pop(0, None)  # drawn before the first step was counted
+    yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
 
 
 _HEADING = re.compile(
@@ -263,54 +259,37 @@ _BLOCK_PAIR = re.compile(
 )
 """A line that holds nothing but a name and a number."""
 
-_BLOCK_MAX_LINE = 200
-_MIN_BLOCKS = 3
-_SHARE = 0.8
 
-_Block = tuple[float, float | None, dict[str, float]]
-
-
-def _sniff_step_blocks(source: Source) -> Evidence | None:
-    """Recognises at least three headings over a reward, in most of the blocks."""
-    blocks = list(_blocks(source.head))
-    rewarded = sum(1 for _, _, row in blocks if names_reward(row))
-    if rewarded < _MIN_BLOCKS or rewarded < _SHARE * (len(blocks) - 1):  # the last one may be cut off
-        return None
-    return Evidence(1, f"{rewarded} headings of a step over a reward", rewarded)
-
-
-def _read_step_blocks(source: Source, options: ReadOptions) -> Parsed:
-    """A row for every heading, of the names that stand below it once."""
-    blocks = list(_blocks(source.text))
-    if not blocks:
-        raise nothing_found("headings such as 'Step 3/100' over lines such as 'reward: 0.24'", source)
-    rows = [{**row, "step": step} for step, _, row in blocks]
-    return Parsed(Table.from_rows(rows), total_steps=usual(total for _, total, _ in blocks))
-
-
-def _blocks(text: str) -> Iterator[_Block]:
-    """Step, planned steps, and the numbers that the lines below name once."""
-    head: re.Match[str] | None = None
-    pairs: list[tuple[str, str]] = []
+def _block_rows(text: str) -> Rows:
+    """A row for every heading with a step, of the numbers that the lines below name once."""
+    blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
     for line in lines_of(text):
-        if len(line.text) > _BLOCK_MAX_LINE:
+        if len(line.text) > _MAX_LINE_OF_BLOCK:
             continue
-        heading = _HEADING.fullmatch(line.text)
-        if heading is not None:
-            yield from _block(head, pairs)
-            head, pairs = heading, []
-        elif head is not None and (pair := _BLOCK_PAIR.fullmatch(line.text)) is not None:
-            pairs.append((pair[1], pair[2]))
-    yield from _block(head, pairs)
+        if (heading := _HEADING.fullmatch(line.text)) is not None:
+            blocks.append((heading, []))
+        elif blocks and (pair := _BLOCK_PAIR.fullmatch(line.text)) is not None:
+            blocks[-1][1].append((pair[1], pair[2]))
+    for heading, pairs in blocks:
+        names = Counter(name for name, _ in pairs)
+        row = {name: to_float(value) for name, value in pairs if names[name] == 1}
+        if row:
+            yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-def _block(head: re.Match[str] | None, pairs: list[tuple[str, str]]) -> Iterator[_Block]:
-    names = Counter(name for name, _ in pairs)
-    row = {name: to_float(value) for name, value in pairs if names[name] == 1}
-    if head is not None and row:
-        yield float(head[1]), float(head[2]) if head[2] else None, row
-
-
+_PAIRS = _Kind(_pair_rows, "{} lines with a step and a reward", "lines such as '3/100 | reward=0.24'", strength=2)
+_BARS = _Kind(
+    _bar_rows,
+    "{} progress bars with a reward",
+    "progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'",
+    note="read from a progress bar, which rounds",
+)
+_BLOCKS = _Kind(
+    _block_rows,
+    "{} headings of a step over a reward",
+    "headings such as 'Step 3/100' over lines such as 'reward: 0.24'",
+    mostly=True,
+)
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
@@ -324,7 +303,7 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
     return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
 
 
-def _read_verl_console(source: Source, options: ReadOptions) -> Parsed:
+def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
     """Rows of all such lines."""
     return Parsed(Table.from_rows(_verl_rows(source.text)), notes=too_long(source.text))
 
@@ -342,8 +321,8 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 READERS = (
-    Reader("console_pairs", _sniff_pipe_console, _read_pipe_console),
-    Reader("progress_bar", _sniff_progress_bar, _read_progress_bar),
-    Reader("step_blocks", _sniff_step_blocks, _read_step_blocks),
+    Reader("console_pairs", _PAIRS.sniff, _PAIRS.read),
+    Reader("progress_bar", _BARS.sniff, _BARS.read),
+    Reader("step_blocks", _BLOCKS.sniff, _BLOCKS.read),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )

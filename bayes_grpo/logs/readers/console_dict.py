@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
@@ -63,7 +63,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
 
 
-def _read_console_dict(source: Source, options: ReadOptions) -> Parsed:
+def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     """Rows of all dicts of numbers; the step is in the dict, on the progress bar, or counted later."""
     *found, end = _dicts(source.text)
     if not found:
@@ -112,7 +112,7 @@ def _starts(found: list[_Found]) -> tuple[int, ...]:
     """Rows at which trainings begin, after the first."""
     values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
     epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
-    return starts_of(np.isfinite(closing), values, None, epoch).rows
+    return starts_of(np.isfinite(closing), values, None, epoch)[0]
 
 
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:

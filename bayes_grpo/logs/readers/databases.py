@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
 from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import TableBuilder, to_float
+from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
 
@@ -30,49 +31,52 @@ def _sniff_mlflow(source: Source) -> Evidence | None:
     return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
-def _read_mlflow(source: Source, options: ReadOptions) -> Parsed:
+def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
     if not source.data.startswith(MAGIC):
         return _from_text(source)
     with opened(source.data, source.beside) as tables:
         found = _mlflow_runs(tables)
-        run = found[chosen_run(found, options.run)]
+        run = found[chosen_run(found, wanted)]
         points = Points()
         columns = ("key", "value", "step", "is_nan")
         for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
             points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
-        notes = (tables.broken,) if tables.broken else ()
-        return Parsed(points.table(), flat_config(_config(config)), notes=notes, run_name=run.name)
+        return Parsed(points.table(), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
 
 
 def _runs_mlflow(source: Source) -> list[RunName]:
     """The runs of the database, or the one that a folder holds."""
-    if source.data.startswith(MAGIC):
-        with opened(source.data, source.beside) as tables:
-            return _mlflow_runs(tables)
-    return [_named(source)]
+    return _in_database(source, _mlflow_runs) if source.data.startswith(MAGIC) else [_named(source)]
+
+
+def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
+    with opened(source.data, source.beside) as tables:
+        return runs(tables)
 
 
 def _mlflow_runs(tables: DatabaseTables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
-    if not has_columns(tables.columns, _MLFLOW_TABLES):
-        raise LogReadError(
-            f"expected a database of MLflow with the tables metrics and runs, found the tables "
-            f"{clean(', '.join(tables.columns))}; pass mlflow.db"
-        )
+    _check(tables, _MLFLOW_TABLES, "MLflow with the tables metrics and runs", "mlflow.db")
     logged = {key for (key,) in tables.rows("metrics", ("run_uuid",))}
-    listed = tables.rows("runs", ("run_uuid", "name", "lifecycle_stage"))
-    found = [
-        RunName(str(name or key), key)
-        for key, name, stage in listed
-        if isinstance(key, str) and key in logged and stage != "deleted"
-    ]
-    if not found:
+    stages = tables.rows("runs", ("run_uuid", "name", "lifecycle_stage"))
+    alive = [(key, name) for key, name, stage in stages if isinstance(key, str) and stage != "deleted"]
+    found = [RunName(str(name or key), key) for key, name in alive if key in logged]
+    return _some(found, "runs with metrics in the database of MLflow", tables)
+
+
+def _check(tables: DatabaseTables, wanted: Mapping[str, Sequence[str]], expected: str, file: str) -> None:
+    if not has_columns(tables.columns, wanted):
         raise LogReadError(
-            f"expected runs with metrics in the database of MLflow, found none"
-            f"{f': {tables.broken}' if tables.broken else ''}; wait for the first logged row"
+            f"expected a database of {expected}, found the tables {clean(', '.join(tables.columns))}; pass {file}"
         )
+
+
+def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[RunName]:
+    if not found:
+        why = "".join(f": {note}" for note in tables.notes)
+        raise LogReadError(f"expected {expected}, found none{why}; wait for the first logged row")
     return found
 
 
@@ -95,12 +99,10 @@ def _from_text(source: Source) -> Parsed:
         cut += len(rest)
         key = _key(name.removeprefix(f"{METRICS}/"))
         for line in whole.split(b"\n") if whole else ():
-            point = _point(line)
-            if point is None:
+            if (point := _point(line)) is None:
                 bad += 1
             else:
-                time, step, value = point
-                lines.append((time, len(lines), step, key, value))
+                lines.append((point[0], len(lines), point[1], key, point[2]))
     points = Points()
     for _, _, step, key, value in sorted(lines):  # each metric has a file of its own: the times tell the order
         points.add(step, key, value)
@@ -156,54 +158,42 @@ def _sniff_trackio(source: Source) -> Evidence | None:
     return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TRACKIO_TABLES) else None
 
 
-def _read_trackio(source: Source, options: ReadOptions) -> Parsed:
+def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     """Rows of one run, with its configuration; its own counter is ``_step``."""
     with opened(source.data, source.beside) as tables:
         found = _trackio_runs(tables)
-        run = found[chosen_run(found, options.run)]
+        chosen = found[chosen_run(found, wanted)]
         ids = "run_id" in tables.columns["metrics"]
-        which = {"run_id": run.id} if ids else {"run_name": run.id}
-        builder, unread = TableBuilder(), 0
-        for step, encoded in tables.rows("metrics", ("step", "metrics"), **which):
-            row = _mapping(encoded)
-            if row is None:
-                unread += 1
-                continue
-            builder.add({**row, "_step": step})
+        which = {"run_id": chosen.id} if ids else {"run_name": chosen.id}
+        unread = 0
+
+        def rows() -> Iterator[dict[str, Any]]:
+            nonlocal unread
+            for step, encoded in tables.rows("metrics", ("step", "metrics"), **which):
+                row = _mapping(encoded)
+                unread += row is None
+                if row is not None:
+                    yield {**row, "_step": step}
+
+        table = Table.from_rows(rows())
         config: dict[str, Any] = {}
         if "configs" in tables.columns:
-            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": run.name}
+            own = which if set(which) <= set(tables.columns["configs"]) else {"run_name": chosen.name}
             for (encoded,) in tables.rows("configs", ("config",), **own):
                 config |= _mapping(encoded) or {}
-        notes = [tables.broken] if tables.broken else []
-        if unread:
-            notes.append(f"{counted(unread, 'row')} whose metrics are no JSON object left out")
-        return Parsed(builder.build(), flat_config(config), notes=tuple(notes), run_name=run.name)
-
-
-def _runs_trackio(source: Source) -> list[RunName]:
-    """The runs of the project."""
-    with opened(source.data, source.beside) as tables:
-        return _trackio_runs(tables)
+        notes = (f"{counted(unread, 'row')} whose metrics are no JSON object left out",) if unread else ()
+        return Parsed(table, flat_config(config), notes=(*tables.notes, *notes), run_name=chosen.name)
 
 
 def _trackio_runs(tables: DatabaseTables) -> list[RunName]:
-    if not has_columns(tables.columns, _TRACKIO_TABLES):
-        raise LogReadError(
-            f"expected a database of Trackio with a table metrics, found the tables "
-            f"{clean(', '.join(tables.columns))}; pass PROJECT.db of Trackio"
-        )
+    """The runs of the project."""
+    _check(tables, _TRACKIO_TABLES, "Trackio with a table metrics", "PROJECT.db of Trackio")
     ids = "run_id" if "run_id" in tables.columns["metrics"] else "run_name"
     found: dict[str, RunName] = {}
     for name, key in tables.rows("metrics", ("run_name", ids)):
         if isinstance(key, str):
             found.setdefault(key, RunName(str(name), key))
-    if not found:
-        raise LogReadError(
-            f"expected runs in the database of Trackio, found none{f': {tables.broken}' if tables.broken else ''}; "
-            f"wait for the first logged row"
-        )
-    return list(found.values())
+    return _some(list(found.values()), "runs in the database of Trackio", tables)
 
 
 def _mapping(encoded: Any) -> dict[str, Any] | None:
@@ -216,5 +206,5 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 READERS = (
     Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
-    Reader("trackio", _sniff_trackio, _read_trackio, _runs_trackio, takes_run=True),
+    Reader("trackio", _sniff_trackio, _read_trackio, lambda x: _in_database(x, _trackio_runs), takes_run=True),
 )

@@ -9,13 +9,13 @@ import warnings
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.table import MAX_KEYS, Table
 
@@ -86,7 +86,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
         series = frame.iloc[:, position]
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
-    return Table.from_columns(parted(columns))
+    return parted(columns)
 
 
 def _headers(data: bytes, delimiter: str) -> list[int]:
@@ -151,7 +151,6 @@ def _is_number(text: str) -> bool:
 
 _KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
 """Words of which names in a table of training metrics have at least one."""
-_BETWEEN = re.compile(r"[/_]")
 _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 
@@ -159,18 +158,14 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     """Recognises a header over rows of the same width, with a name that metrics have."""
     if source.is_parquet or (found := header(source)) is None:
         return None
-    names, _ = found
-    known = [name for name in names if _is_known(normal(name))]
+    names = [normal(name) for name in found[0]]
+    known = any(_NAME.fullmatch(name) and any(map(_KNOWN.fullmatch, re.split("[/_]", name))) for name in names)
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
-        return Evidence(2 if known else 1, f"a header {listed(names, 4)}")
+        return Evidence(2 if known else 1, f"a header {listed(found[0], 4)}")
     return None
 
 
-def _is_known(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and any(_KNOWN.fullmatch(word) for word in _BETWEEN.split(name))
-
-
-def _read_csv_table(source: Source, options: ReadOptions) -> Parsed:
+def _read_csv_table(source: Source, wanted: str | None) -> Parsed:
     """Every column as numbers, under its header."""
     found = header(source)
     if found is None:
@@ -184,12 +179,6 @@ _STEP_AXES = ("step", "global_step", "_step", "iteration")
 _TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags", "end time", "id"}
 
 
-class _Column(NamedTuple):
-    run: str
-    metric: str
-    name: str
-
-
 def _sniff_wandb_csv(source: Source) -> Evidence | None:
     """Recognises the paired bounds of a chart export, or the columns of a runs table."""
     if source.is_parquet or (found := header(source)) is None:
@@ -199,12 +188,10 @@ def _sniff_wandb_csv(source: Source) -> Evidence | None:
         return Evidence(3, "columns '<run> - <metric>__MIN' of a Weights & Biases chart")
     if len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0]):
         return Evidence(3, "columns '<run> - <metric>' of a Weights & Biases chart")
-    if _is_runs_table(names):
-        return Evidence(3, "a Weights & Biases table of runs")
-    return None
+    return Evidence(3, "a Weights & Biases table of runs") if _is_runs_table(names) else None
 
 
-def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
+def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     """The metrics of one run over the chart's x axis."""
     found = header(source)
     if found is None:
@@ -215,26 +202,21 @@ def _read_wandb_csv(source: Source, options: ReadOptions) -> Parsed:
             "expected a chart export with a history, found a table of runs (one row a run); "
             "export the reward chart as CSV, or the run's history"
         )
-    columns = [_column(name) for name in names[1:] if _SEPARATOR in name]
+    columns = {name: name.rpartition(_SEPARATOR)[::2] for name in names[1:] if _SEPARATOR in name}
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
-    runs = list(dict.fromkeys(c.run for c in columns))
-    wanted = options.run_name if options.run is None and options.run_name in runs else options.run
-    run = runs[chosen_run([RunName(x, x) for x in runs], wanted)]
+    runs = list(dict.fromkeys(run for run, _ in columns.values()))
+    run = runs[chosen_run(runs, wanted)]
     table = load_csv(source, delimiter)
-    metrics = {c.name: c.metric for c in columns if c.run == run and not c.metric.endswith(_BOUNDS)}
+    metrics = {name: metric for name, (of, metric) in columns.items() if of == run and not metric.endswith(_BOUNDS)}
     axis = names[0]
     notes = [f"run {clean(run)!r} of a Weights & Biases chart over {clean(axis)!r}"]
     if not _is_step(axis):
         notes.append(f"the x axis {clean(axis)!r} is not the step; rows are counted unless --column step=KEY names one")
-    if _is_bucketed(table, metrics):
+    low, high = _BOUNDS
+    if any(np.any(table.column(name + high) > table.column(name + low)) for name in metrics):
         notes.append("values lie between MIN and MAX: the chart averaged several rows into one; export more points")
     return Parsed(table.renamed({axis: "step" if _is_step(axis) else axis, **metrics}), notes=tuple(notes))
-
-
-def _column(name: str) -> _Column:
-    run, _, metric = name.rpartition(_SEPARATOR)
-    return _Column(run, metric, name)
 
 
 def _is_step(name: str) -> bool:
@@ -244,14 +226,6 @@ def _is_step(name: str) -> bool:
 def _is_runs_table(names: list[str]) -> bool:
     plain = {name.strip().lower() for name in names}
     return "name" in plain and len(plain & _TABLE_MARKS) >= 2
-
-
-def _is_bucketed(table: Table, metrics: dict[str, str]) -> bool:
-    for name in metrics:
-        low, high = (table.column(name + bound) for bound in _BOUNDS)
-        if np.any(high > low):
-            return True
-    return False
 
 
 READERS = (

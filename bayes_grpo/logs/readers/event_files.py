@@ -8,36 +8,31 @@ text that is JSON or the session of the plugin for hyperparameters. The second h
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import Table, TableBuilder
+from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
 from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.files import SWANLAB_CONFIG, settings_in
-from bayes_grpo.stores.protobuf import BYTES, FIXED32, FIXED64, VARINT, double_of_bytes, fields, message, signed, text
+from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
 from bayes_grpo.stores.records import Damage, leveldb_records, starts_record, tfrecord_records
-
-StoreRow = dict[str, float]
 
 
 class Points:
     """Collects metrics in the order in which they were written."""
 
     def __init__(self) -> None:
-        self._step: list[float] = []
-        self._key: list[str] = []
-        self._value: list[float] = []
+        self._points: list[tuple[float, str, float]] = []
 
     def add(self, step: float, key: str, value: float) -> None:
         """Appends one metric."""
-        self._step.append(step)
-        self._key.append(key)
-        self._value.append(value)
+        self._points.append((step, key, value))
 
     def table(self) -> Table:
         """Rows in the order of their first metric: metrics of one step are one row.
@@ -48,13 +43,13 @@ class Points:
         Raises:
             LogReadError: There are more keys than a log of metrics has.
         """
-        keys = dict.fromkeys(self._key)
+        keys = dict.fromkeys(key for _, key, _ in self._points)
         axes = _axes(tuple(keys))
         axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
         counter = "_step" if "step" in keys else "step"
-        rows: list[StoreRow] = []
-        current: dict[tuple[str, float], StoreRow] = {}
-        for step, key, value in zip(self._step, self._key, self._value, strict=True):
+        rows: list[dict[str, float]] = []
+        current: dict[tuple[str, float], dict[str, float]] = {}
+        for step, key, value in self._points:
             axis = axis_of[key]
             row = current.get((axis, step))
             if row is None or key in row:
@@ -62,10 +57,7 @@ class Points:
                 current[axis, step] = row
                 rows.append(row)
             row[key] = value
-        builder = TableBuilder()
-        for row in rows:
-            builder.add(row)
-        return builder.build()
+        return Table.from_rows(rows)
 
 
 def _axes(keys: Sequence[str]) -> tuple[str, ...]:
@@ -74,11 +66,12 @@ def _axes(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(axis for axis in trainer.axes if f"{axis}/step" not in keys)
 
 
-_EVENT_STEP, _SUMMARY = 2, 5
+_STEP, _SUMMARY = 2, 5
 """Fields of an event."""
-_EVENT_VALUE, _TAG, _SIMPLE, _TENSOR, _METADATA = 1, 1, 2, 8, 9
+_VALUE, _TAG, _SIMPLE, _TENSOR, _METADATA = 1, 1, 2, 8, 9
 _DTYPE, _CONTENT, _FLOATS, _DOUBLES, _STRINGS = 1, 4, 5, 6, 8
-_FLOAT, _DOUBLE = 1, 2
+_NUMBERS = {1: "<f", 2: "<d"}
+"""Type of a tensor → how its number is written."""
 _PLUGIN, _PLUGIN_CONTENT = 1, 2
 _SESSION, _SETTING = 3, 1
 _SETTINGS_TAG = "_hparams_/session_start_info"
@@ -90,13 +83,7 @@ def _sniff_tensorboard(source: Source) -> Evidence | None:
     return Evidence(3, "an event file of TensorBoard") if starts_record(source.data) else None
 
 
-class _Value(NamedTuple):
-    tag: str
-    number: float | None
-    config: dict[str, Any]
-
-
-def _read_tensorboard(source: Source, options: ReadOptions) -> Parsed:
+def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     """Scalars joined into rows, with the settings among the texts."""
     if not starts_record(source.data):
         raise LogReadError("expected an event file of TensorBoard, found another beginning; pass events.out.tfevents.*")
@@ -104,29 +91,29 @@ def _read_tensorboard(source: Source, options: ReadOptions) -> Parsed:
     config: dict[str, Any] = {}
     # Nearly all events are one number: what stands before its four bytes repeats, so its tag is looked up.
     tags: dict[bytes, str] = {}
-    for event in tfrecord_records(source.data, damage):
+    for record in tfrecord_records(source.data, damage):
         try:
-            step, summary = 0, b""
-            for number, wire, content in fields(event):
-                if number == _EVENT_STEP and wire == VARINT:
-                    step = signed(content)
-                elif number == _SUMMARY and wire == BYTES and isinstance(content, bytes):
-                    summary = content
+            event = message(record)
+            step, summary = signed(event.get(_STEP, 0)), event.get(_SUMMARY)
+            if not isinstance(summary, bytes):
+                continue
             known = tags.get(summary[:-4])
             if known is not None:
                 points.add(step, known, struct.unpack("<f", summary[-4:])[0])
                 continue
-            found = [
-                _event_value(v)
-                for n, wire, v in fields(summary)
-                if n == _EVENT_VALUE and wire == BYTES and isinstance(v, bytes)
-            ]
-            for value in found:
-                config |= value.config
-                if value.number is not None:
-                    points.add(step, value.tag, value.number)
-            if len(found) == 1 and found[0].number is not None and _ends_in_simple(summary):
-                tags[summary[:-4]] = found[0].tag
+            values = [message(value) for number, value in fields(summary) if number == _VALUE]
+            for value in values:
+                tag, number = text(value.get(_TAG)), value.get(_SIMPLE)
+                if tag == _SETTINGS_TAG:
+                    config |= _session(value.get(_METADATA))
+                elif _TENSOR in value:
+                    number, words = _tensor(value[_TENSOR])
+                    stated = parse_line(words) if words.lstrip().startswith("{") else None
+                    config |= stated if isinstance(stated, dict) else {}
+                if isinstance(number, float):
+                    points.add(step, tag, number)
+            if len(values) == 1 and list(values[0])[-1:] == [_SIMPLE] and summary[-5:-4] == _SIMPLE_END:
+                tags[summary[:-4]] = text(values[0].get(_TAG))
         except ValueError:
             damage.at(1)
     table = points.table()
@@ -135,86 +122,36 @@ def _read_tensorboard(source: Source, options: ReadOptions) -> Parsed:
     return Parsed(table, flat_config(config), notes=damage.notes())
 
 
-def _ends_in_simple(summary: bytes) -> bool:
-    """Whether the last field of the only value of a summary is a number by itself."""
-    last = [wire for _, wire, _ in fields(message(summary, _EVENT_VALUE) or b"")]
-    return summary[-5:-4] == _SIMPLE_END and bool(last) and last[-1] == FIXED32
-
-
-def _event_value(value: bytes) -> _Value:
-    tag, number, tensor, metadata = "", None, b"", b""
-    for field, wire, content in fields(value):
-        if field == _TAG and wire == BYTES:
-            tag = text(content)
-        elif field == _SIMPLE and wire == FIXED32 and isinstance(content, bytes):
-            number = struct.unpack("<f", content)[0]
-        elif field == _TENSOR and isinstance(content, bytes):
-            tensor = content
-        elif field == _METADATA and isinstance(content, bytes):
-            metadata = content
-    config: dict[str, Any] = {}
-    if tag == _SETTINGS_TAG:
-        config = _session(metadata)
-    elif tensor:
-        number, words = _tensor(tensor)
-        stated = parse_line(words) if words.lstrip().startswith("{") else None
-        config = stated if isinstance(stated, dict) else {}
-    return _Value(tag, number, config)
-
-
-def _tensor(tensor: bytes) -> tuple[float | None, str]:
+def _tensor(tensor: Value) -> tuple[float | None, str]:
     """The number or the text in a tensor of one entry."""
-    kind, raw, words = 0, b"", ""
-    numbers: list[bytes] = []
-    for field, wire, content in fields(tensor):
-        if field == _DTYPE and isinstance(content, int):
-            kind = content
-        elif field == _CONTENT and isinstance(content, bytes):
-            raw = content
-        elif field in (_FLOATS, _DOUBLES) and wire in (BYTES, FIXED32, FIXED64) and isinstance(content, bytes):
-            numbers.append(content)
-        elif field == _STRINGS and wire == BYTES:
-            words = text(content)
-    data = raw or b"".join(numbers)
-    if kind == _FLOAT and len(data) == 4:
-        return struct.unpack("<f", data)[0], ""
-    if kind == _DOUBLE and len(data) == 8:
-        return struct.unpack("<d", data)[0], ""
-    return None, words
+    found = message(tensor)
+    number = found.get(_CONTENT, found.get(_FLOATS, found.get(_DOUBLES)))
+    form = _NUMBERS.get(int(found.get(_DTYPE, 0)))
+    if form and isinstance(number, bytes):
+        number = struct.unpack(form, number)[0] if len(number) == struct.calcsize(form) else None
+    return (number if isinstance(number, float) else None), text(found.get(_STRINGS))
 
 
-def _session(metadata: bytes) -> dict[str, Any]:
+def _session(metadata: Value | None) -> dict[str, Any]:
     """Settings of the plugin for hyperparameters: number, text or truth value by name."""
-    session = message(message(message(metadata, _PLUGIN) or b"", _PLUGIN_CONTENT) or b"", _SESSION) or b""
+    session = message(message(message(metadata).get(_PLUGIN)).get(_PLUGIN_CONTENT)).get(_SESSION)
     found: dict[str, Any] = {}
-    for number, wire, entry in fields(session):
-        if number != _SETTING or wire != BYTES or not isinstance(entry, bytes):
-            continue
-        key, value = "", None
-        for field, kind, content in fields(entry):
-            if field == 1 and kind == BYTES:
-                key = text(content)
-            elif field == 2 and isinstance(content, bytes):
-                value = next((_plain(k, c) for _, k, c in fields(content)), None)
-        if key and value is not None:
-            found[key] = value
-    return found
+    for number, entry in fields(session) if isinstance(session, bytes) else ():
+        setting = message(entry) if number == _SETTING else {}
+        for value in message(setting.get(2)).values():
+            plain = text(value) if isinstance(value, bytes) else value if isinstance(value, float) else bool(value)
+            found.setdefault(text(setting.get(1)), plain)
+    return {key: value for key, value in found.items() if key}
 
 
-def _plain(wire: int, content: int | bytes) -> float | str | bool:
-    if wire == FIXED64:
-        return double_of_bytes(content)
-    return text(content) if wire == BYTES else bool(content)
-
-
-class _Kind(NamedTuple):
+@dataclass(frozen=True)
+class _Tracker:
     """One of the two trackers whose files hold LevelDB's records of protobuf.
 
     Attributes:
         name: Its name, and the ending of its files.
         magic: How a file begins.
         run: Field of a record that names the run.
-        others: Fields of a record that are of use besides.
         title: Field of the run with its name.
         id: Field of the run with its id.
     """
@@ -222,7 +159,6 @@ class _Kind(NamedTuple):
     name: str
     magic: bytes
     run: int
-    others: tuple[int, ...]
     title: int
     id: int
 
@@ -232,129 +168,102 @@ class _Kind(NamedTuple):
 
     def runs(self, source: Source) -> list[RunName]:
         """The one run of the file."""
-        found = next((self.named(c) for n, c in self.contents(source.data, Damage()) if n == self.run), RunName("", ""))
-        key = found.id or source.path.stem.removeprefix("run-")
-        return [RunName(found.name or key, key)]
+        for number, content in self.contents(source.data, Damage()):
+            if number == self.run:
+                run = message(content)
+                key = text(run.get(self.id)) or source.path.stem.removeprefix("run-")
+                return [RunName(text(run.get(self.title)) or key, key)]
+        key = source.path.stem.removeprefix("run-")
+        return [RunName(key, key)]
 
     def contents(self, data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of what the records hold that is of use."""
+        """Number and bytes of what the records hold, as far as it is a message."""
         if not data.startswith(self.magic):
             raise LogReadError(f"expected a .{self.name} file, found another beginning; pass run-ID.{self.name}")
         for record in leveldb_records(data, damage):
             try:
-                for number, wire, content in fields(record):
-                    if number in (self.run, *self.others) and wire == BYTES and isinstance(content, bytes):
+                for number, content in fields(record):
+                    if isinstance(content, bytes):
                         yield number, content
             except ValueError:
                 damage.at(1)
 
-    def named(self, run: bytes) -> RunName:
-        """Name and id of a run."""
-        try:
-            found = {number: text(value) for number, wire, value in fields(run) if wire == BYTES}
-        except ValueError:
-            found = {}
-        return RunName(found.get(self.title, ""), found.get(self.id, ""))
+    def read(self, source: Source, wanted: str | None) -> Parsed:
+        """Rows of the history, with the run's name and configuration."""
+        damage, points = Damage(), Points()
+        config: dict[str, Any] = {}
+        name = ""
 
-    def parsed(self, table: Table, config: Mapping[str, Any], damage: Damage, name: str) -> Parsed:
-        """Rows with the run's configuration and name."""
+        def rows() -> Iterator[dict[str, Any]]:
+            nonlocal config, name
+            for number, content in self.contents(source.data, damage):
+                try:
+                    if number == self.run:
+                        name = text(message(content).get(self.title)) or name
+                    if self is _SWANLAB and number == _SCALAR:
+                        _add(points, content)
+                    elif self is _WANDB and number == _HISTORY:
+                        yield _values(content, _ITEM)
+                    elif self is _WANDB and number in (_RUN, _CONFIG):
+                        config |= _values(
+                            message(content).get(_RUN_CONFIG, b"") if number == _RUN else content, _UPDATE
+                        )
+                except ValueError:
+                    damage.at(1)
+
+        table = Table.from_rows(rows())
+        if self is _SWANLAB:
+            stated = settings_in(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
+            config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
+        config.pop("_wandb", None)
+        table = points.table() if self is _SWANLAB else table
         if not table.n:
             raise damage.nothing(f"the .{self.name} file")
         return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
 
 
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
-_WANDB = _Kind("wandb", b":W&B", _RUN, (_HISTORY, _CONFIG), 8, 1)
 _ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
-_WANDB_KEY, _NESTED_KEY, _JSON = 1, 2, 16
+_WANDB = _Tracker("wandb", b":W&B", _RUN, 8, 1)
+_WANDB_KEYS, _JSON = (1, 2), 16
 
 
-def _read_wandb(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of the history, with the run's name and configuration."""
-    damage = Damage()
-    builder = TableBuilder()
-    config: dict[str, Any] = {}
-    name = ""
-    for number, content in _WANDB.contents(source.data, damage):
-        try:
-            if number == _HISTORY:
-                builder.add(_values(content, _ITEM))
-            elif number == _RUN:
-                name = _WANDB.named(content).name or name
-                config |= _values(message(content, _RUN_CONFIG) or b"", _UPDATE)
-            else:
-                config |= _values(content, _UPDATE)
-        except ValueError:
-            damage.at(1)
-    return _WANDB.parsed(builder.build(), {k: v for k, v in config.items() if k != "_wandb"}, damage, name)
-
-
-def _values(content: bytes, item: int) -> dict[str, Any]:
+def _values(content: Value | None, item: int) -> dict[str, Any]:
     """Key → value of the items in a message; what is no JSON is left out."""
     found: dict[str, Any] = {}
-    for number, wire, value in fields(content):
-        if number != item or wire != BYTES or not isinstance(value, bytes):
+    for number, value in fields(content) if isinstance(content, bytes) else ():
+        if number != item or not isinstance(value, bytes):
             continue
         keys, encoded = [], b""
-        for part, kind, inner in fields(value):
-            if kind != BYTES or not isinstance(inner, bytes):
-                continue
-            if part == _JSON:
+        for part, inner in fields(value):
+            if part == _JSON and isinstance(inner, bytes):
                 encoded = inner
-            elif part in (_WANDB_KEY, _NESTED_KEY):
-                keys.append(inner.decode("utf-8", errors="replace"))
+            elif part in _WANDB_KEYS:
+                keys.append(text(inner))
         if keys and encoded:
-            found["/".join(keys)] = _wandb_value(encoded)
+            try:
+                found["/".join(keys)] = float(encoded)  # nearly all values of a history
+            except ValueError:
+                found["/".join(keys)] = parse_line(encoded.decode("utf-8", errors="replace"))
     return found
 
 
-def _wandb_value(encoded: bytes) -> Any:
-    try:
-        return float(encoded)  # nearly all values of a history
-    except ValueError:
-        return parse_line(encoded.decode("utf-8", errors="replace"))
-
-
 _START, _SCALAR = 10, 13
-_SWANLAB = _Kind("swanlab", b":SWL", _START, (_SCALAR,), 4, 10)
+_SWANLAB = _Tracker("swanlab", b":SWL", _START, 4, 10)
 _SWANLAB_KEY, _SWANLAB_STEP, _SWANLAB_VALUE = 1, 2, 5
-
-
-def _read_swanlab(source: Source, options: ReadOptions) -> Parsed:
-    """Scalars joined into rows, with the run's name and configuration."""
-    damage, points, name = Damage(), Points(), ""
-    for number, content in _SWANLAB.contents(source.data, damage):
-        if number == _START:
-            name = _SWANLAB.named(content).name
-            continue
-        try:
-            _add(points, content)
-        except ValueError:
-            damage.at(1)
-    stated = settings_in(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
-    config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
-    return _SWANLAB.parsed(points.table(), config, damage, name)
 
 
 def _add(points: Points, scalar: bytes) -> None:
     """One metric; without a step it belongs to step 0, and a number that is not written is 0."""
-    key, step, value = "", 0, None
-    for number, wire, content in fields(scalar):
-        if number == _SWANLAB_KEY and wire == BYTES:
-            key = text(content)
-        elif number == _SWANLAB_STEP and wire != BYTES:
-            step = signed(content)
-        elif number == _SWANLAB_VALUE and wire == BYTES and isinstance(content, bytes):
-            value = 0.0
-            for _, kind, inner in fields(content):
-                if kind == FIXED64:
-                    value = double_of_bytes(inner)
-    if key and value is not None:
-        points.add(step, key, value)
+    found = message(scalar)
+    key, value = text(found.get(_SWANLAB_KEY)), found.get(_SWANLAB_VALUE)
+    if key and isinstance(value, bytes):
+        numbers = [x for x in message(value).values() if isinstance(x, float)]
+        points.add(signed(found.get(_SWANLAB_STEP, 0)), key, numbers[-1] if numbers else 0.0)
 
 
 READERS = (
     Reader("tensorboard", _sniff_tensorboard, _read_tensorboard),
-    Reader("wandb", _WANDB.sniff, _read_wandb, _WANDB.runs),
-    Reader("swanlab", _SWANLAB.sniff, _read_swanlab, _SWANLAB.runs),
+    Reader("wandb", _WANDB.sniff, _WANDB.read, _WANDB.runs),
+    Reader("swanlab", _SWANLAB.sniff, _SWANLAB.read, _SWANLAB.runs),
 )

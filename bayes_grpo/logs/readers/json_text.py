@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run, long_lines
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines
 from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.table import Table, to_float
@@ -57,46 +58,48 @@ _CONFIG_NAMES = (
     "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
-
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
-
-
-def scalars_of(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Numbers and texts of a mapping."""
-    return {k: v for k, v in mapping.items() if isinstance(v, int | float | str)}
-
-
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
 _NO_CONFIG = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
 
 
-def config_line(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Settings of a first record that holds them under their own names, None where it is another record.
+def _scalars(*mappings: Any) -> dict[str, Any]:
+    """Numbers and texts of mappings."""
+    found = (item for mapping in mappings if isinstance(mapping, dict) for item in mapping.items())
+    return {k: v for k, v in found if isinstance(v, int | float | str)}
 
-    It says what it is, or names two settings at least, and holds neither a step nor a reward.
+
+def _config_line(row: dict[str, Any], is_first: bool) -> dict[str, Any] | None:
+    """Settings of a record that holds them instead of metrics, None where it is a record of metrics.
+
+    They are in objects of the usual names. A first record may hold them under their own names: it says what it is, or
+    names two settings at least, and holds neither a step nor a reward.
     """
-    if any(normal(key) in _NO_CONFIG for key in row):
+    inside = [row[name] for name in _CONFIG_NAMES if isinstance(row.get(name), dict)]
+    if inside and not any(_METRIC.search(key) for key in row):
+        return _scalars(*inside)
+    if not is_first or any(normal(key) in _NO_CONFIG for key in row):
         return None
-    said = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
+    is_header = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
     named = sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values())
-    return scalars_of(row) if named >= (1 if said else 2) else None
+    return _scalars(row) if named >= (1 if is_header else 2) else None
 
 
-def config_in(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Settings of a record that holds them instead of metrics, None where it is a record of metrics."""
-    if row.keys().isdisjoint(_CONFIG_NAMES):
-        return None
-    held = [row[name] for name in _CONFIG_NAMES if isinstance(row.get(name), dict)]
-    if not held or any(_METRIC.search(key) for key in row):
-        return None
-    return {k: v for part in held for k, v in scalars_of(part).items()}
+def of_records(items: Iterable[Any]) -> Parsed:
+    """The records among some items, and a note on what else was there."""
+    other = 0
 
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal other
+        for item in items:
+            other += not isinstance(item, Mapping)
+            if isinstance(item, Mapping):
+                yield marked_evaluation({str(k): v for k, v in item.items()})
 
-def mapping_rows(items: list[Any]) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The records among the items of a list, and a note on what else was there."""
-    rows = [marked_evaluation(item) for item in items if isinstance(item, dict)]
-    other = len(items) - len(rows)
-    return rows, (f"{other} entries that are not records left out",) if other else ()
+    counter = StepCounter(rows())
+    table = Table.from_rows(counter)
+    notes = (f"{other} entries that are not records left out",) if other else ()
+    return Parsed(table, total_steps=counter.planned, notes=notes)
 
 
 _RECORD_NAMES = (
@@ -114,46 +117,50 @@ def _sniff_json_records(source: Source) -> Evidence | None:
     head = source.head.lstrip()
     if head[:1] == "[":
         return Evidence(2, "a JSON list") if _LIST.match(head) else None
-    if head[:1] != "{":
+    if head[:1] != "{" or head[1:].lstrip()[:1] not in ('"', "}"):
         return None
-    lines = [line for line in head.splitlines() if line.strip()][:2]
-    if len(lines) == 2 and lines[1].lstrip().startswith("{") and isinstance(parse_line(lines[0]), dict):
-        return None
-    if head[1:].lstrip()[:1] not in ('"', "}"):
+    lines = _first_lines(source)
+    if len(lines) == 2 and lines[1].startswith("{") and isinstance(parse_line(lines[0]), dict):
         return None
     return Evidence(2, "a JSON object")
 
 
-def _read_json_records(source: Source, options: ReadOptions) -> Parsed:
+def _read_json_records(source: Source, wanted: str | None) -> Parsed:
     """Rows of the list of records in the document, or its lists of numbers as columns."""
-    return of_document(load_json(source), options.run)
+    return of_document(load_json(source), wanted)
 
 
-def of_document(document: Any, run: str | None = None) -> Parsed:
+def of_document(document: Any, wanted: str | None = None) -> Parsed:
     """Rows of a document that is there already.
 
     Args:
         document: The document.
-        run: The list of records to take where there are several.
+        wanted: The list of records to take where there are several.
 
     Raises:
         LogReadError: No list of records and no list of numbers is in it.
     """
     if isinstance(document, list):
-        return _from_list(document)
+        if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
+            notes = ("a bare list of numbers, taken for rewards",)
+            return Parsed(Table.from_columns({"reward": document}), notes=notes)
+        found = of_records(document)
+        if not found.table.n:
+            raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
+        return found
     if not isinstance(document, dict):
         raise LogReadError(f"expected a JSON list or object, found {type(document).__name__}; pass a log file")
-    config = _scalars(document)
-    records = _record_lists(document)
-    if records:
-        name, items = _choose(records, run)
-        rows, notes = mapping_rows(items)
-        return Parsed(Table.from_rows(rows), config, notes=(f"records read from {name!r}", *notes))
-    numbered = _numbered(document)
-    if numbered:
+    config = _scalars(*(document.get(name) for name in _CONFIG_NAMES), document)
+    if records := _record_lists(document):
+        name = _choose(records, wanted)
+        found = of_records(records[name])
+        return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
+    # Records kept under their steps, {"0": {"reward": 0.2}, "1": …}.
+    numbered = [{"step": int(k), **v} for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)]
+    if len(numbered) >= max(2, len(document) - 2):
         return Parsed(Table.from_rows(numbered), notes=("the keys of the records are their steps",))
-    columns = _number_lists(document)
-    if columns:
+    inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
+    if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
         return Parsed(Table.from_columns(columns), config)
     if any(isinstance(v, int | float) for v in document.values()):
         return Parsed(Table.from_rows([document]))
@@ -161,23 +168,6 @@ def of_document(document: Any, run: str | None = None) -> Parsed:
         f"expected a list of records or a trace of rewards in the JSON object, found the keys "
         f"{listed(document)}; pass the file with the records"
     )
-
-
-def _from_list(items: list[Any]) -> Parsed:
-    if items and all(isinstance(item, int | float) and not isinstance(item, bool) for item in items):
-        return Parsed(Table.from_columns({"reward": items}), notes=("a bare list of numbers, taken for rewards",))
-    rows, notes = mapping_rows(items)
-    if not rows:
-        raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
-    return Parsed(Table.from_rows(rows), notes=notes)
-
-
-def _scalars(document: dict[str, Any]) -> dict[str, Any]:
-    config = {}
-    for name in _CONFIG_NAMES:
-        if isinstance(document.get(name), dict):
-            config |= scalars_of(document[name])
-    return config | scalars_of(document)
 
 
 def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_DEPTH) -> dict[str, list[Any]]:
@@ -191,49 +181,24 @@ def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_
     return found
 
 
-def _numbered(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Records kept under their steps, ``{"0": {"reward": 0.2}, "1": …}``; none where it is another document."""
-    records = {k: v for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)}
-    return [{"step": int(k), **v} for k, v in records.items()] if len(records) >= max(2, len(document) - 2) else []
-
-
-def _choose(records: dict[str, list[Any]], wanted: str | None) -> tuple[str, list[Any]]:
+def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
     """The list that looks like a training log: one with a reward in it, by its usual name."""
-    rewarded = {
-        name: items
-        for name, items in records.items()
-        if any(
-            "reward" in normal(str(k)) or "score" in normal(str(k))
-            for r in items[:20]
-            if isinstance(r, dict)
-            for k in r
-        )
-    }
-    pool = rewarded or records
+    keys = {name: [normal(str(k)) for r in x[:20] if isinstance(r, dict) for k in r] for name, x in records.items()}
+    names = [name for name in records if any("reward" in k or "score" in k for k in keys[name])] or list(records)
     for known in _RECORD_NAMES:
-        named = [name for name in pool if name.rsplit(".", 1)[-1].lower() == known]
+        named = [name for name in names if name.rsplit(".", 1)[-1].lower() == known]
         if len(named) == 1:
-            return named[0], pool[named[0]]
-    names = list(pool)
-    name = names[chosen_run([RunName(x, x) for x in names], wanted if len(names) > 1 else None)]
-    return name, pool[name]
+            return named[0]
+    return names[chosen_run(names, wanted if len(names) > 1 else None)]
 
 
 def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
-    """Lists of numbers of the most common length, each a column."""
+    """Lists of numbers, each a column: of the length of rewards, else of the greatest."""
     columns = {
         k: v for k, v in document.items() if isinstance(v, list) and np.isfinite([to_float(x) for x in v[:50]]).any()
     }
-    if not columns:
-        nested = [v for v in document.values() if isinstance(v, dict)]
-        return next((found for v in nested if (found := _number_lists_flat(v))), {})
     lengths = [len(v) for k, v in columns.items() if "reward" in k.lower()] or [len(v) for v in columns.values()]
     return {k: v for k, v in columns.items() if len(v) == max(lengths)}
-
-
-def _number_lists_flat(document: dict[str, Any]) -> dict[str, list[Any]]:
-    plain = {k: v for k, v in document.items() if not isinstance(v, dict)}
-    return _number_lists(plain) if plain else {}
 
 
 _BATCH = 1024
@@ -241,9 +206,14 @@ _MAX_LINE = 4_000_000
 """Characters of a line; a record of metrics has thousands, one with the texts of a batch a million."""
 
 
+def _first_lines(source: Source, count: int = 2) -> list[str]:
+    """The first lines with something on them."""
+    return [line.strip() for line in source.head.splitlines() if line.strip()][:count]
+
+
 def _sniff_jsonl(source: Source) -> Evidence | None:
     """Recognises a first line that is an object by itself, with another below it."""
-    lines = first_lines(source)
+    lines = _first_lines(source)
     if not lines or not lines[0].startswith("{") or not isinstance(parse_line(lines[0]), dict):
         return None
     if len(lines) == 1:
@@ -251,135 +221,84 @@ def _sniff_jsonl(source: Source) -> Evidence | None:
     return Evidence(2, "JSON objects, one a line") if lines[1].startswith("{") else None
 
 
-def _read_jsonl(source: Source, options: ReadOptions) -> Parsed:
-    """Rows of all lines that parse; the others are counted in a note."""
-    lines = JsonLines(source.text)
-    rows = StepCounter(_unwrapped(lines))
-    table = Table.from_rows(rows)
-    return Parsed(table, lines.config, total_steps=rows.planned, notes=lines.notes())
-
-
-def first_lines(source: Source, count: int = 2) -> list[str]:
-    """The first lines with something on them."""
-    return [line.strip() for line in source.head.splitlines() if line.strip()][:count]
-
-
-class JsonLines:
-    """Iterates over the objects of a text, one a line, and counts the lines that are none.
-
-    Attributes:
-        config: Scalars of the lines that hold settings instead of metrics; later lines win.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.config: dict[str, Any] = {}
-        self._text = text
-        self._good = 0
-        self._settings = 0
-        self._began = False
-        self._bad: list[int] = []
-        self._long: list[int] = []
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        lines = self._text.split("\n")
-        for start in range(0, len(lines), _BATCH):
-            batch = lines[start : start + _BATCH]
-            for place, line in enumerate(batch):
-                if len(line) > _MAX_LINE:
-                    self._long.append(start + place + 1)
-                    batch[place] = ""
-            rows = _all_at_once(batch)
-            if rows is not None:
-                self._good += len(rows)
-                yield from self._metrics(rows)
-            else:
-                yield from self._one_by_one(batch, start + 1)
-
-    def _one_by_one(self, lines: list[str], first: int) -> Iterator[dict[str, Any]]:
-        for number, line in enumerate(lines, first):
-            if not line or line.isspace():
-                continue
-            row = parse_line(line)
-            if isinstance(row, dict):
-                self._good += 1
-                yield from self._metrics([row])
-            else:
-                self._bad.append(number)
-
-    def _metrics(self, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for row in rows:
-            config = config_in(row)
-            if config is None and not self._began:
-                config = config_line(row)
-            if config is None:
-                self._began = True
-                yield marked_evaluation(row)
-            else:
-                self.config |= config
-                self._settings += 1
-
-    def notes(self) -> tuple[str, ...]:
-        """What was left out or taken for settings.
-
-        Raises:
-            LogReadError: Most lines are no JSON objects.
-        """
-        if len(self._bad) > self._good:
-            raise LogReadError(
-                f"expected one JSON object a line, found {len(self._bad)} lines of "
-                f"{len(self._bad) + self._good} that are none, the first at line {self._bad[0]}; "
-                f"repair the file or pass another"
-            )
-        said = [f"{counted(self._settings, 'line')} of settings instead of metrics"] if self._settings else []
-        if self._bad:
-            bad = counted(len(self._bad), "line")
-            said.append(f"{bad} without a JSON object left out, the first is line {self._bad[0]}")
-        return (*said, *long_lines(self._long, _MAX_LINE))
-
-
-def _all_at_once(lines: list[str]) -> list[dict[str, Any]] | None:
-    """The objects of lines that hold exactly one each, parsed as one list for speed; else None."""
-    rows = parse_line("[" + ",".join(lines) + "]")
-    if isinstance(rows, list) and len(rows) == len(lines) and all(type(row) is dict for row in rows):
-        return rows
-    return None
-
-
 def _sniff_verl_jsonl(source: Source) -> Evidence | None:
     """Recognises a first line with exactly the two keys."""
-    lines = first_lines(source, 1)
+    lines = _first_lines(source, 1)
     row = parse_line(lines[0]) if lines and lines[0].startswith("{") else None
     if isinstance(row, dict) and set(row) == {"step", "data"} and isinstance(row["data"], dict):
         return Evidence(3, 'lines {"step", "data"}')
     return None
 
 
-def _unwrapped(rows: JsonLines) -> Iterator[dict[str, Any]]:
-    """Rows, of which those of verl's file logger are ``{"step": …, "data": {…}}``."""
-    for row in rows:
-        own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
-        yield {**row["data"], "step": row["step"]} if own else row
+def _objects(text: str) -> Iterator[tuple[int, Any]]:
+    """Number of each line with something on it, and what it holds: an object, None, or a text that is too long."""
+    lines = text.split("\n")
+    for start in range(0, len(lines), _BATCH):
+        batch = lines[start : start + _BATCH]
+        short = max(map(len, batch)) <= _MAX_LINE
+        rows = parse_line("[" + ",".join(batch) + "]") if short else None  # for speed
+        if isinstance(rows, list) and len(rows) == len(batch) and all(type(row) is dict for row in rows):
+            yield from enumerate(rows, start + 1)
+            continue
+        for number, line in enumerate(batch, start + 1):
+            if line and not line.isspace():
+                row = line if len(line) > _MAX_LINE else parse_line(line)
+                yield number, row if isinstance(row, dict) or row is line else None
 
 
-_MARKS = re.compile(r'"(?:log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
-_EPOCHS = ("num_train_epochs", "global_step", "epoch")
-"""What tells the planned length where ``max_steps`` does not."""
+def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all lines that parse; the others are counted in a note. verl's are ``{"step": …, "data": {…}}``.
+
+    Raises:
+        LogReadError: Most lines are no JSON objects.
+    """
+    config: dict[str, Any] = {}
+    bad: list[int] = []
+    long: list[int] = []
+    good = settings = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal good, settings, config
+        for number, row in _objects(source.text):
+            if not isinstance(row, dict):
+                (bad if row is None else long).append(number)
+                continue
+            good += 1
+            stated = _config_line(row, good == settings + 1)
+            if stated is not None:
+                config |= stated
+                settings += 1
+                continue
+            row = marked_evaluation(row)
+            own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
+            yield {**row["data"], "step": row["step"]} if own else row
+
+    counter = StepCounter(rows())
+    table = Table.from_rows(counter)
+    if len(bad) > good:
+        raise LogReadError(
+            f"expected one JSON object a line, found {len(bad)} lines of {len(bad) + good} that are none, the first "
+            f"at line {bad[0]}; repair the file or pass another"
+        )
+    notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
+    if bad:
+        notes.append(f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}")
+    return Parsed(table, config, total_steps=counter.planned, notes=(*notes, *long_lines(long, _MAX_LINE)))
+
+
+_MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
 
 
 def _sniff_trl_state(source: Source) -> Evidence | None:
     """Recognises the object by the names that transformers gives its fields."""
-    if source.head.lstrip()[:1] != "{":
-        return None
     first, *others = source.head.lstrip().split("\n", 1)
-    if others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict):
-        return None  # one object a line, of which the last may be a state
+    if first[:1] != "{" or (others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict)):
+        return None  # no object, or one a line, of which the last may be a state
     marks = set(_MARKS.findall(source.head))
-    if '"log_history":' in {m.replace(" ", "") for m in marks} or len(marks) >= 3:
-        return Evidence(3, "a JSON object with log_history")
-    return None
+    return Evidence(3, "a JSON object with log_history") if "log_history" in marks or len(marks) >= 3 else None
 
 
-def _read_trl_state(source: Source, options: ReadOptions) -> Parsed:
+def _read_trl_state(source: Source, wanted: str | None) -> Parsed:
     """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
     return of_state(load_json(source, "the newest complete checkpoint's trainer_state.json"))
 
@@ -395,21 +314,16 @@ def of_state(state: Any) -> Parsed:
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
-    rows, notes = mapping_rows(state["log_history"])
-    table = Table.from_rows(rows)
-    return Parsed(
-        table,
-        {key: state[key] for key in (*_EPOCHS, "save_steps") if isinstance(state.get(key), int | float)},
-        total_steps=_positive(state.get("max_steps")),
-        logging_steps=_positive(state.get("logging_steps"), at_least=1),
-        trainer=trainer_named("trl_ppo" if "objective/scores" in table else "trl"),
-        notes=notes,
+    found = of_records(state["log_history"])
+    kept = ("num_train_epochs", "global_step", "epoch", "save_steps")
+    total, window = to_float(state.get("max_steps")), to_float(state.get("logging_steps"))
+    return replace(
+        found,
+        config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
+        total_steps=total if total > 0 else found.total_steps,
+        logging_steps=window if window >= 1 else None,
+        trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
     )
-
-
-def _positive(value: object, at_least: float = 0.0) -> float | None:
-    number = to_float(value)
-    return number if number > 0 and number >= at_least else None
 
 
 READERS = (

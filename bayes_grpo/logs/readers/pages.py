@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, RunName, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
@@ -46,27 +47,20 @@ class MarkedTable(NamedTuple):
 
     Attributes:
         columns: Heading → cells as numbers, each of shape (n,).
+        step: Its steps, shape (n,).
         planned: Planned steps that stand above it, None without.
         place: What it is called in its file.
     """
 
     columns: dict[str, np.ndarray]
+    step: np.ndarray
     planned: float | None
     place: str
 
-    @property
-    def step(self) -> np.ndarray:
-        """Its steps, shape (n,)."""
-        return next(v for k, v in self.columns.items() if normal(k) in _STEPS)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.step)
-
-    def table(self) -> Table:
-        """Its rows under their headings."""
-        return Table.from_columns(self.columns)
+    def parsed(self, config: Mapping[str, Any] = MappingProxyType({})) -> Parsed:
+        """Its rows under their headings, with the settings that belong to it."""
+        note = f"read from {self.place}, a table of {counted(len(self.step), 'row')}"
+        return Parsed(Table.from_columns(self.columns), config, total_steps=self.planned, notes=(note, *_said(config)))
 
 
 class _Cells(HTMLParser):
@@ -99,18 +93,11 @@ def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
         if not tag[1] and start < 0:
             start = tag.start()
         elif tag[1] and start >= 0:
-            above = text[max(last, start - _BEFORE) : start]
-            found.append(_metrics(map(_cells_of_row, _rows(text[start : tag.start()])), _planned(above), place))
+            planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
+            rows = map(_cells_of_row, _rows(text[start : tag.start()]))
+            found.append(_metrics(rows, place, float(planned[-1][1]) or None if planned else None))
             start, last = -1, tag.end()
-    return _numbered([x for x in found if x is not None])
-
-
-def _is_rule(line: str) -> bool:
-    """Whether a line parts the heading of a table from its rows."""
-    if len(line) > _MAX_ROW or "|" not in line:
-        return False
-    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
-    return all(_RULE.fullmatch(cell.strip()) for cell in cells)
+    return _numbered(found)
 
 
 def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
@@ -118,16 +105,16 @@ def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
     found, lines = [], text.split("\n")
     i = 1
     while i < len(lines):
-        if "|" not in lines[i - 1] or not _is_rule(lines[i]):
+        rule = _between_bars(lines[i]) if "|" in lines[i - 1] and "|" in lines[i] else [""]
+        if len(lines[i]) > _MAX_ROW or not all(_RULE.fullmatch(cell) for cell in rule):
             i += 1
             continue
         end = i + 1
         while end < len(lines) and "|" in lines[end]:
             end += 1
-        rows = [lines[i - 1], *lines[i + 1 : end]]
-        found.append(_metrics((_between_bars(x) for x in rows), None, place))
+        found.append(_metrics((_between_bars(x) for x in (lines[i - 1], *lines[i + 1 : end])), place))
         i = end + 1
-    return _numbered([x for x in found if x is not None])
+    return _numbered(found)
 
 
 def plain_tables(text: str, place: str = "table") -> list[MarkedTable]:
@@ -137,21 +124,22 @@ def plain_tables(text: str, place: str = "table") -> list[MarkedTable]:
         return []
     names = lines[0]
     rows = [x[len(x) - len(names) :] for x in lines[1:] if len(x) in (len(names), len(names) + 1)]
-    found = _metrics([names, *rows], None, place)
-    return [] if found is None else [found]
+    return _numbered([_metrics([names, *rows], place)])
 
 
 def runs_in_tables(tables: Sequence[MarkedTable]) -> list[MarkedTable]:
     """Runs out of tables: what only repeats another is left out, what goes on where another ends is its rest."""
     kept: list[int] = []
-    for i in sorted(range(len(tables)), key=lambda i: -tables[i].n):
+    for i in sorted(range(len(tables)), key=lambda i: -len(tables[i].step)):
         if not any(_repeats(tables[i], tables[k]) for k in kept):
             kept.append(i)
     out: list[MarkedTable] = []
     for table in (tables[i] for i in sorted(kept)):
-        if out and out[-1].columns.keys() == table.columns.keys() and out[-1].step.max() < table.step.min():
-            rest = {k: np.concatenate([v, table.columns[k]]) for k, v in out[-1].columns.items()}
-            out[-1] = out[-1]._replace(columns=rest, planned=table.planned or out[-1].planned)
+        last = out[-1] if out else None
+        if last and last.columns.keys() == table.columns.keys() and last.step.max() < table.step.min():
+            rest = {k: np.concatenate([v, table.columns[k]]) for k, v in last.columns.items()}
+            step = np.concatenate([last.step, table.step])
+            out[-1] = MarkedTable(rest, step, table.planned or last.planned, last.place)
         else:
             out.append(table)
     return out
@@ -164,7 +152,7 @@ def _repeats(one: MarkedTable, other: MarkedTable) -> bool:
     if not names_reward(shared):
         return False
     order = np.argsort(other.step, kind="stable")
-    place = np.searchsorted(other.step[order], one.step).clip(max=other.n - 1)
+    place = np.searchsorted(other.step[order], one.step).clip(max=len(other.step) - 1)
     same = order[place]
     return bool(np.array_equal(other.step[same], one.step)) and all(
         np.allclose(v, known[k][same], rtol=1e-3, atol=1e-5, equal_nan=True) for k, v in shared.items()
@@ -193,36 +181,30 @@ def _between_bars(line: str) -> list[str]:
     return [cell.strip().strip("*`")[:_MAX_CELL] for cell in line[:_MAX_ROW].strip().strip("|").split("|")]
 
 
-def _metrics(rows: Iterable[list[str]], planned: float | None, place: str) -> MarkedTable | None:
-    """The columns of a table, where it is one of metrics by step; rows without a step are left out."""
+def _metrics(rows: Iterable[list[str]], place: str, planned: float | None = None) -> MarkedTable | None:
+    """A table, where it is one of metrics by step; rows without a step are left out."""
     cells = [row for row in rows if row]
     names = cells[0] if cells else []
     steps = [i for i, name in enumerate(names) if normal(name) in _STEPS]
     if not steps or not names_reward(names):
         return None
     kept = [row for row in cells[1:] if len(row) == len(names)]
-    columns = {name: to_floats([row[i] for row in kept]) for i, name in reversed(list(enumerate(names))) if name}
-    columns = dict(reversed(columns.items()))
-    known = np.isfinite(columns[names[steps[0]]])
+    columns: dict[str, np.ndarray] = {}
+    for i, name in enumerate(names):
+        if name and name not in columns:
+            columns[name] = to_floats([row[i] for row in kept])
+    step = columns[names[steps[0]]]
+    known = np.isfinite(step)
     if known.sum() < _LEAST:
         return None
-    return MarkedTable({k: v[known] for k, v in columns.items()}, planned, place)
+    return MarkedTable({k: v[known] for k, v in columns.items()}, step[known], planned, place)
 
 
-def _planned(above: str) -> float | None:
-    found = _PLANNED.findall(above)
-    return float(found[-1][1]) or None if found else None
-
-
-def _numbered(found: list[MarkedTable]) -> list[MarkedTable]:
+def _numbered(tables: Iterable[MarkedTable | None]) -> list[MarkedTable]:
+    found = [x for x in tables if x is not None]
     if len(found) < 2:
         return found
     return [x._replace(place=f"{x.place} {i}") for i, x in enumerate(found, 1)]
-
-
-def described(table: MarkedTable) -> str:
-    """A table in a few words, for notes."""
-    return f"{table.place}, a table of {counted(table.n, 'row')}"
 
 
 _SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
@@ -234,24 +216,18 @@ def _sniff_marked_table(source: Source) -> Evidence | None:
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
     if source.is_store or source.is_parquet or not marked:
         return None
-    found = _tables(source)
-    rows = sum(x.n for x in found)
-    return Evidence(2, f"{len(found)} tables of metrics", rows) if found else None
+    found = html_tables(source.text) or markdown_tables(source.text)
+    return Evidence(2, f"{len(found)} tables of metrics", sum(len(x.step) for x in found)) if found else None
 
 
-def _read_marked_table(source: Source, options: ReadOptions) -> Parsed:
+def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
-    found = runs_in_tables(_tables(source))
+    found = runs_in_tables(html_tables(source.text) or markdown_tables(source.text))
     if not found:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    table = found[chosen_run([RunName(x.place, x.place) for x in found], options.run)]
-    return Parsed(table.table(), total_steps=table.planned, notes=(f"read from {described(table)}",))
-
-
-def _tables(source: Source) -> list[MarkedTable]:
-    return html_tables(source.text) or markdown_tables(source.text)
+    return found[chosen_run([x.place for x in found], wanted)].parsed()
 
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
@@ -268,11 +244,6 @@ class _Cell(NamedTuple):
     config: dict[str, Any]
 
 
-class _Training(NamedTuple):
-    name: str
-    parsed: Parsed
-
-
 def _sniff_notebook(source: Source) -> Evidence | None:
     """Recognises an object with cells, by the ending of its name or by its fields."""
     if source.head.lstrip()[:1] != "{":
@@ -282,23 +253,23 @@ def _sniff_notebook(source: Source) -> Evidence | None:
     return None
 
 
-def _read_notebook(source: Source, options: ReadOptions) -> Parsed:
+def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only training among the outputs, or of the one that was chosen."""
     document = load_json(source)
     cells = list(_notebook_cells(document))
-    tables: list[MarkedTable] = []
-    for cell in cells:
-        shown = html_tables(cell.html, cell.name) or plain_tables(cell.plain, cell.name)
-        tables += shown
-    found = [_of_table(x, cells) for x in runs_in_tables(tables)]
+    shown = [html_tables(cell.html, cell.name) or plain_tables(cell.plain, cell.name) for cell in cells]
+    found: dict[str, Parsed] = {}
+    for table in runs_in_tables([table for tables in shown for table in tables]):
+        above = next((c.config for c in cells if f"{table.place} ".startswith(f"{c.name} ")), {})
+        found[table.place] = table.parsed(above)
     if not found:
-        found = [x for cell in cells if (x := _of_text(cell, source, options)) is not None]
+        found = {cell.name: x for cell in cells if (x := _of_text(cell, source, wanted)) is not None}
     if not found:
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output; run it and save it with its outputs, or pass trainer_state.json"
         )
-    return found[chosen_run([RunName(x.name, x.name) for x in found], options.run)].parsed
+    return list(found.values())[chosen_run(list(found), wanted)]
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
@@ -329,13 +300,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_table(table: MarkedTable, cells: list[_Cell]) -> _Training:
-    config = next((c.config for c in cells if f"{table.place} ".startswith(f"{c.name} ")), {})
-    notes = (f"read from {described(table)}", *_said(config))
-    return _Training(table.place, Parsed(table.table(), config, total_steps=table.planned, notes=notes))
-
-
-def _of_text(cell: _Cell, source: Source, options: ReadOptions) -> _Training | None:
+def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
     """What a reader of console text makes of a cell's output; None where it holds no training."""
     from bayes_grpo.logs.formats import pick_reader  # which knows this reader too
 
@@ -347,16 +312,16 @@ def _of_text(cell: _Cell, source: Source, options: ReadOptions) -> _Training | N
         reader = pick_reader(part)
         if reader.name not in _PRINTED:
             return None
-        parsed = reader.read(part, options)
+        parsed = reader.read(part, wanted)
     except LogReadError:
         return None
     if parsed.table.n < 2 or not names_reward(parsed.table.keys):
         return None
     notes = (f"read from the output of {cell.name} as {reader.name}", *parsed.notes, *_said(cell.config))
-    return _Training(cell.name, replace(parsed, config={**cell.config, **parsed.config}, notes=notes))
+    return replace(parsed, config={**cell.config, **parsed.config}, notes=notes)
 
 
-def _said(config: dict[str, Any]) -> tuple[str, ...]:
+def _said(config: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, ReadOptions, Source
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
 
 _MAX_CELLS = 100_000_000
@@ -21,7 +21,7 @@ def _sniff(source: Source) -> Evidence | None:
     return Evidence(3, "Parquet") if source.is_parquet else None
 
 
-def _read(source: Source, options: ReadOptions) -> Parsed:
+def _read(source: Source, wanted: str | None) -> Parsed:
     """Every scalar column as numbers; structs are flattened with "/".
 
     Raises:
@@ -32,10 +32,10 @@ def _read(source: Source, options: ReadOptions) -> Parsed:
     try:
         file = pq.ParquetFile(io.BytesIO(source.data))
         _check_size(file.metadata.num_rows, file.metadata.num_columns)
-        wanted = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
+        plain = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
         words = [field.name for field in file.schema_arrow if _is_text(field)]
         # A text that is said a million times stays one text: it is spelled out for no row.
-        arrow = pq.read_table(io.BytesIO(source.data), columns=wanted, use_threads=False, read_dictionary=words)
+        arrow = pq.read_table(io.BytesIO(source.data), columns=plain, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
             if is_label(name):
