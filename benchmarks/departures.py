@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import Run, diagnose
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.siblings.departure import BORDER, Signals, beside_at, signals_of
 from bayes_grpo.siblings.gather import gather_siblings
 from benchmarks.common import keep
@@ -104,12 +105,11 @@ def leads(looked: Sequence[Looked], border: dict[str, float]) -> list[dict[str, 
     out = []
     for x in looked:
         if x.label in FAILED:
-            past = diagnose(x.run, history=len(LOOKS)).history
-            own = (
-                []
-                if past is None
-                else past.rows[np.max(list(past.probability.values()), axis=0) >= 0.5] / past.rows[-1]
-            )
+            past = diagnose(x.run).timeline
+            own = np.empty(0)
+            if past is not None:
+                failing = np.max([past.modes[mode].probability for mode in MODES], axis=0) >= 0.5
+                own = past.step[failing] / past.step[-1]
             departed = LOOKS[np.nan_to_num(x.score, nan=-np.inf) > border[x.repo]]
             first = [float(v[0]) if len(v) else None for v in (departed, own)]
             out.append({"run": x.name, "repo": x.repo, "departs": first[0], "own": first[1]})

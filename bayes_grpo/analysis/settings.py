@@ -32,7 +32,6 @@ class AnalysisSettings:
         regimes: Regimes that the forecast averages over; None for its default.
         threshold: Gain of reward that counts; None for the forecast's own.
         reach: Rewards whose first step is asked for.
-        history: Cuts of the log at which to rerun the diagnosis.
         seed: Seed of all randomness.
         sampler: Length and care of NUTS; None for the default.
         paths: Paths of the forecast.
@@ -50,7 +49,6 @@ class AnalysisSettings:
     regimes: Sequence[str] | None = None
     threshold: float | None = None
     reach: Sequence[float] = ()
-    history: int = 0
     seed: int = 0
     sampler: SamplerSettings | None = None
     paths: int = 2000

@@ -21,7 +21,7 @@ COSTS = frozenset(
 )  # fmt: skip
 FLAGS = frozenset(
     ("until", "signal", "format", "run", "run_name", "regime", "regimes",
-     "threshold", "reach", "seed", "history", "alarm", "least_rows", "interval", "idle_timeout", "schedule")
+     "threshold", "reach", "seed", "alarm", "least_rows", "interval", "idle_timeout", "schedule")
 )  # fmt: skip
 _PARAMETERS = {"format": "format_"}
 _MAX_BYTES = 1_000_000

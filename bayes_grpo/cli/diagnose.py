@@ -9,7 +9,6 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    COMPUTING,
     EXIT_FAILING,
     At,
     Completions,
@@ -23,7 +22,6 @@ from bayes_grpo.cli.options import (
     check_pictures,
     completed_by,
     log_to,
-    option,
     reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
@@ -32,9 +30,6 @@ from bayes_grpo.common.intervals import probability_text
 
 ANY = "any"
 """Any failure, in `--fail-on`."""
-History = Annotated[
-    int, option(COMPUTING, help="Rerun the diagnosis at this many earlier points of the log (0 = off).")
-]
 
 
 @command("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json")
@@ -50,7 +45,6 @@ def diagnose(
             autocompletion=completed_by(lambda: (*bg.MODES, ANY), ":"),
         ),
     ] = None,
-    history: History = 12,
     rollouts: Completions = None,
     like: LikeRuns = None,
     plot: Plot = None,
@@ -68,7 +62,7 @@ def diagnose(
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
         references = reference_runs(like, log, reading.sidecar)
-        result = bg.diagnose(run, at=at, history=history, rollouts=saved, like=references)
+        result = bg.diagnose(run, at=at, rollouts=saved, like=references)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}

@@ -13,7 +13,6 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.diagnose import History
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     NAMES,
@@ -63,7 +62,6 @@ def report(
     regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.", **REGIME)] = "oscillator",
     signal: Signal = "auto",
     at: At = None,
-    history: History = 12,
     without: Annotated[
         str | None,
         typer.Option(
@@ -102,7 +100,6 @@ def report(
         question=stopping.question(),
         signal=signal,
         regime=regime,
-        history=history,
         without=tuple(names_in(without)),
         seed=seed,
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.history import Probabilities, history_of, probabilities_of
+from bayes_grpo.diagnosis.history import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
@@ -36,7 +36,6 @@ def diagnose(
     run: RunLike,
     *,
     at: float | None = None,
-    history: int = 0,
     rollouts: Rollouts | None = None,
     like: Like | None = None,
 ) -> Diagnosis:
@@ -45,7 +44,6 @@ def diagnose(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
-        history: Also diagnose the log at this many cuts, each without the rows after it; 0 for none.
         rollouts: Completions of the same run, which tell what its gain is made of.
         like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
             beside the probabilities and does not move them.
@@ -55,10 +53,7 @@ def diagnose(
 
     Raises:
         FitError: No row is left at the step asked for.
-        SettingError: A negative number of cuts.
     """
-    if history < 0:
-        raise SettingError(f"--history: expected a number of cuts of at least 0, found {history}; 0 is for none")
     run = as_run(run)
     shown = of_groups(run if at is None else run.until(at))
     if not len(shown.step) and not len(shown.eval_step):
@@ -108,7 +103,6 @@ def diagnose(
         notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts, *unread),
         trends=trends,
         timeline=timeline,
-        history=history_of(shown, said, history) if history and trends is not None else None,
         gain=gain,
         beside=beside,
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
-from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -52,7 +51,6 @@ class Diagnosis(ModeProbabilities, Result):
         notes: What a reader should know: assumptions and the reader's notes.
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
-        history: What would have been said at cuts of the log; None where it was not asked for or the log is too short.
         gain: What its gain is made of, by its rollouts; None where none were given.
         beside: The run beside its siblings at the same steps; None where none were asked for.
         suggested: Column that was not recognized → keys of the log that it may be.
@@ -69,7 +67,6 @@ class Diagnosis(ModeProbabilities, Result):
     notes: tuple[str, ...]
     trends: RunTrends | None
     timeline: Timeline | None
-    history: History | None
     gain: Decomposition | None = None
     beside: Departure | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -86,7 +83,7 @@ class Diagnosis(ModeProbabilities, Result):
             "remedies",
             "missing",
         ),
-        *(("meta", "about"), "notes", "history", "gain", ("siblings", "beside")),
+        *(("meta", "about"), "notes", "gain", ("siblings", "beside")),
     )
 
     def to_frame(self) -> pd.DataFrame:

@@ -25,7 +25,6 @@ class ReportSettings(AnalysisSettings):
         SettingError: An unknown part, or an address that a page must not link to.
     """
 
-    history: int = 12
     without: tuple[str, ...] = ()
     docs: str = ""
     run_link: str = ""

@@ -30,7 +30,7 @@ from bayes_grpo.views.rollouts import gain_table
 
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
-    """The status first, then the probability of each mode, evidence, history and remedies."""
+    """The status first, then the probability of each mode, evidence and remedies."""
     answer, why = split(sentence_case(d.top.headline), ": ")
     a, found = d.about, episodes(d)
     reward = None if d.trends is None else d.trends.reward
@@ -56,7 +56,6 @@ def diagnosis_document(d: Diagnosis) -> Document:
             ),
             section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
-            section("Earlier", "" if d.history is None else f"Diagnosis at earlier steps: {d.history.sentence}"),
             section("Notes", *d.notes),
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",

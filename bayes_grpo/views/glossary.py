@@ -69,7 +69,6 @@ GLOSSARY: Mapping[str, str] = {
     "policy concentration": "The policy puts nearly all probability on few answers before the best is found.",
     "dynamical instability": "Reward or policy swing or run away because updates are too large or too late.",
     "cannot tell": "The answer where what is known could as well be the prior.",
-    "history": "The same diagnosis at earlier cuts of the log, each without the rows after it.",
     "gain g": "Learning rate times curvature: how strongly one update answers a distance from the fixed point.",
     "margin": "Largest stable gain over the run's gain: above 1 is stable.",
     "lag": "Steps between drawing completions and learning from them; the refresh interval K_ref is its longest.",

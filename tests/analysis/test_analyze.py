@@ -34,7 +34,7 @@ def test_parts_are_what_the_functions_give(fallen, found):
 
 def test_page_watch_and_analysis_agree(fallen, found):
     assert found.top.alarming
-    settings = bg.ReportSettings(until=100.0, paths=300, history=0, without=("laws", "check", "fit", "stability"))
+    settings = bg.ReportSettings(until=100.0, paths=300, without=("laws", "check", "fit", "stability"))
     page = bg.report_run(fallen, settings=settings)
     look, _ = update_of(fallen, bg.Watching(until=100.0, draws=300))
     assert page.results["top"] == found.top.to_dict()

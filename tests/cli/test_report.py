@@ -14,7 +14,7 @@ import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 
-ONLY_DIAGNOSIS = ("--without", "fit,laws,check,forecast,stability", "--history", 0)
+ONLY_DIAGNOSIS = ("--without", "fit,laws,check,forecast,stability")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_several_logs_stand_beside_each_other(tmp_path: Path, curve: np.ndarray,
     lost = tmp_path / "lost.json"
     lost.write_text("{}")
     page = tmp_path / "page.html"
-    done = call("report", *logs, lost, "--out", page, "--without", "fit,forecast", "--history", 0)
+    done = call("report", *logs, lost, "--out", page, "--without", "fit,forecast")
     assert done.code == 0, done.err
     text = page.read_text(encoding="utf-8")
     assert "seed-0" in text

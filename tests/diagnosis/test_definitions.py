@@ -130,7 +130,7 @@ def test_rows_that_come_later_change_nothing_of_what_was_said():
         steps(60), np.where(np.arange(60) < 30, 0.6, 0.1) + 0.02 * np.random.default_rng(4).standard_normal(60)
     )
     past = diagnose(run.until(38.0)).probability
-    whole = diagnose(run, history=0).timeline
+    whole = diagnose(run).timeline
     assert whole is not None
     before = run.until(38.0)
     for mode in MODES:
@@ -139,14 +139,11 @@ def test_rows_that_come_later_change_nothing_of_what_was_said():
 
 
 def test_one_probability_a_mode_wherever_it_stands(hacked):
-    found = diagnose(hacked, history=4)
+    found = diagnose(hacked)
     assert found.timeline is not None
-    assert found.history is not None
     for mode, p in found.probability.items():
         assert found.timeline.modes[mode].under_way == p
-    assert (
-        found.top.probability == found.probability["reward_hacking"] == found.history.probability["reward_hacking"][-1]
-    )
+    assert found.top.probability == found.probability["reward_hacking"]
 
 
 def test_the_page_shows_every_threshold():

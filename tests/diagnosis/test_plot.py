@@ -46,21 +46,20 @@ def test_labels_of_logarithmic_axes_do_not_overlap(rising, decades, start):
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
-def drawn(run, history=0):
+def drawn(run):
     """The picture of a run, laid out."""
-    figure = plot_diagnosis(diagnose(run, history=history))
+    figure = plot_diagnosis(diagnose(run))
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return figure, canvas.get_renderer()
 
 
 @pytest.mark.parametrize("rows", [20, 2000])
-@pytest.mark.parametrize("history", few([0, 12], 12))
-def test_nothing_lies_outside_the_page_or_on_another_text(rows, history):
+def test_nothing_lies_outside_the_page_or_on_another_text(rows):
     rng = np.random.default_rng(0)
     reward = np.where(np.arange(rows) < rows // 2, 0.9, 0.05) + 0.02 * rng.standard_normal(rows)
     entropy = 0.8 * np.exp(-7.0 * np.arange(rows) / rows)
-    figure, renderer = drawn(make_run(steps(rows), reward, signals={"entropy": entropy}), history)
+    figure, renderer = drawn(make_run(steps(rows), reward, signals={"entropy": entropy}))
     page = figure.bbox
     for axes in figure.axes:
         texts = [t for t in (*axes.texts, axes.xaxis.label, axes.yaxis.label) if t.get_text()]
@@ -75,9 +74,9 @@ def test_nothing_lies_outside_the_page_or_on_another_text(rows, history):
 
 
 def test_a_reward_alone_takes_the_room_of_two_panels(rising):
-    figure, _ = drawn(make_run(steps(ROWS), rising), 6)
+    figure, _ = drawn(make_run(steps(ROWS), rising))
     reward, *others = (axes.get_position() for axes in sorted(figure.axes, key=lambda a: a.get_position().x0))
-    assert len(others) == 2
+    assert len(others) == 1
     assert reward.width > 1.2 * max(x.width for x in others)
 
 

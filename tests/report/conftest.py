@@ -26,7 +26,7 @@ ROWS = 40
 
 def quick(**more: Any) -> ReportSettings:
     """Settings of a page that is made fast: few draws, few paths, few cuts."""
-    return ReportSettings(**{"sampler": SHORT, "paths": 300, "history": 4} | more)
+    return ReportSettings(**{"sampler": SHORT, "paths": 300} | more)
 
 
 def run_of(kind: str) -> Run:

@@ -126,7 +126,7 @@ def test_a_hostile_log_leaves_terminal_and_page_intact(tmp_path: Path):
     log = folder / "trainer_state.json"
     log.write_text(json.dumps({"log_history": rows, "global_step": 30, "max_steps": 60, "logging_steps": 1}))
     page = tmp_path / "page.html"
-    done = call("report", log, "--out", page, "--without", ",".join(LEFT_OUT), "--history", 0)
+    done = call("report", log, "--out", page, "--without", ",".join(LEFT_OUT))
     assert done.code == 0, done.err
     for text in (done.out, done.err):
         assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"]

@@ -74,7 +74,7 @@ def test_little_is_said_of_little(tmp_path):
 
 @pytest.mark.thorough
 def test_a_diagnosis_reads_rollouts(saved):
-    shown = call("diagnose", saved / "log.csv", "--rollouts", saved / "completions.csv", "--history", 0, "--json")
+    shown = call("diagnose", saved / "log.csv", "--rollouts", saved / "completions.csv", "--json")
     found = json.loads(shown.out)
     assert found["probability"]["apparent_gain"] > 0.5
     assert "of the gain is formatted answers" in found["sentence"]
@@ -98,7 +98,7 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
 @pytest.mark.thorough
 def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     page = tmp_path / "page.html"
-    words = ("--without", "fit,laws,check,forecast,stability", "--history", 0, "--out", page, "--json")
+    words = ("--without", "fit,laws,check,forecast,stability", "--out", page, "--json")
     shown = call("report", saved / "log.csv", "--rollouts", saved / "completions.csv", *words)
     assert shown.code == 0
     found = json.loads(shown.out)

@@ -29,7 +29,7 @@ def words_before_the_table(document: Document) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_screen_answers_in_few_words(kind: str):
     run = run_of(kind)
-    top = diagnose(run, history=0)
+    top = diagnose(run)
     ahead = summarize_forecast(forecast(run, regimes=("exponential",), draws=200))
     for result in (describe_run(run), top, ahead):
         document = view(result)

@@ -9,7 +9,6 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.text import drawable, title_lines
-from bayes_grpo.diagnosis.history import History
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -38,7 +37,6 @@ COURSE, HELD, _DATA = "#1d4ed8", "#c2410c", "#111827"
 _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
-HISTORY_TITLE = "what would have been said then"
 _NEAR = 3.0
 """Noise sd of a row within which it lies by its trend."""
 _MISSED = 0.15
@@ -63,8 +61,7 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     """Draws a diagnosis on one page.
 
     What was under way when, one band a mode. Panels of the reward(s), of single reward functions and of every signal
-    with the posterior trend and its band, and the onset of the likeliest failure as a shaded span. Below the bands,
-    where the diagnosis has a history, the diagnosis at each cut of the log.
+    with the posterior trend and its band, and the onset of the likeliest failure as a shaded span.
 
     Args:
         result: The diagnosis.
@@ -81,15 +78,10 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     functions = {} if trends is None or len(trends.components) < 2 else dict(trends.components)
     cells = 1 + bool(functions) + len(signals)
     rows = int(np.ceil(cells / 2))
-    past = result.history
     if figure is None:
-        least = 5.6 if past is None else 7.8
-        figure = Figure(figsize=(13, max(2.3 * rows, least) + 0.9), layout="constrained")
+        figure = Figure(figsize=(13, max(2.3 * rows, 5.6) + 0.9), layout="constrained")
     grid = figure.add_gridspec(rows, 3, width_ratios=(1, 1, 0.95))
-    right = grid[:, 2].subgridspec(1 + (past is not None), 1)
-    _plot_timeline(figure.add_subplot(right[0]), result)
-    if past is not None:
-        _plot_history(figure.add_subplot(right[1]), past)
+    _plot_timeline(figure.add_subplot(grid[:, 2]), result)
     if trends is not None:
         axes = figure.add_subplot(grid[0, 0] if cells > 1 else grid[0, :2])
         name = "held-out reward" if trends.uses_eval else "train reward"
@@ -205,21 +197,6 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=colour, alpha=0.10, lw=0)
         axes.axvline(step.median, color=colour, lw=1.0, ls="--")
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
-
-
-def _plot_history(axes: Axes, past: History) -> None:
-    """Probability of each failure at each cut."""
-    from matplotlib.ticker import MaxNLocator
-
-    for mode, p in past.probability.items():
-        axes.plot(past.step, p, ".-", color=COLOURS[mode], lw=1.2, ms=4)
-    axes.set_xlim(past.step[0], past.step[-1])
-    axes.set_ylim(0.0, 1.0)
-    axes.set_title(HISTORY_TITLE, fontsize=9, loc="left")
-    axes.set_xlabel("optimizer step (dots: cuts)", fontsize=7)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.tick_params(labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
