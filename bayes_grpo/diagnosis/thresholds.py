@@ -6,8 +6,8 @@ paths to come and of the logs from which hazards are learned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 
 def _row(value: float, unit: str, meaning: str) -> Any:
@@ -141,17 +141,3 @@ class Thresholds:
 
 
 THRESHOLDS = Thresholds()
-
-
-class Threshold(NamedTuple):
-    """One line of the table: its name in `Thresholds`, the number, what it counts, and what it is."""
-
-    name: str
-    value: float
-    unit: str
-    meaning: str
-
-
-def table() -> tuple[Threshold, ...]:
-    """Every threshold with its words, in the order of `Thresholds`."""
-    return tuple(Threshold(f.name, getattr(THRESHOLDS, f.name), **f.metadata) for f in fields(Thresholds))
