@@ -204,7 +204,7 @@ def _joined(runs: Mapping[str, Rollouts], options: argparse.Namespace) -> dict[s
         log = options.logs / f"{name.replace(options.prefix, options.log_prefix)}.csv"
         if log.exists():
             found.append(join(read_log(log), run))
-    return {"logs": len(found), "match": sum(j.matches for j in found), "apart": sorted({j.apart for j in found})}
+    return {"logs": len(found), "match": sum(j.matches for j in found), "apart": sorted({j.shift for j in found})}
 
 
 def _spread(values: list[float]) -> dict[str, float]:

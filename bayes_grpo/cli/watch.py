@@ -91,7 +91,7 @@ def watch(
         progress=screen.tell,
     )
     last = screen.shown(looks)
-    if until_alarm and last is not None and last.told:
+    if until_alarm and last is not None and last.alarmed:
         raise typer.Exit(EXIT_FAILING)
 
 

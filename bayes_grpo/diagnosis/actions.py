@@ -63,7 +63,7 @@ class ActionRow(NamedTuple):
         return self.words if isinstance(self.words, str) else self.words(f)
 
     def allowed(self, f: Facts) -> bool:
-        """Whether a run may be told to do it."""
+        """Whether it is advised for a run."""
         return self.needs(f) and not self.forbidden(f)
 
 

@@ -45,14 +45,14 @@ def diagnose(
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
         rollouts: Completions of the same run, which tell what its gain is made of.
-        like: Siblings, other runs of the same task: whether the run departs from them at the same steps. It is told
-            beside the probabilities and does not move them.
+        like: Siblings, other runs of the same task: whether the run departs from them at the same steps. This
+            does not change the probabilities.
 
     Returns:
         Probabilities, evidence, onsets and remedies. The status of a log with too few rewards is "unclear".
 
     Raises:
-        FitError: No row is left at the step asked for.
+        FitError: No row is left at that step.
     """
     run = as_run(run)
     shown = of_groups(run if at is None else run.until(at))
@@ -72,28 +72,28 @@ def diagnose(
         interval_level=LEVEL,
     )
     gain, doubts = _gain(shown, rollouts, at)
-    beside, unread = _beside(shown, like)
+    departure, unread = _departure(shown, like)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
     timeline, evidence, facts = None, {}, Facts(rows=about.rows)
-    said = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
+    estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
-        said, timeline = probabilities_of(rows), timeline_of(rows, trends)
+        estimate, timeline = probabilities_of(rows), timeline_of(rows, trends)
         evidence = _evidence(timeline, rows, trends)
-        facts = replace(facts_of(trends, rows, said.failing), suggested=shown.suggested)
-        onsets, remedies = _what_to_do(timeline, said.probability, facts)
+        facts = replace(facts_of(trends, rows, estimate.failing), suggested=shown.suggested)
+        onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
-    top = top_line(said, timeline, rows, facts)
-    story_of_siblings = f"{beside.sentence[0].upper()}{beside.sentence[1:]}." if beside else ""
-    told = (
-        story(said, timeline, trends, top.finding, facts.happened),
+    top = top_line(estimate, timeline, rows, facts)
+    story_of_siblings = f"{departure.sentence[0].upper()}{departure.sentence[1:]}." if departure else ""
+    texts = (
+        story(estimate, timeline, trends, top.finding, facts.happened),
         gain.sentence if gain else "",
         story_of_siblings,
     )
     return Diagnosis(
         top=top,
-        sentence=" ".join(x for x in told if x),
-        probability=said.probability,
+        sentence=" ".join(x for x in texts if x),
+        probability=estimate.probability,
         evidence=evidence,
         onsets=onsets,
         remedies=remedies,
@@ -104,7 +104,7 @@ def diagnose(
         trends=trends,
         timeline=timeline,
         gain=gain,
-        beside=beside,
+        departure=departure,
     )
 
 
@@ -122,8 +122,8 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
     return decompose(some), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in some.notes))
 
 
-def _beside(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
-    """The run beside its siblings, and which were left out, or why there is no such thing."""
+def _departure(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
+    """How the run departs from its siblings, and which were left out, or why there is no such comparison."""
     if like is None:
         return None, ()
     try:

@@ -35,7 +35,7 @@ class Facts:
         rows: Logged rewards.
         failing: Probability that something fails.
         signs: Signs of instability in reward, held-out reward, gradient norm, entropy and KL.
-        kl_known: Whether a KL is logged, or its weight is stated to be 0.
+        kl_known: Whether a KL is logged, or its weight is known to be 0.
         held_out: Whether a held-out or gold reward is logged, or is what the run is judged by.
         checkpoint: Step of the best policy by what is logged; None where nothing can choose one.
         chosen_by: What chooses it, in words.
@@ -54,7 +54,7 @@ class Facts:
         learning_rate: Highest learning rate; None where it is unknown.
         shared_rate: The same on the scale that runs share; None where it has none.
         step_text: How a sentence names a step of this log.
-        group_size: Completions a prompt; None where nobody states it.
+        group_size: Completions a prompt; None where it is unknown.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
         noisy: Whether that could hide a rise that counts.
@@ -143,7 +143,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_said) or bool(rows.idle_lately > THRESHOLDS.dead),
+        idle=bool(rows.waste > THRESHOLDS.share_named) or bool(rows.idle_lately > THRESHOLDS.dead),
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,
@@ -166,10 +166,10 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
 
 
 def _highest_rate(run: Run) -> float | None:
-    """Highest learning rate, stated or logged."""
-    stated = run.settings.learning_rate.value
-    if stated is not None:
-        return float(stated)
+    """Highest learning rate, set or logged."""
+    given = run.settings.learning_rate.value
+    if given is not None:
+        return float(given)
     rates = run.signals.get("learning_rate", np.empty(0))
     rates = rates[np.isfinite(rates) & (rates > 0.0)]
     return float(rates.max()) if len(rates) else None

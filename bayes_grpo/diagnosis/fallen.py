@@ -21,7 +21,7 @@ def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float
     Args:
         start: Where it began, any shape.
         best: Its best so far, likewise.
-        low: Lowest value, from which levels are counted; minus infinity where nobody knows it.
+        low: Lowest value, from which levels are counted; minus infinity where it is unknown.
     """
     return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
 
@@ -98,7 +98,7 @@ class Fallen(NamedTuple):
         saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
             ``best_step``.
         saved: What the reward was there.
-        at_once: Whether it was never near its best after its first rows, so that going back is starting anew.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting again.
     """
 
     best_step: float

@@ -20,7 +20,7 @@ class Probabilities(ModeProbabilities):
     """Of one look at a run.
 
     Attributes:
-        probability: Failure → probability that it is under way; of those beside the four where the log shows them.
+        probability: Failure → probability that it is under way; of other failures where the log shows them.
     """
 
     probability: Mapping[str, float]
@@ -33,7 +33,7 @@ def probabilities_of(rows: RunSoFar) -> Probabilities:
 
 
 def probabilities_after(run: Run, rows: int) -> Probabilities:
-    """What would have been said after the first so many rewards of a run."""
+    """Of a run after its first so many rewards, without those that came later."""
     step, _ = run.rewards
     return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
 

@@ -1,7 +1,7 @@
 """Whether a log can be what it says: columns that are constant to the last digit, that repeat, or rows too smooth.
 
-Several public logs turned out to be made up, or written by a logger that was broken. What is found is told beside a
-diagnosis and changes no probability: a reader has to look.
+Several public logs turned out to be made up, or written by a logger that was broken. A diagnosis lists what is
+found, and it changes no probability: a reader has to look.
 """
 
 from __future__ import annotations

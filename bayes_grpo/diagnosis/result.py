@@ -41,8 +41,8 @@ class Diagnosis(ModeProbabilities, Result):
     Attributes:
         top: The top line: how the run stands and the one thing to do now.
         sentence: The story: what is under way, what happened before, what could not be seen.
-        probability: Mode → probability that it is under way, whatever else is: the four failures, and those beside them
-            where the log has a signal for them. They do not exclude one another and do not sum to one.
+        probability: Mode → probability that it is under way, whatever else is: the four failures, and others where the
+            log has a signal for them. They do not exclude one another and do not sum to one.
         evidence: Name → what the log shows, a clause: "progress" and the modes; empty without enough rows.
         onsets: Mode → when it began, for every mode above `THRESHOLDS.suspect`.
         remedies: Mode → what to do, likewise.
@@ -52,7 +52,7 @@ class Diagnosis(ModeProbabilities, Result):
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
         gain: What its gain is made of, by its rollouts; None where none were given.
-        beside: The run beside its siblings at the same steps; None where none were asked for.
+        departure: Whether the run departs from its siblings at the same steps; None without siblings.
         suggested: Column that was not recognized → keys of the log that it may be.
     """
 
@@ -68,7 +68,7 @@ class Diagnosis(ModeProbabilities, Result):
     trends: RunTrends | None
     timeline: Timeline | None
     gain: Decomposition | None = None
-    beside: Departure | None = None
+    departure: Departure | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     in_json = (
@@ -83,7 +83,7 @@ class Diagnosis(ModeProbabilities, Result):
             "remedies",
             "missing",
         ),
-        *(("meta", "about"), "notes", "gain", ("siblings", "beside")),
+        *(("meta", "about"), "notes", "gain", ("siblings", "departure")),
     )
 
     def to_frame(self) -> pd.DataFrame:

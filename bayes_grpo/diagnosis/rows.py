@@ -76,8 +76,8 @@ class Logged:
         """Standard deviation of a row about its neighbours."""
         if self.rows < THRESHOLDS.least_rows:
             return np.inf
-        apart = np.abs(np.diff(self.value))
-        sd = max(1.4826 * float(np.median(apart)), 0.6 * float(np.sqrt(np.mean(apart**2))), 1e-9)
+        moves = np.abs(np.diff(self.value))
+        sd = max(1.4826 * float(np.median(moves)), 0.6 * float(np.sqrt(np.mean(moves**2))), 1e-9)
         return sd / np.sqrt(2.0) * (1.0 + THRESHOLDS.few_rows / self.rows)
 
     @property
@@ -171,7 +171,7 @@ class RunSoFar:
         block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
         high: Highest reward if known, else NaN; known together with ``low`` or not at all.
-        assumed: What was guessed of both, a sentence; "" where they were stated or are unknown.
+        assumed: What was guessed of both, a sentence; "" where they are settings or unknown.
         group_size: Completions a prompt: of the run, else a usual number.
         gain: What its gain is made of by its rollouts; None where none were given.
     """
@@ -327,7 +327,7 @@ class RunSoFar:
             largest = max(float(np.abs(self.reward.value).max()), 1e-9)
             return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
         other = np.abs(loss.value[loss.value != 0.0])
-        if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_told:
+        if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_typical:
             return Logged(loss.step, loss.value == 0.0)
         return None
 

@@ -96,7 +96,7 @@ def _on_grid(trend: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np
     precision = np.linalg.inv(total)
     inverse = precision @ y
     squares = 1e-6 + np.maximum(inverse @ y, 0.0)
-    # The noise variance is integrated out under the prior 1/variance, apart from a trace that keeps it proper.
+    # The noise variance is integrated out under the prior 1/variance, except for a trace that keeps it proper.
     log_weight = log_prior - 0.5 * np.linalg.slogdet(total)[1] - 0.5 * (len(y) - 1.0) * np.log(squares)
     share = np.exp(log_weight - log_weight.max())
     return _OnGrid(share / share.sum(), y - inverse / weight, squares, precision)

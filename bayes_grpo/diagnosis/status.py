@@ -26,7 +26,7 @@ MEANING: Mapping[Status, str] = {
     "done": "nothing moves any more, the task is solved, or the planned steps are over, and nothing fails",
     "unclear": "the log says too little",
 }
-"""Status → what it means, for whoever reads it first."""
+"""Status → what it means, for a first reading."""
 ALARMING: tuple[Status, ...] = ("failing", "failed")
 """Those that somebody should be woken for."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}

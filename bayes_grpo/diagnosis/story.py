@@ -1,4 +1,4 @@
-"""What is said of a run: what is under way, what happened before, and what its log could not show, in this order."""
+"""The story of a run: what is under way, what happened before, and what its log could not show, in this order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", 
 
 
 def story(
-    said: ModeProbabilities,
+    estimate: ModeProbabilities,
     timeline: Timeline | None,
     trends: RunTrends | None,
     first: str = "",
@@ -26,7 +26,7 @@ def story(
     """The verdict in words.
 
     Args:
-        said: Probabilities of the modes.
+        estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         trends: Its trends; None likewise.
         first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
@@ -35,7 +35,7 @@ def story(
     if timeline is None or trends is None:
         return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(said, timeline, trends, first), over and f"Before, and over: {over}.", unseen_text(timeline)]
+    parts = [_now(estimate, timeline, trends, first), over and f"Before, and over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -50,12 +50,12 @@ def progress_text(trends: RunTrends) -> str:
     )
 
 
-def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
+def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
     failures = {mode.name for mode in all_modes() if mode.is_failure}
     found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
         found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
-        lead, *others = map(_told, found)
+        lead, *others = map(_episode, found)
         if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
             lead = f"a solved task leaves this: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
@@ -65,10 +65,10 @@ def _now(said: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: 
         last = max(moves, key=lambda e: (e.mode == first, e.probability))
         word = "rising" if last.mode == "growing" else "at rest"
         shown = f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
-    listed = sorted(MODES, key=lambda mode: -said.probability[mode])[:2]
-    which = ", ".join(f"{label_of(mode)} {probability_text(said.probability[mode])}" for mode in listed)
-    if said.failing >= THRESHOLDS.probable:
-        fails = probability_text(said.failing)
+    listed = sorted(MODES, key=lambda mode: -estimate.probability[mode])[:2]
+    which = ", ".join(f"{label_of(mode)} {probability_text(estimate.probability[mode])}" for mode in listed)
+    if estimate.failing >= THRESHOLDS.probable:
+        fails = probability_text(estimate.failing)
         return f"Something fails with probability {fails}, and the log leaves open what: {which}; {shown}."
     return f"No failure is more probable than not ({which}): {shown}."
 
@@ -102,7 +102,7 @@ def unseen_text(timeline: Timeline) -> str:
     return f"Not to be seen in this log: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
 
 
-def _told(e: Episode) -> str:
+def _episode(e: Episode) -> str:
     text = f"{label_of(e.mode)} (probability {probability_text(e.probability)})"
     return _with_depth(f"{text}, under way since about step {span_text(e.onset, '.0f')}", e)
 

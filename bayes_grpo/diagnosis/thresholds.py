@@ -42,13 +42,13 @@ class Thresholds:
     # Growth, take-off
     going: float = _row(0.04, "of the range", "that the second half gains while a run is going on")
     takeoff: float = _row(3.0, "gain or noise sd", "that a take-off gains, in multiples of what was gained before")
-    takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where nobody knows the highest reward")
+    takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where the highest reward is unknown")
     settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
 
     # Held-out beside train reward
     turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
     hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] is one of nothing")
-    stands: float = _row(0.4, "of the range", "above which a train reward beside it stands high")
+    stands: float = _row(0.4, "of the range", "above which the train reward stands high")
 
     # Entropy
     short: float = _row(0.5, "of the range", "not reached, above which the entropy was spent too early")
@@ -83,42 +83,42 @@ class Thresholds:
     calm_entropy: float = _row(2.0, "ratio", "entropy, end over start")
     least_kl: float = _row(1e-3, "nats", "that a KL counts for at least")
 
-    # When it began, what is said, what to do
+    # When it began, what to say, what to do
     suspect: float = _row(0.2, "probability", "above which a failure gets an onset and remedies")
     easy: float = _row(0.8, "of the range", "above which groups have no spread because they are solved")
     hard: float = _row(0.2, "of the range", "below which because they are hopeless")
-    share_said: float = _row(0.3, "of the groups", "without spread, above which it is said why")
+    share_named: float = _row(0.3, "of the groups", "without spread, above which the reason is given")
     engines: float = _row(1.5, "ratio", "growth of the engines' mismatch worth a look, surely exceeded")
     repeated_rows: int = _row(10, "rows", "that are alike, or come again, before a log is called implausible")
-    smooth_rows: int = _row(20, "rows", "whose scatter is held against the spread within their groups")
+    smooth_rows: int = _row(20, "rows", "whose scatter is compared with the spread within their groups")
     smooth_share: float = _row(0.4, "of the least scatter", "below which rows are too smooth to be measured")
-    doubled: float = _row(2.0, "ratio", "from which a change is told as a multiple and not in percent")
+    doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
 
-    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures are held against
+    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")
     few_rows: float = _row(6.0, "rows", "by which few rows make their noise less certain: 1 + 6/n")
     trend_rows: int = _row(12, "rows", "that a verdict on a trend needs at least")
     waste_rows: int = _row(20, "rows", "that a verdict on groups without spread needs at least")
     direct_rows: int = _row(8, "rows", "that a direct measurement needs: one reward in all of them, NaN at the end")
     held_out_rows: int = _row(6, "values", "of a held-out reward before its fall counts")
-    thirds: int = _row(3, "parts", "of the rows that are held against each other, to see whether a reward rises")
+    thirds: int = _row(3, "parts", "of the rows that are compared, to see whether a reward rises")
     late_part: int = _row(4, "1 / log", "late is the last quarter")
     fall_errors: float = _row(5.0, "standard errors", "of two means, that a fall exceeds")
     gain_errors: float = _row(4.0, "standard errors", "that a gain and its loss exceed, where nearly all is lost")
     gain_lost: float = _row(0.6, "of the gain", "that counts as nearly all")
     gain_part: float = _row(0.08, "of the range", "that its loss covers at least")
     rise_errors: float = _row(4.0, "standard errors", "that a rise exceeds")
-    sure: float = _row(0.95, "probability", "of a rise beyond a row's noise, from which it is said to have risen")
-    rose_errors: float = _row(2.5, "standard errors", "of two thirds, above which a reward is said to have risen")
+    sure: float = _row(0.95, "probability", "of a rise beyond a row's noise, from which it counts as risen")
+    rose_errors: float = _row(2.5, "standard errors", "of two thirds, above which a reward counts as risen")
     going_errors: float = _row(
         2.0, "standard errors", "of two means, above which the last half rises, below which it rests"
     )
     risen: float = _row(0.05, "of the range", "that a rise covers at least")
     near_top: float = _row(0.7, "of the range", "above which a reward stands high: idle groups are waste, no failure")
     waste: float = _row(0.8, "of the groups", "or rows, without spread late in the log, above which there is no signal")
-    loss_told: float = _row(1e-3, "loss", "typical, from which a loss of exactly 0 is a row without gradient")
+    loss_typical: float = _row(1e-3, "loss", "typical, from which a loss of exactly 0 is a row without gradient")
     grad_times: float = _row(100.0, "ratio", "of a gradient norm late over early, above which a run is unstable")
     kl_times: float = _row(20.0, "ratio", "of the highest KL over the usual one, above which it has exploded")
     kl_high: float = _row(2.0, "nats", "of KL at least, then")
@@ -126,12 +126,12 @@ class Thresholds:
     entropy_gone: float = _row(0.1, "of the start", "of the entropy, below which it is spent")
     sign_fall: float = _row(0.15, "of the best", "that a reward loses: a sign of instability")
     dip_rows: int = _row(30, "rows", "of a dip at most, and a sixth of the log: what lasts longer is a failure")
-    one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is told")
+    one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is named")
     at_once: float = _row(0.7, "of a change of level", "that a single row covers, for a jump")
     carry_errors: float = _row(
         3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
     )
-    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is told")
+    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
     sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
     strong_grad: float = _row(20.0, "ratio", "of it, above which the sign is worth a look by itself")
     safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")

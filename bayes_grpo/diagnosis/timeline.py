@@ -1,7 +1,7 @@
 """The timeline of a run: for every mode the probability over time that it is under way, and its episodes.
 
-Modes do not exclude one another. A definition sees the rows up to each step and none after it, so that what is said of
-a step is what was said then.
+Modes do not exclude one another. A definition sees the rows up to each step and none after it, so that the
+probability at a step is the one that was known then.
 """
 
 from __future__ import annotations

@@ -20,15 +20,15 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 
 BROKE = ("dynamical_instability", "lost_values")
-"""Modes whose end is told in the line, of those that are over."""
+"""Modes whose end the line names, of those that are over."""
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> TopLine:
+def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> TopLine:
     """The top line of a diagnosis.
 
     Args:
-        said: Probabilities of the modes.
+        estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         rows: Its rows.
         facts: What actions may ask.
@@ -37,16 +37,16 @@ def top_line(said: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar,
         text = "The log has fewer than three rewards."
         return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
-    now = {mode: e for mode, e in on.items() if said.probability.get(mode, e.probability) >= THRESHOLDS.probable}
+    now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     line = (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
         or _beneath(rows, facts)
-        or _held_out(rows, facts, said)
-        or _solved(facts, rows, said)
-        or _beside(now, facts)
+        or _held_out(rows, facts, estimate)
+        or _solved(facts, rows, estimate)
+        or _other(now, facts)
         or _signs(facts)
-        or _suspected(said, timeline, facts)
+        or _suspected(estimate, timeline, facts)
         or _calm(timeline, rows, facts)
     )
     past = () if line.alarming else facts.happened or over_texts(timeline, BROKE)
@@ -104,12 +104,12 @@ def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
     return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunSoFar, said: ModeProbabilities) -> TopLine | None:
+def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLine | None:
     """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
     idle = facts.waste > THRESHOLDS.half
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
-    p = 1.0 - max(said.probability["reward_hacking"], said.probability["dynamical_instability"])
+    p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
@@ -124,8 +124,8 @@ def _solved(facts: Facts, rows: RunSoFar, said: ModeProbabilities) -> TopLine | 
     return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
 
 
-def _beside(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
-    """A finding beside the four failures, the most probable one."""
+def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
+    """A finding that is none of the four failures, the most probable one."""
     failures = {mode.name for mode in all_modes() if mode.is_failure} - set(MODES)
     found = [e for e in now.values() if e.mode in failures]
     if not found:
@@ -152,7 +152,7 @@ def _signs(facts: Facts) -> TopLine | None:
     )
 
 
-def _held_out(rows: RunSoFar, facts: Facts, said: ModeProbabilities) -> TopLine | None:
+def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> TopLine | None:
     """A held-out score that falls, or stays while the train reward rises."""
     y, held = rows.reward, rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
@@ -165,18 +165,19 @@ def _held_out(rows: RunSoFar, facts: Facts, said: ModeProbabilities) -> TopLine 
         text, what = fall_text(f"The {name}", held) + rose, "held-out falls"
     else:
         text, what = f"{_upper(rose)} while the {name} stays at {held.now:.2g}", "held-out stays"
-    return _line("watch", "reward_hacking", said.probability["reward_hacking"], text, facts, "both rewards", of=what)
+    p = estimate.probability["reward_hacking"]
+    return _line("watch", "reward_hacking", p, text, facts, "both rewards", of=what)
 
 
-def _suspected(said: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
+def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
     """A failure that the log could show and that is less probable than not."""
-    seen = [m for m in MODES if timeline.modes[m].seen and said.probability[m] >= THRESHOLDS.suspect]
+    seen = [m for m in MODES if timeline.modes[m].seen and estimate.probability[m] >= THRESHOLDS.suspect]
     if not seen or facts.rows < THRESHOLDS.trend_rows:
         return None
-    mode = max(seen, key=said.probability.__getitem__)
+    mode = max(seen, key=estimate.probability.__getitem__)
     text = f"{_upper(label_of(mode))} is possible, and less likely than not"
     again = f"{ACTIONS['watch it'].text(facts)}."
-    return _line("watch", mode, said.probability[mode], text, facts, "the timeline", first=again)
+    return _line("watch", mode, estimate.probability[mode], text, facts, "the timeline", first=again)
 
 
 def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:

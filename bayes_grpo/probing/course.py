@@ -15,7 +15,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.probing.result import Probe
 
 FEWEST_PROBES = 4
-"""Probes from which a course is told: three increments, of which one goes into the drift."""
+"""Probes that a course needs: three increments, of which one goes into the drift."""
 _HIGHEST = 700.0
 """Largest logarithm whose number there is."""
 
@@ -24,7 +24,7 @@ _HIGHEST = 700.0
 class StiffnessCourse(Result):
     """A random walk with drift of the stiffness's logarithm, its drift and its spread known from few increments.
 
-    The error of each probe is in the increments too, so what is foretold is rather too wide than too narrow.
+    The error of each probe is in the increments too, so forecasts are rather too wide than too narrow.
 
     Attributes:
         first: Step of the first probe.

@@ -19,7 +19,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 
-TOLD_FROM = 2.0
+FELT_FROM = 2.0
 """Times its own error that a stiffness has to be, so that a batch can be said to feel it at all."""
 
 
@@ -43,11 +43,11 @@ class Measured(Result):
 
     @property
     def felt(self) -> bool:
-        """Whether it is told from nothing. Where it is not, the batch says little: not that there is nothing stiff.
+        """Whether it differs from nothing. Where it does not, the batch says little: not that there is nothing stiff.
 
         A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
         """
-        return self.mean > TOLD_FROM * self.sd
+        return self.mean > FELT_FROM * self.sd
 
     def quantile(self, probability: float) -> float:
         """Value below which it lies with a probability."""

@@ -29,7 +29,7 @@ class Leading(NamedTuple):
     Attributes:
         values: The largest first, shape (count,).
         vectors: Of length 1, one each.
-        residual: Length of what a product leaves beside the first vector, over the first value.
+        residual: Length of what a product has besides the first vector, over the first value.
         products: How many products were taken.
     """
 

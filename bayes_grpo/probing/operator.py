@@ -23,11 +23,11 @@ UpdateAt = Callable[[Any], AnyVector]
 Product = Callable[[AnyVector], AnyVector]
 """A matrix, as what it makes of a direction."""
 STEP = 1e-3
-"""Length of a shift of the parameters: short beside what changes a policy, long beside rounding."""
+"""Length of a shift of the parameters: short against what changes a policy, long against rounding."""
 
 
 class Pieces:
-    """A vector in pieces, such as the tensors of a network: what is asked of a vector, piece by piece."""
+    """A vector in pieces, such as the tensors of a network: what a vector does, piece by piece."""
 
     def __init__(self, pieces: Iterable[Any]) -> None:
         self.pieces = list(pieces)

@@ -19,7 +19,7 @@ def pooled_probes(probes: Sequence[Probe], last: int = TAKEN) -> Probe:
     """The last probes of a training as one.
 
     Their stiffness is the mean, its error that of the scatter between them, in which the errors of each are, and what
-    the policy moved. The late share is the mean of those that are told from nothing.
+    the policy moved. The late share is the mean of those that are positive.
 
     Args:
         probes: In the order of their steps; at least one.

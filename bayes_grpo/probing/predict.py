@@ -16,7 +16,7 @@ from bayes_grpo.probing.result import Probe
 SURELY = 0.95
 """Probability of being stable at which a setting counts as one that holds."""
 LONGEST_REFRESH = 4096
-"""Refresh interval beyond which nobody asks."""
+"""The largest refresh interval that is tried."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ProbeLimits(Result):
     """What a measured stiffness says of settings.
 
     Attributes:
-        learning_rate: η that was asked about.
+        learning_rate: The learning rate η.
         momentum: μ or β₁.
         convention: "heavy_ball" or "ema" (Adam).
         refresh_interval: K_ref in optimizer steps, whole.
@@ -97,7 +97,7 @@ def limits_of(
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
     if not probe.stiffest.felt:
         raise SettingError(
-            f"limits_of: expected a stiffness that is told from nothing, found {probe.stiffest.mean:.3g} with an error "
+            f"limits_of: expected a stiffness that differs from nothing, found {probe.stiffest.mean:.3g} with an error "
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
         )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)

@@ -21,7 +21,7 @@ class Probe(Result):
         optimizer: In whose metric.
         stiffest: The largest stiffness.
         late_share: Share of the stiffness along the stiffest direction that comes from the policy that writes, and so
-            is late under a held policy; 1 where the update has no importance ratios, or nobody asked.
+            is late under a held policy; 1 where the update has no importance ratios, or it was not measured.
         parts: Into how many parts the batch was cut.
         gradients: Gradients of the whole batch that the probe took.
         residual: How far the direction is from one that the operator keeps, over K.
@@ -49,5 +49,5 @@ class Probe(Result):
             return f"{text}, from one operator without sampling."
         text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
         if not self.stiffest.felt:
-            text += "; that is not told from nothing: this batch cannot tell, a larger one may"
+            text += "; that does not differ from nothing: this batch cannot tell, a larger one may"
         return f"{text}."

@@ -24,7 +24,7 @@ class Look(NamedTuple):
 
     Attributes:
         stiffest: Stiffness along the direction of the earlier batches, by this one.
-        late_share: Share of it that is late under a held policy; 1 where nobody asked.
+        late_share: Share of it that is late under a held policy; 1 where it was not measured.
         turned: Cosine between the direction before and after; near 1 it has been found.
         gradients: Gradients of the whole batch that it took.
     """

@@ -1,1 +1,1 @@
-"""Records of single completions: what trainers save beside their log, and what a mean over them hides."""
+"""Records of single completions: what trainers save with their log, and what a mean over them hides."""

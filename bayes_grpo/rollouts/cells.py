@@ -65,7 +65,7 @@ def cells_of(rollouts: Rollouts) -> Cells:
     known = rollouts.prompt != 0
     if not known.any():
         raise FitError(
-            f"expected rollouts that tell prompts apart, found none in {rollouts.name}; difficulty is a prompt's own"
+            f"expected rollouts that name their prompts, found none in {rollouts.name}; difficulty is a prompt's own"
         )
     step, prompt, reward = rollouts.step[known], rollouts.prompt[known], rollouts.reward[known]
     order = np.lexsort((prompt, step))
@@ -114,5 +114,5 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     about = line((squares - 2.0 * level * total + level**2 * count) / count)
     whole = float(np.average(squares / count - row**2, weights=count)) + float(np.var(row))
     if whole <= 0.0:
-        raise FitError("expected rewards that vary, found one value; there is nothing to tell prompts apart by")
+        raise FitError("expected rewards that vary, found one value; prompts cannot differ")
     return level, np.sqrt(np.maximum(about, 0.02 * whole))

@@ -40,7 +40,7 @@ class Completion(NamedTuple):
         group: Label of its group within the step; None where the prompt is the group.
         version: Version of the policy that wrote it, in updates.
         truncated: 1 where it was cut at the limit, 0 where it ended.
-        parts: Name → value of what the reward is made of, or was measured beside it.
+        parts: Name → value of what the reward is made of, or was measured with it.
     """
 
     step: float
@@ -53,7 +53,7 @@ class Completion(NamedTuple):
 
 
 class StatedColumns(NamedTuple):
-    """What a caller states of the records.
+    """What a caller knows of the records.
 
     Attributes:
         columns: For a plain table: name of a column → the table's name for it.
@@ -156,7 +156,7 @@ def bare(prompt: Any) -> str:
 
 
 def hash_of(value: Any, salt: str) -> int:
-    """A number of 64 bits that tells values apart and from which none can be read, never 0.
+    """A number of 64 bits that differs between values and from which none can be read, never 0.
 
     Args:
         value: Text, or anything with one.
@@ -172,8 +172,8 @@ def hash_of(value: Any, salt: str) -> int:
 class Gatherer:
     """Takes completions, one by one or in batches, and forgets their text."""
 
-    def __init__(self, asked: StatedColumns, damage: LeftOut) -> None:
-        self._asked, self._damage = asked, damage
+    def __init__(self, options: StatedColumns, damage: LeftOut) -> None:
+        self._options, self._damage = options, damage
         self._open: list[Completion] = []
         self._batches: list[CompletionBatch] = []
         self._names: dict[str, str] = {}
@@ -187,7 +187,7 @@ class Gatherer:
         elif not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
             self._damage.records += 1
         else:
-            label = 0 if found.group is None else hash_of(found.group, self._asked.salt)
+            label = 0 if found.group is None else hash_of(found.group, self._options.salt)
             self._open.append(found._replace(prompt=self._key(found.prompt), group=label))
             if len(self._open) >= _BATCH:
                 self._close()
@@ -213,7 +213,7 @@ class Gatherer:
         if prompt is None:
             return 0
         if prompt != self._last[0]:
-            self._last = (prompt, hash_of(bare(prompt), self._asked.salt))
+            self._last = (prompt, hash_of(bare(prompt), self._options.salt))
         return self._last[1]
 
     def _close(self) -> None:

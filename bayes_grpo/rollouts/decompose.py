@@ -40,7 +40,7 @@ class _Table(NamedTuple):
         finished: 0 or 1, shape (m,); None where nothing tells.
         formatted: Likewise.
         parts: Name → weighted values, which add up to the reward but for a constant; empty where a factor is known.
-        cluster: What is drawn anew, shape (m,).
+        cluster: What is resampled, shape (m,).
     """
 
     step: np.ndarray
@@ -127,7 +127,7 @@ def rescore(rollouts: Rollouts, part: str) -> Rollouts:
 
 
 class _Drawn(NamedTuple):
-    """Sums over the clusters of both sides, as they are and drawn anew: six of `Sums`, then sum and count of each part.
+    """Sums over the clusters of both sides, as they are and resampled: six of `Sums`, then sum and count of each part.
 
     Attributes:
         sums: Shape (2 k,).
@@ -193,22 +193,22 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
     return _Table(step, source.reward, finished, gate, parts, cluster), words, notes
 
 
-def _gate(source: Rollouts, asked: str | None) -> np.ndarray | None:
-    """1 where an answer is formatted, by the part asked for or the one whose name says so and that moves most."""
-    if asked is not None and asked not in source.parts:
+def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
+    """1 where an answer is formatted, by the part wanted, or the one whose name says so and that moves most."""
+    if wanted is not None and wanted not in source.parts:
         raise SettingError(
-            f"formatted: expected a part ({listed(source.parts)}), found {plain(asked, 40)!r}; correct it"
+            f"formatted: expected a part ({listed(source.parts)}), found {plain(wanted, 40)!r}; correct it"
         )
-    names = [asked] if asked is not None else [name for name in source.parts if is_form(name)]
+    names = [wanted] if wanted is not None else [name for name in source.parts if is_form(name)]
     found: dict[str, np.ndarray] = {}
     for name in names:
         values = source.parts[name]
         levels = np.unique(values[np.isfinite(values)])
         if len(levels) == 2 and np.isfinite(values).all():
             found[name] = (values == levels[1]).astype(float)
-        elif asked is not None:
+        elif wanted is not None:
             raise SettingError(
-                f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(asked, 40)!r}"
+                f"formatted: expected a part that is yes or no, found {len(levels)} values of {plain(wanted, 40)!r}"
             )
     if not found:
         return None

@@ -66,7 +66,7 @@ class Decomposition(Result):
         after: Mean reward after.
         gain: After less before.
         p_gain: Probability that the reward rose.
-        p_form: Probability that it rose and more than half of that is form; NaN where form cannot be told.
+        p_form: Probability that it rose and more than half of that is form; NaN where form cannot be recognized.
         shares: Of finishing, format and the reward of formatted answers, which add up to 1; where nothing tells who
             finished or is formatted, of the parts that add up to the reward. Empty where none do.
         course: Over the steps.

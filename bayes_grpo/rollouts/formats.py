@@ -27,7 +27,7 @@ _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
 
 
-def _unchanged(record: _Record, asked: StatedColumns) -> _Record:
+def _unchanged(record: _Record, options: StatedColumns) -> _Record:
     return record
 
 
@@ -85,13 +85,13 @@ class RecordFormat:
         for path, match in found:
             if self.holds and not set(self.holds) <= set(place.keys(path)):
                 continue
-            told = match.groupdict()
-            split = told.get("split") or place.split(path)
-            step = None if told.get("step") is None else float(told["step"])
-            files.append(RolloutFile(path, step, "train" if split == "train" else "eval", told.get("subset") or "all"))
+            named = match.groupdict()
+            split = named.get("split") or place.split(path)
+            step = None if named.get("step") is None else float(named["step"])
+            files.append(RolloutFile(path, step, "train" if split == "train" else "eval", named.get("subset") or "all"))
         return files
 
-    def read(self, file: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
+    def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
         """Completions of a file.
 
         Raises:
@@ -103,7 +103,7 @@ class RecordFormat:
         value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step", "late_step")}
         own = self.keys - {""}
         for raw in self._records(file.path, damage):
-            record = self.changed(raw, asked)
+            record = self.changed(raw, options)
             step = scalar_of(value["step"](record))
             if not step >= 0.0:
                 step = scalar_of(value["late_step"](record)) if file.step is None else file.step
@@ -154,7 +154,7 @@ def _mapping(value: Any) -> _Record:
     return value if isinstance(value, dict) else {}
 
 
-def _nemo_rl(record: _Record, asked: StatedColumns) -> _Record:
+def _nemo_rl(record: _Record, options: StatedColumns) -> _Record:
     """Turns of which the last is the completion; one text tells no prompt."""
     turns = record.get("content")
     if not (isinstance(turns, list) and len(turns) > 1):
@@ -162,7 +162,7 @@ def _nemo_rl(record: _Record, asked: StatedColumns) -> _Record:
     return record | {"prompt": turns[:-1] if isinstance(turns[0], dict) else "\n".join(map(str, turns[:-1]))}
 
 
-def _tinker(record: _Record, asked: StatedColumns) -> _Record:
+def _tinker(record: _Record, options: StatedColumns) -> _Record:
     """Metrics of the steps of a trajectory are summed."""
     steps = [s for s in record.get("steps") or [] if isinstance(s, dict)]
     parts = scalars_in(_mapping(record.get("trajectory_metrics")))
@@ -177,7 +177,7 @@ def _tinker(record: _Record, asked: StatedColumns) -> _Record:
     }
 
 
-def _art(record: _Record, asked: StatedColumns) -> _Record:
+def _art(record: _Record, options: StatedColumns) -> _Record:
     """The prompt is the first turn of the user: later ones may answer what the policy wrote."""
     turns = [m for m in record.get("messages") or [] if isinstance(m, dict)]
     try:
@@ -187,10 +187,10 @@ def _art(record: _Record, asked: StatedColumns) -> _Record:
     return record | {"prompt": [m for m in turns if m.get("role") == "user"][:1] or None, "metrics": metrics}
 
 
-def _trl(record: _Record, asked: StatedColumns) -> _Record:
-    """The total is the sum of the reward functions by the weights that are stated."""
+def _trl(record: _Record, options: StatedColumns) -> _Record:
+    """The total is the sum of the reward functions by the weights that are given."""
     parts = scalars_in(record, ("step", "advantage", "advantages", "__index_level_0__"))
-    known = [asked.weights.get(name, 1.0) * value for name, value in parts.items() if math.isfinite(value)]
+    known = [options.weights.get(name, 1.0) * value for name, value in parts.items() if math.isfinite(value)]
     return record | {"total of functions": sum(known) if known else None}
 
 

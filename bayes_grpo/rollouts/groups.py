@@ -1,4 +1,4 @@
-"""`groups_of`: how far prompts lie apart, how many groups are of use, and what other G and B would make of them.
+"""`groups_of`: how much prompts differ, how many groups are of use, and what other G and B would make of them.
 
 Groups of use are those with spread: others give no gradient. For a smaller G their share is exact, as the mean over all
 ways to choose G of a group's completions; for a larger one the share without spread goes on to fall as a power of G, as
@@ -209,7 +209,7 @@ def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
     log = np.full(len(many), -np.inf)
     m, s = many[fits], size[fits]
     log[fits] = gammaln(m + 1) - gammaln(m - g + 1) - gammaln(s + 1) + gammaln(s - g + 1)
-    # A group smaller than g that is asked about at its own size counts whole.
+    # A group smaller than g counts whole at its own size.
     whole = (size < g) & (many == size)
     return np.bincount(group, np.where(whole, 1.0, np.exp(log)), len(n))
 

@@ -1,4 +1,4 @@
-"""`join`: whether rollouts and a log are of one run, and by how many rows or versions they are apart."""
+"""`join`: whether rollouts and a log are of one run, and by how many rows or versions they are shifted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.records import Rollouts
 
-APART = 8
-"""Rows that rollouts and log may be apart and are still looked for."""
+LARGEST_SHIFT = 8
+"""Largest shift between rollouts and log that is tried, in rows."""
 ROWS_EACH = 32
 """Rows of updates that may share a rollout."""
 _LEAST = 4
@@ -27,7 +27,7 @@ class Joined(Result):
 
     Attributes:
         axis: What of the rollouts counts the rows: "step" or "policy_version".
-        apart: The log's step less the rollouts', at the best fit; with `rows_each` over 1, rows.
+        shift: The log's step less the rollouts', at the best fit; with `rows_each` over 1, rows.
         rows_each: Rows of the log that share a rollout; their mean is the rollout's.
         window: Steps of rollouts averaged into a row.
         compared: Rows compared.
@@ -37,7 +37,7 @@ class Joined(Result):
     """
 
     axis: str
-    apart: int
+    shift: int
     rows_each: int
     window: int
     compared: int
@@ -65,9 +65,9 @@ class Joined(Result):
         unit = "version" if self.axis == "policy_version" else "step"
         place = (
             "at the same step"
-            if self.apart == 0
-            else f"{abs(self.apart)} {unit}{'s' * (abs(self.apart) > 1)} "
-            + ("later in the log" if self.apart > 0 else "earlier in the log")
+            if self.shift == 0
+            else f"{abs(self.shift)} {unit}{'s' * (abs(self.shift) > 1)} "
+            + ("later in the log" if self.shift > 0 else "earlier in the log")
         )
         more = f", {self.rows_each} rows of the log a rollout" if self.rows_each > 1 else ""
         more += f", {self.window} steps averaged into a row" if self.window > 1 else ""
@@ -77,7 +77,7 @@ class Joined(Result):
 def join(run: Run, rollouts: Rollouts) -> Joined:
     """Lays the means of rollouts on the rows of a log and looks for the shift under which they agree.
 
-    Looked for are shifts of up to `APART` steps or versions, rows that average several steps, and several rows of
+    It tries shifts of up to `LARGEST_SHIFT` steps or versions, rows that average several steps, and several rows of
     updates that share a rollout, whose mean is then the rollout's.
 
     Args:
@@ -101,8 +101,8 @@ def join(run: Run, rollouts: Rollouts) -> Joined:
         count = np.bincount(place)
         mean = np.bincount(place, rollouts.reward) / count
         for wide in sorted({1, int(np.median(window))} if len(window) else {1}):
-            for apart in range(-APART, APART + 1):
-                found += _shifted((step, reward), (at, mean, count), (axis, apart, wide))
+            for shift in range(-LARGEST_SHIFT, LARGEST_SHIFT + 1):
+                found += _shifted((step, reward), (at, mean, count), (axis, shift, wide))
         if axis == "step":
             found += _repeated(reward, mean)
     if not found:
@@ -112,7 +112,7 @@ def join(run: Run, rollouts: Rollouts) -> Joined:
         )
     # Agreement first; among equals the smaller shift and the plainer reading.
     return max(
-        found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.apart), -j.rows_each)
+        found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.shift), -j.rows_each)
     )
 
 
@@ -120,17 +120,17 @@ def _shifted(
     log: tuple[np.ndarray, np.ndarray], means: tuple[np.ndarray, np.ndarray, np.ndarray], how: tuple[str, int, int]
 ) -> list[Joined]:
     """Rows of the log against the rollouts of the steps that end at them, at one shift."""
-    (step, reward), (at, mean, count), (axis, apart, wide) = log, means, how
+    (step, reward), (at, mean, count), (axis, shift, wide) = log, means, how
     total, many = np.cumsum(np.r_[0.0, mean * count]), np.cumsum(np.r_[0, count])
-    last = np.searchsorted(at, step - apart + 1e-9, "right")
-    first = np.searchsorted(at, step - apart - wide + 1e-9, "right")
+    last = np.searchsorted(at, step - shift + 1e-9, "right")
+    first = np.searchsorted(at, step - shift - wide + 1e-9, "right")
     known = last > first
     if wide > 1:
-        known &= (step - apart - wide >= at[0] - 1) & (step - apart <= at[-1])
+        known &= (step - shift - wide >= at[0] - 1) & (step - shift <= at[-1])
     if known.sum() < _LEAST:
         return []
     expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]
-    return [_compared(reward[known], expected, axis, apart, 1, wide)]
+    return [_compared(reward[known], expected, axis, shift, 1, wide)]
 
 
 def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
@@ -140,24 +140,24 @@ def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
     for rows in range(2, ROWS_EACH + 1):
         if not rows - 1.5 < each < rows + 1.5:
             continue
-        for apart in range(-APART, APART + 1):
-            first = max(apart, 0)
-            skipped = -(-max(-apart, 0) // rows)
-            start = first + (skipped * rows + apart if apart < 0 else 0)
+        for shift in range(-LARGEST_SHIFT, LARGEST_SHIFT + 1):
+            first = max(shift, 0)
+            skipped = -(-max(-shift, 0) // rows)
+            start = first + (skipped * rows + shift if shift < 0 else 0)
             n = min((len(reward) - start) // rows, len(mean) - skipped)
             if n >= _LEAST:
                 rows_mean = reward[start : start + n * rows].reshape(n, rows).mean(axis=1)
-                found.append(_compared(rows_mean, mean[skipped : skipped + n], "step", apart, rows, 1))
+                found.append(_compared(rows_mean, mean[skipped : skipped + n], "step", shift, rows, 1))
     return found
 
 
-def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, apart: int, rows_each: int, window: int) -> Joined:
+def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, shift: int, rows_each: int, window: int) -> Joined:
     off = np.abs(seen - expected)
     close = _ROUNDED * np.maximum(np.abs(expected), 1.0)
     moves = np.ptp(seen) > 0.0 and np.ptp(expected) > 0.0
     return Joined(
         axis=axis,
-        apart=apart,
+        shift=shift,
         rows_each=rows_each,
         window=window,
         compared=len(seen),

@@ -178,7 +178,7 @@ class _Design:
         self._variances = variances
 
     def contrast(self, paired: bool) -> Contrast:
-        """Difference of the last windows' levels, with what lasts of a prompt shared by its cells or drawn anew."""
+        """Difference of the last windows' levels, with what lasts of a prompt shared by its cells or not."""
         v, k = self._variances, len(self._levels)
         own = v.passing + v.luck / self._n + (0.0 if paired else v.lasting)
         weight = 1.0 / (self._s**2 * own)

@@ -66,13 +66,13 @@ def read_rollouts(
     _check(format, split, subset, columns, group_size)
     place = Place(Path(path))
     name, parts = _recognised(place, format)
-    parts, said = _chosen(parts, split, subset)
-    damage, asked = LeftOut(), StatedColumns(columns or {}, weights or {}, salt)
-    gatherer, tell = Gatherer(asked, damage), progress or (lambda _: None)
+    parts, notes_of_files = _chosen(parts, split, subset)
+    damage, options = LeftOut(), StatedColumns(columns or {}, weights or {}, salt)
+    gatherer, tell = Gatherer(options, damage), progress or (lambda _: None)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
-        for completion in all_formats()[name].read(part, asked, damage):
+        for completion in all_formats()[name].read(part, options, damage):
             gatherer.take(completion)
     found, parts_of_reward = gatherer.gathered()
     if not len(found["step"]):
@@ -102,7 +102,7 @@ def read_rollouts(
         truncated=found["truncated"],
         files=len(parts),
         bytes=sum(part.path.stat().st_size for part in parts),
-        notes=(*said, *damage.notes(), *more, *doubts),
+        notes=(*notes_of_files, *damage.notes(), *more, *doubts),
     )
 
 
@@ -122,17 +122,17 @@ def _check(
         raise SettingError(f"group_size: expected at least 1, found {group_size}; give completions a prompt")
 
 
-def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[RolloutFile]]:
+def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
     """The format of a folder and its files: the one that fits, a plain table where no other does."""
     known = all_formats()
-    names = [asked] if asked else [name for name in known if name != _LAST]
+    names = [format] if format else [name for name in known if name != _LAST]
     fitting = {name: parts for name in names if (parts := known[name].sniff(place))}
-    if not fitting and not asked and (parts := known[_LAST].sniff(place)):
+    if not fitting and not format and (parts := known[_LAST].sniff(place)):
         fitting = {_LAST: parts}
     if not fitting:
-        wanted = asked or ", ".join(known)
+        expected = format or ", ".join(known)
         raise LogReadError(
-            f"{place.root}: expected rollouts of {wanted}, found "
+            f"{place.root}: expected rollouts of {expected}, found "
             f"{listed(list(place.files)[:50], 5)}; give the folder that "
             f"the trainer wrote, or a table with the columns step, prompt_id and reward"
         )
@@ -153,7 +153,7 @@ def _recognised(place: Place, asked: str | None) -> tuple[str, Sequence[RolloutF
 
 
 def _chosen(parts: Sequence[RolloutFile], split: str, subset: str) -> tuple[Sequence[RolloutFile], list[str]]:
-    """Files of the split and the subset asked for, or of the one there is; what was not read in words."""
+    """Files of the split and the subset wanted, or of the one there is; what was not read, in words."""
     notes = []
     for name, wanted in (("split", split), ("subset", subset)):
         kept = [p for p in parts if getattr(p, name) == wanted]

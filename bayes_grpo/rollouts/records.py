@@ -31,12 +31,12 @@ class Rollouts(Result):
         split: "train" or "eval".
         subset: "all", or "effective" where only what was trained on was read.
         step: Step, int32, shape (n,).
-        policy_version: Version of the policy that wrote it, in updates; -1 where not stated. Shape (n,), like all.
+        policy_version: Version of the policy that wrote it, in updates; -1 where unknown. Shape (n,), like all.
         prompt: Salted hash of its prompt; 0 where nothing tells it.
         group: Number of its group, 0, 1, …; -1 where nothing tells it.
         reward: Reward.
-        parts: Name → what the reward is made of, or was measured beside it; NaN where a record lacks it.
-        truncated: 1 where it was cut at the limit, 0 where it ended, -1 where not stated.
+        parts: Name → what the reward is made of, or was measured with it; NaN where a record lacks it.
+        truncated: 1 where it was cut at the limit, 0 where it ended, -1 where unknown.
         files: Files read.
         bytes: Their bytes.
         notes: What the reader did that a user should know.
@@ -102,7 +102,7 @@ class Rollouts(Result):
 
     @cached_property
     def prompt_count(self) -> int:
-        """Number of prompts that can be told apart."""
+        """Number of distinct prompts."""
         return len(np.unique(self.prompt[self.prompt != 0]))
 
     @cached_property

@@ -21,9 +21,9 @@ class RolloutSummary(Result):
     Attributes:
         rollouts: The completions.
         gain: What its gain is made of; None with fewer than two steps.
-        groups: Groups and how far prompts lie apart; None where nothing tells groups, or nothing varies.
+        groups: Groups and how much prompts differ; None where nothing tells groups, or nothing varies.
         joined: How they lie on a log; None where none was given.
-        missing: What could not be said, and why.
+        missing: What is missing, and why.
     """
 
     rollouts: Rollouts
@@ -37,8 +37,8 @@ class RolloutSummary(Result):
     @property
     def sentence(self) -> str:
         """What a gain is made of, and of what use the groups are; else what there is."""
-        said = [x.sentence for x in (self.gain, self.groups) if x is not None]
-        return " ".join(said) or self.rollouts.sentence
+        sentences = [x.sentence for x in (self.gain, self.groups) if x is not None]
+        return " ".join(sentences) or self.rollouts.sentence
 
 
 def describe_rollouts(

@@ -1,7 +1,7 @@
 """A plain table: CSV, also gzip, Parquet or JSON lines with a column for the step and one for the reward.
 
 Further columns: prompt_id, group, sample, policy_version, length, truncated under usual names; all other numbers are
-parts of the reward, or what was measured beside it.
+parts of the reward, or what was measured with it.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ class PlainTable:
     drops_constant = False
 
     def sniff(self, place: Place) -> list[RolloutFile]:
-        """Tables with a step and a reward, and with what tells prompts apart."""
+        """Tables with a step and a reward, and with what names prompts."""
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
         if place.root.is_file():
             return [RolloutFile(path) for path, _ in found]
         return [RolloutFile(path, None, place.split(path)) for path, _ in found if _fits(path, place)]
 
-    def read(self, file: RolloutFile, asked: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
+    def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
         """Pieces of the table.
 
         Raises:
-            LogReadError: It has no column of rewards, or not the one asked for.
+            LogReadError: It has no column of rewards, or not the one named.
             MissingExtraError: pyarrow is not installed.
         """
         columns: dict[str, str] = {}
         for table in _pieces(file.path, damage):
             if not columns:
                 names = [str(x) for x in table.columns]
-                columns = _meanings_of(names, asked.columns, file.path)
+                columns = _meanings_of(names, options.columns, file.path)
                 if "reward" not in columns:
                     raise LogReadError(
                         f"{file.path}: expected a column of rewards "
@@ -92,7 +92,7 @@ class PlainTable:
                     )
             if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
                 table = table.assign(**{str(name): np.nan for name in missing})
-            yield _batch_of(table, columns, asked.salt)
+            yield _batch_of(table, columns, options.salt)
 
 
 def _csv_pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
@@ -126,7 +126,7 @@ def _pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
 
 
 def _fits(path: Path, place: Place) -> bool:
-    """Whether a table's columns are those of completions: other tables lie beside them."""
+    """Whether a table's columns are those of completions: other tables lie in the same folder."""
     name = path.name.lower()
     if name.endswith(".parquet"):
         names = list(parquet_file(path).schema_arrow.names)
@@ -144,16 +144,16 @@ def _header(path: Path) -> list[str]:
         return [x.strip().strip('"') for x in file.readline(2**16).decode("utf-8", "replace").split(",")]
 
 
-def _meanings_of(names: list[str], stated: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Column of a batch → name in the table; a stated one that is not there is an error."""
-    missing = [x for x in stated.values() if x not in names]
+def _meanings_of(names: list[str], given: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Column of a batch → name in the table; a given one that is not there is an error."""
+    missing = [x for x in given.values() if x not in names]
     if missing:
         raise LogReadError(
             f"{path}: expected a column {clean(missing[0])!r}, found {listed(names, 20)}; correct its name"
         )
     lower = {name.strip().lower(): name for name in reversed(names)}
     found = {ours: next((lower[x] for x in theirs if x in lower), "") for ours, theirs in USUAL_NAMES.items()}
-    return {ours: name for ours, name in found.items() if name} | dict(stated)
+    return {ours: name for ours, name in found.items() if name} | dict(given)
 
 
 def _batch_of(table: pd.DataFrame, columns: Mapping[str, str], salt: str) -> CompletionBatch:

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.rollouts.cells import Cells
 
 _LEAST_AGAIN, _LEAST_PROMPTS = 10, 3
-"""How often prompts have to come again, and how many of them, before what lasts is told from what does not."""
+"""How often prompts have to come again, and how many of them, before what lasts is distinguished from what does not."""
 _LASTING = 0.75
 """Share of the difference between prompts that is taken to last where no prompt comes twice."""
 

@@ -149,7 +149,7 @@ def _slow_start(rng: np.random.Generator) -> ScenarioDraw:
     )
     start = rng.uniform(-4.5, -3.0)
     fixed_point = rng.uniform(1.0, 2.0)
-    # While p is small dp/dt = η p², so that the take-off comes 1/(η p₀) steps in, the KL penalty apart.
+    # While p is small dp/dt = η p², so that the take-off comes 1/(η p₀) steps in, without the KL penalty.
     take_off = rng.uniform(80.0, 130.0)
     numbers = Numbers(
         learning_rate=(1.0 + np.exp(-start)) / take_off,

@@ -171,7 +171,7 @@ def state_of(columns: LogColumns, structure: Structure, n_prompts: int, logging_
 
 
 def write_json(path: str | os.PathLike[str], content: Any) -> Path:
-    """Writes JSON so that the file is either whole or untouched: a temporary file beside it, then a rename."""
+    """Writes JSON so that the file is either whole or untouched: a temporary file in its folder, then a rename."""
     target = Path(path)
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     with written_whole(target) as temporary:
@@ -201,7 +201,7 @@ def write_runs(
 ) -> list[Path]:
     """Writes runs into a new directory, all of them or none.
 
-    Everything is built in a temporary directory beside the target and then renamed, so that an interruption
+    Everything is built in a temporary directory next to the target and then renamed, so that an interruption
     leaves nothing half done, and an existing directory with content is never touched.
 
     Args:

@@ -108,7 +108,7 @@ class Watcher:
                 setup = BackgroundSetup(
                     known=known_by(args, state, self._settings),
                     watching=self._watching,
-                    memory=Memory(sounded=sounded_in(history)),
+                    memory=Memory(alarmed=alarms_in(history)),
                     every=self._every,
                 )
                 self._background = Background(setup, self._threads)
@@ -304,7 +304,7 @@ def stops_now(update: Update) -> bool:
     return stop is not None and stop <= update.step
 
 
-def sounded_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def alarms_in(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Failure → step of the update that raised its alarm, from our entries in a log."""
     found: dict[str, float] = {}
     for row in history:

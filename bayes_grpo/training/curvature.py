@@ -125,10 +125,10 @@ class CurvatureWatcher:
             return
         with self._guard():
             begun = time.perf_counter()
-            with self._opened(self._trainer, inputs, self._parts) as asked:
-                found = self._look(asked, float(state.global_step))
+            with self._opened(self._trainer, inputs, self._parts) as batch:
+                found = self._look(batch, float(state.global_step))
             self.probes.append(found)
-            self._entries = probe_entries(self.probes, asked) | {"curvature/seconds": time.perf_counter() - begun}
+            self._entries = probe_entries(self.probes, batch) | {"curvature/seconds": time.perf_counter() - begun}
             if self._path is not None and state.is_world_process_zero:
                 save_probes(self.probes, Path(args.output_dir) / self._path)
 
@@ -138,20 +138,20 @@ class CurvatureWatcher:
             write_entries(self._entries, state, logs)
             self._entries = {}
 
-    def _look(self, asked: ProbeInputs, step: float) -> Probe:
-        look = self._tracker.look(asked.updates, asked.scale, self._length, asked.held)
+    def _look(self, batch: ProbeInputs, step: float) -> Probe:
+        look = self._tracker.look(batch.updates, batch.scale, self._length, batch.held)
         return Probe(
-            optimizer=asked.optimizer,
+            optimizer=batch.optimizer,
             stiffest=look.stiffest,
             late_share=look.late_share,
-            parts=len(asked.updates),
+            parts=len(batch.updates),
             gradients=look.gradients,
             residual=math.sqrt(max(1.0 - look.turned**2, 0.0)),
             step=step,
         )
 
 
-def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:
+def probe_entries(probes: list[Probe], batch: ProbeInputs) -> dict[str, float]:
     """The last probes as entries of a log; where they cannot tell, or at a learning rate of 0, the stiffness alone."""
     together = pooled_probes(probes)
     k = together.stiffest.interval
@@ -162,12 +162,12 @@ def probe_entries(probes: list[Probe], asked: ProbeInputs) -> dict[str, float]:
         "curvature/stiffest_high": k.high,
         "curvature/turned": probes[-1].residual,
     }
-    if together.stiffest.felt and asked.learning_rate > 0:
-        told = limits_of(together, asked.learning_rate, asked.momentum, asked.refresh_interval)
+    if together.stiffest.felt and batch.learning_rate > 0:
+        limits = limits_of(together, batch.learning_rate, batch.momentum, batch.refresh_interval)
         entries |= {
             "curvature/late_share": together.late_share,
-            "curvature/margin": told.margin.median,
-            "curvature/margin_low": told.margin.low,
-            "curvature/p_stable": told.p_stable,
+            "curvature/margin": limits.margin.median,
+            "curvature/margin_low": limits.margin.low,
+            "curvature/p_stable": limits.p_stable,
         }
     return {name: value for name, value in entries.items() if math.isfinite(value)}

@@ -44,7 +44,7 @@ def update_document(u: Update) -> Document:
 
 def _alarms(u: Update) -> tuple[Section, ...]:
     new = {a.finding for a in u.alarms}
-    before = ", ".join(f"{label_of(name)} at step {step:g}" for name, step in u.told.items() if name not in new)
+    before = ", ".join(f"{label_of(name)} at step {step:g}" for name, step in u.alarmed.items() if name not in new)
     lines = [f"ALARM  {plain(a.sentence, 600)} {' '.join(a.remedies)}" for a in u.alarms]
     return (section("Alarms", *lines, before and f"Reported before: {before}", tone="alarm"),)
 

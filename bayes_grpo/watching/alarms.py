@@ -34,20 +34,20 @@ def earlier(rows: int, lasting: float) -> tuple[int, ...]:
     return rows - back // 2, rows - back
 
 
-def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, sounded: Collection[str] = ()) -> tuple[Alarm, ...]:
+def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Collection[str] = ()) -> tuple[Alarm, ...]:
     """New alarms of a run.
 
     Args:
         run: The run.
         diagnosis: Its diagnosis, by all rows.
         watching: How probable a failure has to be, and for how long.
-        sounded: Failures whose alarms were raised before.
+        alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
     if rows < watching.least_rows or diagnosis.top.status == "done":  # a solved task leaves groups without spread
         return ()
     first = diagnosis.top.finding
-    new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in sounded]
+    new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]
     new.sort(key=lambda mode: mode != first)
     alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
     for before in earlier(rows, watching.lasting):

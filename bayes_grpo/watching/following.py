@@ -120,7 +120,7 @@ class Following:
                 self._shrunk = True  # a trainer may be writing its whole log again; the next poll decides
                 return None
             if last_step(found) < first_step(before) or len(found.step) < len(before.step) // 2:
-                self._note(f"the log was begun anew and ends at step {last_step(found):g}")
+                self._note(f"the log was begun again and ends at step {last_step(found):g}")
             if begins < first_step(before):
                 self._earlier = None
         self._log, self._shrunk = found, False

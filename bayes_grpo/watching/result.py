@@ -160,7 +160,7 @@ class Update(ModeProbabilities, Result):
         diagnosis: The diagnosis in words.
         outlook: The forecast; None without one.
         alarms: Alarms that no earlier look raised.
-        told: Failure → last step of the look that raised its alarm, of all looks so far.
+        alarmed: Failure → last step of the look that raised its alarm, of all looks so far.
         notes: Errors and assumptions.
         seconds: Time of the look.
         top: Status and what to do; None without a diagnosis.
@@ -176,7 +176,7 @@ class Update(ModeProbabilities, Result):
     diagnosis: str
     outlook: Outlook | None
     alarms: tuple[Alarm, ...]
-    told: Mapping[str, float]
+    alarmed: Mapping[str, float]
     notes: tuple[str, ...]
     seconds: float
     top: TopLine | None = None
@@ -203,10 +203,10 @@ class Update(ModeProbabilities, Result):
 
 
 class Memory(NamedTuple):
-    """State from one look to the next. A file keeps `sounded` and `first`; the rest saves a second.
+    """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves a second.
 
     Attributes:
-        sounded: Failure → last step of the look that raised its alarm.
+        alarmed: Failure → last step of the look that raised its alarm.
         first: Step and value of the first reward, by which a new log is recognized; empty before the first look.
         points: Regime → draws of its posterior, from which the next one starts, shape (draws, p).
         rough: Regime → number of rows at which its points failed the checks.
@@ -214,7 +214,7 @@ class Memory(NamedTuple):
         siblings: The reference runs that were read; None without any.
     """
 
-    sounded: Mapping[str, float] = {}
+    alarmed: Mapping[str, float] = {}
     first: tuple[float, ...] = ()
     points: Mapping[str, np.ndarray] = {}
     rough: Mapping[str, int] = {}
@@ -223,10 +223,10 @@ class Memory(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """What a file keeps, ready for JSON."""
-        return {"sounded": dict(self.sounded), "first": list(self.first)}
+        return {"alarmed": dict(self.alarmed), "first": list(self.first)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Memory:
         """The inverse of `to_dict`."""
-        sounded = {str(k): float(v) for k, v in content["sounded"].items()}
-        return cls(sounded, tuple(float(x) for x in content["first"]))
+        alarmed = {str(k): float(v) for k, v in content["alarmed"].items()}
+        return cls(alarmed, tuple(float(x) for x in content["first"]))

@@ -1,6 +1,6 @@
 """`update_of`: one look at a growing run, with the numbers of `forecast` and `diagnose`, within a second.
 
-What goes wrong inside a look is a note of it, because whoever watches a run wants the rest all the same.
+What goes wrong inside a look is a note of it, because the rest is wanted all the same.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
 
     Args:
         run: The run as it is logged so far, or what `bayes_grpo.read_log` makes one of.
-        watching: What is asked; the defaults if None.
+        watching: What to compute; the defaults if None.
         memory: What the look before left; None for the first.
 
     Returns:
@@ -75,7 +75,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     watching, known = watching or Watching(), memory or Memory()
     step, reward = run.rewards
     first = (float(step[0]), float(reward[0])) if len(step) else ()
-    sounded = dict(known.sounded) if known.first in ((), first) else {}  # what was found in another run is new again
+    alarmed = dict(known.alarmed) if known.first in ((), first) else {}  # what was found in another run is new again
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
         read: Part[tuple[RowTable, Siblings]] = Part(reason="")
@@ -87,18 +87,18 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
             table, siblings = read.value
             departure = Part.of(partial(departure_among, run, table, siblings.runs))
         parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)
-        found = analyze(run, parts, settings=_asked(watching), look=_look(known, siblings))
+        found = analyze(run, parts, settings=_settings(watching), look=_look(known, siblings))
         diagnosis, ahead, top = found.diagnosis.value, found.forecast.value, found.top
         alarms: Part[tuple[Alarm, ...]] = Part((), "")
         if diagnosis is not None:
-            alarms = Part.of(partial(alarms_of, run, diagnosis, watching, sounded))
+            alarms = Part.of(partial(alarms_of, run, diagnosis, watching, alarmed))
         made = (("siblings", read), ("siblings", departure), *((name, getattr(found, name)) for name in parts))
         notes = [f"no {name}: {part.reason}" for name, part in (*made, ("alarms", alarms)) if part.reason]
     outlook = None if ahead is None else _outlook(ahead)
     if top is not None and outlook is not None:
         outlook = replace(outlook, sentence=given(top, outlook.sentence), advice=given(top, outlook.advice))
     raised = alarms.value or ()
-    told = sounded | {a.finding: a.step for a in raised}
+    every = alarmed | {a.finding: a.step for a in raised}
     update = Update(
         name=run.name,
         step=float(step[-1]) if len(step) else math.nan,
@@ -109,12 +109,12 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 1000),
         outlook=outlook,
         alarms=raised,
-        told=told,
+        alarmed=every,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
         seconds=time.perf_counter() - begin,
         siblings=None if departure.value is None else departure.value.to_dict(),
     )
-    after = known._replace(sounded=told, first=first, siblings=siblings)
+    after = known._replace(alarmed=every, first=first, siblings=siblings)
     if ahead is not None and ahead.state is not None:
         after = after._replace(**ahead.state._asdict())
     return update, after
@@ -126,7 +126,7 @@ def _siblings(run: Run, watching: Watching, known: Siblings | None) -> tuple[Row
     return table, siblings_of(run, table, watching.like, known)
 
 
-def _asked(watching: Watching) -> AnalysisSettings:
+def _settings(watching: Watching) -> AnalysisSettings:
     return AnalysisSettings(
         until=watching.until,
         question=watching.question or Question(),

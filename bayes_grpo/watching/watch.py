@@ -135,7 +135,7 @@ def _looks(
             queue.add(update.alarms)
             notes = [*follow.notes, *queue.send(), *_saved(memory, place, queue)]
             yield replace(update, notes=(*update.notes, *notes))
-            if (patience.until_alarm and update.told) or ended(found):
+            if (patience.until_alarm and update.alarmed) or ended(found):
                 return
             since = time.monotonic()
         if patience.once or (idle and not new):

@@ -15,21 +15,21 @@ MEANS = np.bincount(ROLLOUTS.step, ROLLOUTS.reward)[1:] / np.bincount(ROLLOUTS.s
 STEP = np.arange(1.0, 41.0)
 
 
-@pytest.mark.parametrize("apart", [0, 1, -1, 3, -8])
-def test_a_shift_is_found(apart):
+@pytest.mark.parametrize("shift", [0, 1, -1, 3, -8])
+def test_a_shift_is_found(shift):
     found = join(
-        make_run(step=STEP + apart + 10, reward=np.round(MEANS, 4)), replace(ROLLOUTS, step=ROLLOUTS.step + 10)
+        make_run(step=STEP + shift + 10, reward=np.round(MEANS, 4)), replace(ROLLOUTS, step=ROLLOUTS.step + 10)
     )
     assert found.matches
-    assert (found.apart, found.rows_each, found.equal) == (apart, 1, 1.0)
-    assert ("at the same step" in found.sentence) == (apart == 0)
-    assert ("earlier in the log" in found.sentence) == (apart < 0)
+    assert (found.shift, found.rows_each, found.equal) == (shift, 1, 1.0)
+    assert ("at the same step" in found.sentence) == (shift == 0)
+    assert ("earlier in the log" in found.sentence) == (shift < 0)
 
 
 def test_rows_may_average_several_steps():
     run = make_run(step=STEP[4::5], reward=MEANS.reshape(-1, 5).mean(1), window=5.0)
     found = join(run, ROLLOUTS)
-    assert (found.apart, found.window, found.equal) == (0, 5, 1.0)
+    assert (found.shift, found.window, found.equal) == (0, 5, 1.0)
     assert "5 steps averaged into a row" in found.sentence
 
 
@@ -39,7 +39,7 @@ def test_several_rows_may_share_a_rollout(rows, lost):
     noise = np.random.default_rng(1).normal(0, 0.1, (40, rows))
     reward = (MEANS[:, None] + noise - noise.mean(1, keepdims=True)).ravel()[lost:]
     found = join(make_run(step=np.arange(1.0, len(reward) + 1), reward=reward), ROLLOUTS)
-    assert (found.rows_each, found.equal, found.apart) == (rows, 1.0, -lost)
+    assert (found.rows_each, found.equal, found.shift) == (rows, 1.0, -lost)
     assert f"{rows} rows of the log a rollout" in found.sentence
 
 
@@ -52,7 +52,7 @@ def test_versions_count_where_steps_do_not():
         step=np.sort(rng.integers(1, 41, len(ROLLOUTS))).astype(np.int32),
     )
     found = join(make_run(step=STEP, reward=MEANS), stale)
-    assert (found.axis, found.apart, found.equal) == ("policy_version", 1, 1.0)
+    assert (found.axis, found.shift, found.equal) == ("policy_version", 1, 1.0)
     assert "1 version later in the log" in found.sentence
 
 

@@ -68,8 +68,8 @@ def test_other_signals_count_both_ways_and_few_siblings_say_nothing():
 def test_a_diagnosis_tells_it_and_what_it_left_out():
     run = fallen()
     found = diagnose(run, like=[*RUNS[1:], run])
-    assert found.beside is not None
-    assert found.beside.departs
+    assert found.departure is not None
+    assert found.departure.departs
     assert found.to_dict()["siblings"]["departs"]
     assert "departs from them" in found.sentence
     assert any("a copy of it" in note for note in found.notes)

@@ -169,7 +169,7 @@ def update(step: float, stop: float | None = None, alarms: tuple[Alarm, ...] = (
         diagnosis="Healthy.",
         outlook=outlook,
         alarms=alarms,
-        told={},
+        alarmed={},
         notes=(),
         seconds=0.5,
     )
@@ -255,7 +255,7 @@ def test_a_resumed_training_hands_over_its_rows_up_to_the_checkpoint_and_the_ala
     Training(Watcher(), State(global_step=6, log_history=history))
     (beside,) = made
     assert [row["step"] for row in beside.rows] == [1, 2, 3, 4, 5, 6]
-    assert beside.setup.memory.sounded == {"policy_concentration": 3.0}
+    assert beside.setup.memory.alarmed == {"policy_concentration": 3.0}
 
 
 def test_a_second_training_begins_anew():

@@ -204,7 +204,7 @@ def test_a_log_that_was_begun_anew_is_a_new_run(log):
     check_rows(follow.poll(), 4)
     append(log, rows(5, 6))
     check_rows(follow.poll(), 6)
-    assert follow.notes == ("the log was begun anew and ends at step 4",)
+    assert follow.notes == ("the log was begun again and ends at step 4",)
 
 
 def test_the_latest_checkpoint_counts(tmp_path):

@@ -203,13 +203,13 @@ def test_a_finding_is_told_once():
     mode, rows = told[0]
     assert mode == "dynamical_instability"
     assert rows >= 52
-    assert found.told == memory.sounded == {mode: float(rows)}
+    assert found.alarmed == memory.alarmed == {mode: float(rows)}
     assert "ALARM" not in found.sentence
 
 
 def test_a_collapse_is_told_within_twenty_rows():
     """Lost from row 50 to row 58: by row 70 it has been so for longer than it has to last."""
-    assert update_of(collapsing().until(70), SWIFT)[0].told
+    assert update_of(collapsing().until(70), SWIFT)[0].alarmed
 
 
 def test_an_alarm_says_what_to_do():
@@ -233,7 +233,7 @@ def test_what_was_told_survives_a_restart_and_not_another_run():
     kept = Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
     assert kept == memory._replace(points={}, rough={}, length=0)
     assert update_of(run, SWIFT, kept)[0].alarms == ()
-    assert update_of(run.until(75), SWIFT, kept)[0].told == memory.sounded  # cut back to a checkpoint
+    assert update_of(run.until(75), SWIFT, kept)[0].alarmed == memory.alarmed  # cut back to a checkpoint
     other = replace(run, reward=np.r_[run.reward[0] + 0.01, run.reward[1:]])
     assert len(update_of(other, SWIFT, kept)[0].alarms) == 1
 

@@ -130,7 +130,7 @@ def test_a_finding_is_told_once_even_after_a_restart(log, looks, tmp_path):
     assert [x.notes for x in found if x.alarms] == [found[0].notes]  # nothing went wrong with the telling
     again = list(looks(Writer(log, 80, 85), on_alarm=command))
     assert [x.alarms for x in again] == [(), (), ()]
-    assert again[-1].told == {"dynamical_instability": 76.0}
+    assert again[-1].alarmed == {"dynamical_instability": 76.0}
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [(x["finding"], x["step"]) for x in told] == [("dynamical_instability", 76.0)]
     fresh = list(looks(Writer(log), on_alarm=command, fresh=True))
@@ -142,7 +142,7 @@ def test_the_watch_may_end_with_a_finding(log, looks):
     found = list(looks(Writer(log, 45, 76, 78, 80), patience=patience))
     assert [x.rows for x in found] == [45, 76]
     again = list(looks(Writer(log, 78), patience=patience))  # told before: it ends with the first look
-    assert [(len(x.alarms), list(x.told)) for x in again] == [(0, ["dynamical_instability"])]
+    assert [(len(x.alarms), list(x.alarmed)) for x in again] == [(0, ["dynamical_instability"])]
 
 
 def test_a_telling_that_fails_is_a_note_and_the_watch_goes_on(log, looks):
@@ -280,7 +280,7 @@ def test_a_broken_state_is_an_empty_one(tmp_path):
         "{",
         '{"format": 0}',
         '{"format": 1}',
-        '{"format": 1, "sounded": 3, "first": []}',
+        '{"format": 1, "alarmed": 3, "first": []}',
     ):
         place.write_text(text)
         assert load_memory(place) == Memory()
@@ -290,7 +290,7 @@ def test_the_folder_of_states_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(watch_module, "FOLDER", tmp_path / "deep" / "watch")
     place = place_of([tmp_path / "log.jsonl"])
     save_memory(Memory({"reward_hacking": 3.0}), place)
-    assert load_memory(place).sounded == {"reward_hacking": 3.0}
+    assert load_memory(place).alarmed == {"reward_hacking": 3.0}
 
 
 def test_every_path_has_a_state_of_its_own(tmp_path):

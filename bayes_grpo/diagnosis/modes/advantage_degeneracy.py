@@ -53,7 +53,7 @@ class AdvantageDegeneracy(Mode):
                 f"{1.0 - share.median:.0%} of its batch"
             )
             hard = rows.level < THRESHOLDS.hard
-            if share.median > THRESHOLDS.share_said and (hard or rows.level > THRESHOLDS.easy):
+            if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
                 parts.append(f"at a reward of {rows.level:.2f} most of them are too {'hard' if hard else 'easy'}")
         elif rows.idle is not None:
             dead = rows.idle.until(last).late(2)

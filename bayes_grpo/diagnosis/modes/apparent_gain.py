@@ -2,7 +2,7 @@
 
     share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
 
-The reward functions are told apart by their names, which is all that a log has. Where rollouts are given, the share is
+The reward functions are recognized by their names, which is all that a log has. With rollouts, the share is
 that of finishing and format in their decomposition (`bayes_grpo.rollouts.decompose`).
 """
 

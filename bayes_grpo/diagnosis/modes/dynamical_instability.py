@@ -29,7 +29,7 @@ class DynamicalInstability(Mode):
         """A reward or a held-out reward that is lost, a KL, or a gradient norm beside a fall, that has exploded."""
         y, held = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows)]
-        if rows.rise <= 1.0:  # beside a train reward that rose, what is lost is what it stands for
+        if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
             found.append(lost_strength(held, *_ends(held), THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:

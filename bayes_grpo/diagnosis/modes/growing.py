@@ -1,4 +1,4 @@
-"""Growth: the reward rises. No failure: what a history of a run tells beside its failures."""
+"""Growth: the reward rises. No failure: a part of the course of a run."""
 
 from __future__ import annotations
 
