@@ -12,9 +12,9 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.history import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.plausibility import implausible
+from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.rows import RunSoFar, of_groups
 from bayes_grpo.diagnosis.status import MODES

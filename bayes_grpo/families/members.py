@@ -16,8 +16,8 @@ from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.history import failure_of
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.index import LONGEST, Index, cell
 from bayes_grpo.logs.run import Provenance, Run

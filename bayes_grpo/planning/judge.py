@@ -15,7 +15,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.history import failure_in
+from bayes_grpo.diagnosis.probabilities import failure_in
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.result import Family
 from bayes_grpo.planning.difficulty import difficulty_of

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.history import failure_of
+from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of

@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.history import probabilities_after
 from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.probabilities import probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import Alarm, Watching

@@ -12,7 +12,7 @@ import pytest
 
 from bayes_grpo import family, groups_of, plan, plot_plan, read_rollouts, save_plot
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.diagnosis.history import failure_of
+from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.difficulty import Difficulty, difficulty_of, useless_share

@@ -13,7 +13,7 @@ from bayes_grpo.analysis import growing
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.history import probabilities_after
+from bayes_grpo.diagnosis.probabilities import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.forecasting.fits import fit_regimes, without
 from bayes_grpo.forecasting.forecast import forecast
