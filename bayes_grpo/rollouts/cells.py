@@ -20,7 +20,7 @@ _LEAST_STEPS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class PromptCells:
     """Cells of one run, c of them, in the order of their steps.
 
     Attributes:
@@ -51,12 +51,12 @@ class Cells:
         """Variance within over the squared spread; NaN for one completion."""
         return self.within / self.spread**2
 
-    def where(self, kept: np.ndarray) -> Cells:
+    def where(self, kept: np.ndarray) -> PromptCells:
         """Some of the cells."""
-        return Cells(*(getattr(self, name)[kept] for name in self.__dataclass_fields__))
+        return PromptCells(*(getattr(self, name)[kept] for name in self.__dataclass_fields__))
 
 
-def cells_of(rollouts: Rollouts) -> Cells:
+def cells_of(rollouts: Rollouts) -> PromptCells:
     """Cells of the completions of a run.
 
     Raises:
@@ -77,7 +77,7 @@ def cells_of(rollouts: Rollouts) -> Cells:
     off = np.bincount(place, (reward - mean[place]) ** 2)
     row = np.unique(step[new], return_inverse=True)[1]
     level, spread = course_of(np.bincount(row, mean * n), np.bincount(row, off + mean**2 * n), np.bincount(row, n))
-    return Cells(
+    return PromptCells(
         step=step[new].astype(float),
         prompt=prompt[new],
         n=n.astype(float),

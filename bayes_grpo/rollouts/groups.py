@@ -18,7 +18,7 @@ from scipy.special import gammaln
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
-from bayes_grpo.rollouts.cells import Cells, cells_of
+from bayes_grpo.rollouts.cells import PromptCells, cells_of
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.shares import redrawn, spread_out
 
@@ -169,7 +169,7 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     )
 
 
-def _implied(cells: Cells, reward: np.ndarray, size: int) -> float:
+def _implied(cells: PromptCells, reward: np.ndarray, size: int) -> float:
     """Share of groups with spread if all prompts were as hard; NaN where the reward is not mostly one of two values."""
     values, counts = np.unique(reward, return_counts=True)
     two = np.sort(np.argsort(counts)[-2:])
@@ -214,7 +214,7 @@ def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
     return np.bincount(group, np.where(whole, 1.0, np.exp(log)), len(n))
 
 
-def _moments(cells: Cells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
+def _moments(cells: PromptCells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
     """What each prompt adds to the moments of `_icc`, shape (n,) each."""
     free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
     inner = free * np.nan_to_num(cells.inner)
@@ -229,7 +229,7 @@ def _icc(sums: np.ndarray) -> np.ndarray:
     return np.clip(between / np.maximum(between + within, 1e-12), 0.0, 1.0)
 
 
-def _repeated(cells: Cells) -> float:
+def _repeated(cells: PromptCells) -> float:
     """Share of cells, after the first step, whose prompt came before."""
     first = np.unique(cells.prompt, return_index=True)[1]
     later = cells.step > cells.step[0]

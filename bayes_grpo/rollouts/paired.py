@@ -20,7 +20,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.rollouts.cells import Cells, cells_of
+from bayes_grpo.rollouts.cells import PromptCells, cells_of
 from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.records import Rollouts
@@ -164,7 +164,7 @@ class Contrast(NamedTuple):
 class _Design:
     """Cells of all runs with their columns, and the normal equations of the levels; the first two are compared."""
 
-    def __init__(self, runs: list[Cells], window: list[np.ndarray], variances: Variances) -> None:
+    def __init__(self, runs: list[PromptCells], window: list[np.ndarray], variances: Variances) -> None:
         labels = np.concatenate([len(runs) * w + i for i, w in enumerate(window)])
         self._levels, self._column = np.unique(labels, return_inverse=True)
         self._y, self._s, self._n, prompt = (

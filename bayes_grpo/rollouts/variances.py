@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.rollouts.cells import Cells
+from bayes_grpo.rollouts.cells import PromptCells
 
 _LEAST_AGAIN, _LEAST_PROMPTS = 10, 3
 """How often prompts have to come again, and how many of them, before what lasts is distinguished from what does not."""
@@ -35,7 +35,7 @@ class Variances(NamedTuple):
     luck: float
 
 
-def variances_of(runs: Sequence[Cells]) -> Variances:
+def variances_of(runs: Sequence[PromptCells]) -> Variances:
     """Variances of z by moments.
 
     Args:
