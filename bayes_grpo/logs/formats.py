@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
+from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
@@ -207,6 +209,34 @@ class Parsed:
             {**self.settings, **other.settings},
             self.run_name or other.run_name,
         )
+
+
+_STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
+"""Keys under which steps are written as text; the first is that of ms-swift."""
+_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
+
+
+def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
+
+    Args:
+        rows: The records, looked at once.
+        **more: Further fields of `Parsed`.
+    """
+    planned = 0.0
+
+    def numbered() -> Iterator[dict[str, Any]]:
+        nonlocal planned
+        for row in map(marked_evaluation, rows):
+            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
+            for key, pair in found.items():
+                if pair is not None:
+                    row = {**row, key: float(pair[1])}
+                    planned = float(pair[2])
+            yield row
+
+    table = Table.from_rows(numbered())
+    return replace(Parsed(table, total_steps=planned or None), **more)
 
 
 class RunName(NamedTuple):

@@ -7,7 +7,7 @@ key for two things. The keys of such rows get "eval/" in front.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -193,29 +193,3 @@ def without_nan(values: np.ndarray) -> list[Any]:
 
 def _is_evaluation(value: Any) -> bool:
     return type(value) is str and _EVALUATION.fullmatch(value.strip()) is not None
-
-
-_STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
-"""Keys under which steps are written as text; the first is that of ms-swift."""
-_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
-
-
-class StepCounter:
-    """Iterates over rows, with "5/300" under a step's key replaced by 5.
-
-    Attributes:
-        planned: The planned steps that the last such text states, None where none does.
-    """
-
-    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
-        self._rows = rows
-        self.planned: float | None = None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for row in self._rows:
-            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
-            for key, pair in found.items():
-                if pair is not None:
-                    row = {**row, key: float(pair[1])}
-                    self.planned = float(pair[2]) or None
-            yield row

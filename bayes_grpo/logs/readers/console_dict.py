@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
+from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.table import to_float
 
 _OPEN = re.compile(r"\{\s*['\"]")
 _TOKEN = re.compile(r"['\"{}\\]")
@@ -69,16 +69,14 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    progress = StepCounter(marked_evaluation(row) for row in _counted_outcomes([f.row for f in found]))
-    rows = list(progress)
+    rows = list(map(marked_evaluation, _counted_outcomes([f.row for f in found])))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
-    total = progress.planned
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
-        return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
-    return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+        return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
+    return parsed_rows(rows, notes=notes)
 
 
 def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
