@@ -120,8 +120,8 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
 def _of_file(file: Path, place: str) -> Iterator[Found]:
     try:
         # What makes a description a run's is that metrics lie beside it; which they are does not matter here.
-        beside = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
-        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD), beside)
+        attached = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
+        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD), attached)
         reader = pick_reader(source)
         names = [] if reader.runs is None else reader.runs(source)
     except LogReadError:

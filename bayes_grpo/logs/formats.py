@@ -47,12 +47,12 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        beside: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
+        attached: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
     """
 
     path: Path
     data: bytes
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    attached: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
@@ -101,13 +101,13 @@ class Source:
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
         """Table → names of its columns where the file is a database; nothing where it is none."""
-        return columns_in(self.data, self.beside) if self.data.startswith(MAGIC) else {}
+        return columns_in(self.data, self.attached) if self.data.startswith(MAGIC) else {}
 
     def parts(self) -> Iterator[bytes]:
         """The bytes of all files that belong to it, in an order of their own."""
         yield self.data
-        for name in sorted(self.beside):
-            yield self.beside[name]
+        for name in sorted(self.attached):
+            yield self.attached[name]
 
 
 def load(path: Path) -> Source:
@@ -119,13 +119,13 @@ def load(path: Path) -> Source:
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        data, beside = files_beside(path)
+        data, attached = files_beside(path)
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
-    source = Source(path, data, beside)
+    source = Source(path, data, attached)
     problem = None if source.is_parquet or source.is_store else _why_not_text(source)
     if problem:
         raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")

@@ -175,22 +175,26 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
     A decay whose length nobody knows cannot be followed, nor can a rate that was not logged: the rate is then constant.
     What somebody stated stays as it was stated, with a note; a mere default gives way.
     """
-    said, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
-    if said.value is None:
+    schedule, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
+    if schedule.value is None:
         return Setting("constant", Provenance.ASSUMED, "no schedule and no learning rate are logged")
-    assumed = said.provenance is Provenance.ASSUMED
+    assumed = schedule.provenance is Provenance.ASSUMED
     why = ""
-    if said.value == "logged" and "learning_rate" not in columns.train:
+    if schedule.value == "logged" and "learning_rate" not in columns.train:
         why = "no learning rate is logged"
-    elif said.value in DECAYS and total is None:
+    elif schedule.value in DECAYS and total is None:
         why = "total_steps is not known"
-    elif said.value in DECAYS and assumed and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0)):
+    elif (
+        schedule.value in DECAYS
+        and assumed
+        and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0))
+    ):
         why = f"the log has passed the {total:g} steps planned"
     if not why:
-        return said
+        return schedule
     if assumed:
-        return Setting("constant", Provenance.ASSUMED, f"{said.note} is {said.value} decay, but {why}")
-    return replace(said, note="; ".join(x for x in (said.note, f"taken as constant: {why}") if x))
+        return Setting("constant", Provenance.ASSUMED, f"{schedule.note} is {schedule.value} decay, but {why}")
+    return replace(schedule, note="; ".join(x for x in (schedule.note, f"taken as constant: {why}") if x))
 
 
 def _constants(table: Table) -> dict[str, float]:
@@ -273,7 +277,7 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
 
 
-def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Setting]:
+def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting]:
     """The refresh interval that lags as much as the completions were seen to, unless a longer one was stated.
 
     A policy held for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
@@ -284,7 +288,7 @@ def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Settin
         return {}
     mean = float(known.mean())
     refresh = round(1.0 + 2.0 * mean)
-    longer = stated.provenance is not Provenance.ASSUMED and to_float(stated.value) > refresh
+    longer = other.provenance is not Provenance.ASSUMED and to_float(other.value) > refresh
     if longer or refresh > LARGEST_STEP:
         return {}
     note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"

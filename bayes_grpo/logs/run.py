@@ -257,7 +257,7 @@ class Run(Shown):
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""
-        return told(self.name, len(self.step), self.step, len(self.eval_step))
+        return run_line(self.name, len(self.step), self.step, len(self.eval_step))
 
     @property
     def has_reward(self) -> bool:
@@ -337,7 +337,7 @@ class Run(Shown):
         )
 
 
-def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
+def run_line(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
     """A log in a line: its name, train rows, first and last step, evaluations."""
     steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
     return f"{name}: {counted(rows, 'row')}{steps}, {counted(evaluations, 'evaluation')}"

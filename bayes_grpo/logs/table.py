@@ -148,7 +148,7 @@ class Table:
         cells: dict[str, list[Cells]] = {}
         words: dict[str, dict[int, str]] = {}
         waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room
-        n = held = 0
+        n = waiting_cells = 0
         for row in rows:
             flat = flatten(row) if any(type(value) is dict for value in row.values()) else row
             for key, value in flat.items():
@@ -159,15 +159,15 @@ class Table:
                 column[0].append(n)
                 column[1].append(value)
             n += 1
-            held += len(flat)
+            waiting_cells += len(flat)
             if len(cells) > MAX_KEYS:
                 raise LogReadError(
                     f"expected a metrics log with at most {MAX_KEYS} distinct keys, found more in {n} rows; "
                     f"pass a file with one record of metrics a row"
                 )
-            if held >= _HELD:
+            if waiting_cells >= _HELD:
                 _pack(waiting, cells, words)
-                held = 0
+                waiting_cells = 0
         _pack(waiting, cells, words)
         return cls(n, cells, {key: [found.get(i, "") for i in range(n)] for key, found in words.items()})
 

@@ -185,7 +185,7 @@ def _dicts(text: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
     passed: dict[int, int] = {}
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
-    held: _Display | None = None
+    display: _Display | None = None
     for line in lines_of(text):
         for done, planned in line.bars:
             if counting is None or planned in counting:
@@ -201,10 +201,10 @@ def _dicts(text: str) -> Iterator[_Found]:
             continue
         at = 0
         while True:
-            if held is None or (at == 0 and _OPEN.match(piece)):
+            if display is None or (at == 0 and _OPEN.match(piece)):
                 start = _OPEN.search(piece, at)
                 if start is None:
-                    held = None
+                    display = None
                     if (
                         at == 0
                         and piece.count(":") > 1
@@ -215,16 +215,16 @@ def _dicts(text: str) -> Iterator[_Found]:
                         passed = {}
                     break
                 at = start.start()
-                held = _Display(piece[max(at - _MAX_COUNT, 0) : at])
-            end = held.closed_in(piece, at)
+                display = _Display(piece[max(at - _MAX_COUNT, 0) : at])
+            end = display.closed_in(piece, at)
             if end is None:
-                held = held if held.length <= _MAX_LENGTH else None
+                display = display if display.length <= _MAX_LENGTH else None
                 break
-            if row := parse_dict(held.text):
-                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS, passed)
+            if row := parse_dict(display.text):
+                yield _Found(_dict_counted(display.before, row), dict(bars) if bars else _NO_BARS, passed)
                 passed = {}
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
-            at, held = end, None
+            at, display = end, None
     yield _Found({}, _NO_BARS, passed)
 
 
