@@ -40,7 +40,7 @@ def assemble(
         files: What was read, file by file.
         choices: Columns that the user named.
         user: Settings from the user, checked.
-        stated: Settings from a file beside the log.
+        stated: Settings from the sidecar.
         training: The training to read where a file holds several.
 
     Raises:
@@ -174,7 +174,7 @@ def _adapted(table: Table) -> list[str]:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run beside its rows. Checked when it is made.
+    """What is known of a run besides its rows. Checked when it is made.
 
     Attributes:
         name: Name of the run.

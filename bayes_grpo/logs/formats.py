@@ -173,12 +173,12 @@ class Parsed:
 
     Attributes:
         table: Rows in file order under the trainer's keys.
-        config: Scalars that the file keeps beside its rows.
+        config: Scalars that the file keeps with its rows.
         total_steps: Planned steps, where the file states them.
         logging_steps: Optimizer steps a row averages, where the file states them.
         trainer: The trainer, where the format tells.
         notes: What the reader did.
-        settings: Settings that a file of the trainer beside the log states.
+        settings: Settings in a file of the trainer in the folder of the log.
         run_name: Name of the run, where the file states it.
         starts: Rows at which the reader has seen another training begin.
     """
@@ -352,7 +352,7 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
-    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
+    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
         evidence.pop("console_pairs", None)
     best = max((e.strength, e.rows) for e in evidence.values())
     fitting = [n for n, e in evidence.items() if (e.strength, e.rows) == best]

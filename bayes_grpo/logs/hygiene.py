@@ -108,7 +108,7 @@ def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
 LARGEST_STEP = 2.0**53
-"""Beyond it steps are not told apart as floats."""
+"""Beyond it two steps may be one float."""
 
 
 @dataclass(frozen=True)

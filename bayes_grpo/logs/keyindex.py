@@ -25,7 +25,7 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
 
 OWN = "bayes_grpo/"
-"""Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
+"""Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 
@@ -176,7 +176,7 @@ def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def parted(columns: dict[str, Any]) -> Table:
-    """A table of whole columns, lists or arrays of one length: those of an evaluation's rows beside the others."""
+    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
     kinds = [name for name, values in columns.items() if normal(name) in _KINDS and isinstance(values, list)]
     marked = [any(map(_is_evaluation, columns[name])) and not all(map(_is_evaluation, columns[name])) for name in kinds]
     if not any(marked):

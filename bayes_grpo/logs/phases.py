@@ -166,7 +166,7 @@ def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray
 
 
 def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
-    """Run → its rows, where a column tells runs apart whose steps are not one after another; else nothing."""
+    """Run → its rows, where a column names runs and their steps are not one after another; else nothing."""
     for key in table.keys:
         if key.strip().lower() not in RUN_KEYS:
             continue

@@ -28,7 +28,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
     """Whether reward_std is "within" groups or "total", and why; "unknown" where the log cannot tell.
 
     Three tests, each valid on its own: groups without any spread cannot leave a within-group std; a single
-    reward function logs its own total std beside; a binary reward of mean p has the total std √(p(1 − p)).
+    reward function logs its own total std; a binary reward of mean p has the total std √(p(1 − p)).
     """
     std, reward = columns.train.get("reward_std"), columns.train["reward"]
     if std is None or not np.isfinite(std).any():
@@ -98,7 +98,7 @@ _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size"
 
 _BATCH = ("group_size", "prompts_per_step")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
-"""What is said of a part of the batch that nobody knows: fits, plans and diagnoses are sharper with it."""
+"""Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
 
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
@@ -170,10 +170,10 @@ def _estimator(config: Mapping[str, Any]) -> dict[str, Setting]:
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
-    """The schedule as fits and forecasts follow it, and why where that is not what was stated or documented.
+    """The schedule as fits and forecasts follow it, and why where it is not the configured or documented one.
 
-    A decay whose length nobody knows cannot be followed, nor can a rate that was not logged: the rate is then constant.
-    What somebody stated stays as it was stated, with a note; a mere default gives way.
+    A decay of unknown length cannot be followed, nor can a rate that was not logged: the rate is then constant.
+    A setting of the user or the log keeps its value, with a note; a default gives way.
     """
     schedule, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
     if schedule.value is None:
@@ -278,9 +278,9 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
 
 
 def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting]:
-    """The refresh interval that lags as much as the completions were seen to, unless a longer one was stated.
+    """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
 
-    A policy held for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
     """
     age = rows.train.get("staleness")
     known = age[np.isfinite(age)] if age is not None else np.empty(0)
@@ -291,5 +291,5 @@ def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting
     longer = other.provenance is not Provenance.ASSUMED and to_float(other.value) > refresh
     if longer or refresh > LARGEST_STEP:
         return {}
-    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"
+    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy used for {refresh}"
     return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}

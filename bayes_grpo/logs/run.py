@@ -26,7 +26,7 @@ SIGNALS: tuple[str, ...] = (
 )  # fmt: skip
 """Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
 
-`stiffness` and `stability_margin` are what a probe beside the training measured (`bayes_grpo.probing`).
+`stiffness` and `stability_margin` are what a probe during the training measured (`bayes_grpo.probing`).
 Of the last five: how far the probabilities of the engine that writes completions lie from those of the trainer, mean
 absolute difference a token in whatever unit the trainer logs (nats, probability, KL); updates between the policy that
 wrote a row's completions and the one trained on them, mean over the completions; seconds a step; money a step; money
@@ -48,7 +48,7 @@ class Setting:
     """One setting of a run with its origin.
 
     Attributes:
-        value: The value, or None where nobody states it and no default is documented.
+        value: The value, or None where it is not known and no default is documented.
         provenance: Where it comes from.
         note: One clause that explains an assumed value, e.g. "TRL's documented default".
     """
@@ -74,7 +74,7 @@ class Settings:
         reward_low: Smallest possible reward of a completion.
         reward_high: Largest possible reward of a completion.
         reward_std_kind: "within" (mean within-group std), "total" (std of all rewards) or "unknown".
-        learning_rate: Highest learning rate, where somebody states it; a log's own is the signal `learning_rate`.
+        learning_rate: Highest learning rate, where it is configured; a log's own is the signal `learning_rate`.
         epochs: Passes over a rollout's completions.
         kl_weight: Weight of the KL penalty.
         clip_range: Upper clip range of the ratios.
@@ -113,7 +113,7 @@ class Settings:
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
     def assumed(self) -> list[tuple[str, Setting]]:
-        """The settings that nobody stated but that have an assumed value."""
+        """The settings with an assumed value."""
         return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
@@ -241,7 +241,7 @@ class Run(Shown):
         Args:
             frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
                 ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client. NaN in a pandas
-                column or an array is a missing value, unless None or NA stands beside it; elsewhere it was logged.
+                column or an array is a missing value, unless the column has None or NA too; elsewhere it was logged.
             settings: Values for fields of `Settings`; they override everything else.
             name: Name of the run; else what W&B calls it, or "run".
             columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
@@ -298,7 +298,7 @@ class Run(Shown):
         return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
 
     def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
-        """What is computed of this run once and kept with it; a changed copy of the run begins anew.
+        """What is computed of this run once and kept with it; a changed copy of the run computes it again.
 
         Args:
             name: What it is.

@@ -1,7 +1,7 @@
 """Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
 
 Missing values are NaN. A value that was logged and is no number (NaN, an infinity) is kept as +inf inside, so that
-`Table.column` gives NaN for both and `Table.broken` tells them apart. Nothing is merged or dropped here.
+`Table.column` gives NaN for both and `Table.broken` distinguishes them. Nothing is merged or dropped here.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RUN_KEYS = frozenset(
     ("run", "run_id", "run_name", "experiment", "experiment_id", "experiment_name", "exp", "exp_name", "trial",
      "trial_id", "seed", "variant", "config_name", "job_id")
 )  # fmt: skip
-"""Names of columns that tell runs apart, in lower case."""
+"""Names of columns that name runs, in lower case."""
 GROUP_KEYS = frozenset(
     ("group", "group_id", "group_idx", "prompt_id", "prompt_idx", "prompt_index", "task_id", "question_id",
      "problem_id", "example_id", "uid")
 )  # fmt: skip
-"""Names of columns that tell the groups of completions apart."""
+"""Names of columns that name groups of completions."""
 _WORDS = RUN_KEYS | GROUP_KEYS
 """Keys whose text is kept."""
 
@@ -202,7 +202,7 @@ class Table:
         return Table(len(index), {key: [Cells(place, values)] for key, values in columns.items()}, labels)
 
     def digest(self) -> str:
-        """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
+        """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""
         found = hashlib.sha256()
         for key in self.keys:
             found.update(key.encode("utf-8", "replace") + b"\0")

@@ -68,7 +68,7 @@ class Trainer:
             algorithms, is none: no run of GRPO has it.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
-        axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
+        axes: First words of keys that are logged at steps of their own, where a store does not keep steps as keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
     """
 

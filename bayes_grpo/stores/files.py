@@ -1,6 +1,6 @@
 """A store's file with those that belong to it: SQLite read from a private copy, settings in YAML, folders of MLflow.
 
-The writer of a database is never held up, and its log of changes is not lost: SQLite itself opens the copy, which
+The writer of a database never waits, and its log of changes is not lost: SQLite itself opens the copy, which
 applies the write-ahead log or takes back an unfinished change, as after a crash. Only plain tables can be read: views,
 triggers and functions of a hostile file never run.
 """
@@ -160,7 +160,7 @@ def _name(name: str) -> str:
 
 
 MLFLOW_RUN = "meta.yaml"
-"""File that makes a folder a run of MLflow's text store, where a folder `METRICS` lies beside it."""
+"""File that makes a folder a run of MLflow's text store, where its folder has a folder `METRICS`."""
 METRICS, PARAMS = "metrics", "params"
 SWANLAB_CONFIG = "config.yaml"
 

@@ -79,7 +79,7 @@ def usual(values: Iterable[float | None]) -> float | None:
 
 
 def nothing_found(expected: str, source: Source) -> LogReadError:
-    """What to say where a reader that was asked for by name finds no row."""
+    """The error where a reader that a user named finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
 
 
@@ -166,7 +166,7 @@ def _pair_rows(text: str) -> Rows:
 
 
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
-    """Rows, planned steps, planned epochs (0 where none are stated), and whether the step is one of its epoch."""
+    """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
     for line in lines_of(text):
         if len(line.text) > _MAX_LINE_OF_PAIRS or line.text.lstrip()[:1] == "{":
             continue

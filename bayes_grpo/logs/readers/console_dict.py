@@ -167,7 +167,7 @@ def _is_train(row: dict[str, Any]) -> bool:
 def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
     """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
 
-    Rows are as many steps apart as the bar has steps for each of them; the first may stand for the first step alone.
+    The steps of the bar are divided equally among the rows; the first row may be the first step alone.
     """
     n, done = sum(map(_is_train, rows)), bar[0]
     first = n > 2 and done % n != 0 and done % (n - 1) == 0

@@ -25,7 +25,7 @@ _MAX_NUMBER = 64
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database, or the description of a run beside its metrics."""
+    """Recognises the tables of the database, or the description of a run with its metrics."""
     if _is_text(source):
         return Evidence(3, "a run of MLflow's text store")
     return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
@@ -87,7 +87,7 @@ def _is_text(source: Source) -> bool:
 def _from_text(source: Source) -> Parsed:
     if not _is_text(source):
         raise LogReadError(
-            f"expected a database of MLflow or {MLFLOW_RUN} beside a folder {METRICS}, found another file; pass "
+            f"expected a database of MLflow or {MLFLOW_RUN} with a folder {METRICS}, found another file; pass "
             f"mlflow.db or the folder of the run"
         )
     lines: list[tuple[float, int, float, str, float]] = []

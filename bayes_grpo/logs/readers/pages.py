@@ -96,7 +96,7 @@ def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
 
 
 def plain_tables(text: str, place: str = "table") -> list[MarkedTable]:
-    """The table of metrics that a data frame prints, as text/plain of a notebook: columns apart by spaces."""
+    """The table of metrics that a data frame prints, as text/plain of a notebook: columns separated by spaces."""
     lines = [x.split() for x in text.split("\n") if x.strip()][:_MAX_ROWS]
     if len(lines) <= _LEAST or not all(len(x) <= _MAX_COLUMNS for x in lines[:3]):
         return []

@@ -34,7 +34,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
         _check_size(file.metadata.num_rows, file.metadata.num_columns)
         plain = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
         words = [field.name for field in file.schema_arrow if _is_text(field)]
-        # A text that is said a million times stays one text: it is spelled out for no row.
+        # A text of a million rows is decoded once.
         arrow = pq.read_table(io.BytesIO(source.data), columns=plain, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
