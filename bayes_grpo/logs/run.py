@@ -143,6 +143,10 @@ class LoggedTraining(NamedTuple):
         return f"{self.name} ({counted(self.rows, 'row')}{steps}{'' if self.rewards else ', no reward'})"
 
 
+_BY_ROW = ("signals", "components", "environments", "logged")
+"""Fields of a run that map names to arrays over its rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
     """One training run as it was logged. Immutable; arrays are read-only.
@@ -206,7 +210,7 @@ class Run(Shown):
         for name in ("keys", "unused", "suggested"):
             put(name, MappingProxyType(dict(getattr(self, name))))
         shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
-        for name in ("signals", "components", "environments", "logged"):
+        for name in _BY_ROW:
             kind = np.bool_ if name == "logged" else np.float64
             frozen = {k: _read_only(v, kind) for k, v in getattr(self, name).items()}
             put(name, MappingProxyType(frozen))
@@ -324,7 +328,6 @@ class Run(Shown):
 
     def where(self, rows: np.ndarray, evaluations: np.ndarray) -> Run:
         """Some of the rows, shape (n,), and of the evaluations, shape (m,), both bool. Settings are kept."""
-        columns = ("signals", "components", "logged", "environments")
         return replace(
             self,
             step=self.step[rows],
@@ -333,7 +336,7 @@ class Run(Shown):
             eval_step=self.eval_step[evaluations],
             eval_reward=self.eval_reward[evaluations],
             second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][rows]),
-            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in columns},
+            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in _BY_ROW},
         )
 
 

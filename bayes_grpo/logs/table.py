@@ -90,21 +90,23 @@ def to_floats(values: list[Any]) -> np.ndarray:
     return array
 
 
-def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
+def flatten(row: Mapping[Any, Any], prefix: str = "", depth: int = _MAX_FLATTEN_DEPTH) -> dict[str, Any]:
     """One level of keys out of nested mappings, joined by "/"; the first spelling of a key wins."""
     flat: dict[str, Any] = {}
-    _flatten_into(flat, row, "", _MAX_FLATTEN_DEPTH)
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if not isinstance(value, Mapping):
+            flat.setdefault(name, value)
+        elif depth:
+            for inner, content in flatten(value, f"{name}/", depth - 1).items():
+                flat.setdefault(inner, content)
     return flat
 
 
-def _flatten_into(flat: dict[str, Any], row: Mapping[Any, Any], prefix: str, depth: int) -> None:
-    for key, value in row.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            if depth:
-                _flatten_into(flat, value, f"{name}/", depth - 1)
-        else:
-            flat.setdefault(name, value)
+def unnested(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
+    """Columns of the keys in a column of mappings."""
+    rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
+    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
 
 
 class Cells(NamedTuple):
