@@ -109,7 +109,7 @@ def unnested(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
     return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
 
 
-class Cells(NamedTuple):
+class _Cells(NamedTuple):
     """Some values of a column: their rows, shape (m,), and the values, shape (m,)."""
 
     rows: np.ndarray
@@ -125,7 +125,9 @@ class Table:
         labels: Key of `RUN_KEYS` or `GROUP_KEYS` → its text in each row, "" where a row has none.
     """
 
-    def __init__(self, n: int, cells: Mapping[str, list[Cells]], labels: Mapping[str, list[str]] | None = None) -> None:
+    def __init__(
+        self, n: int, cells: Mapping[str, list[_Cells]], labels: Mapping[str, list[str]] | None = None
+    ) -> None:
         self.n = n
         self._cells = cells
         self.labels = {key: words for key, words in (labels or {}).items() if any(words)}
@@ -138,7 +140,7 @@ class Table:
         n = max((len(a) for a in arrays.values()), default=0)
         rows = np.arange(n)
         words = {str(k): _words(v) for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
-        return cls(n, {k: [Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
+        return cls(n, {k: [_Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -147,7 +149,7 @@ class Table:
         Raises:
             LogReadError: There are more than `MAX_KEYS` distinct keys.
         """
-        cells: dict[str, list[Cells]] = {}
+        cells: dict[str, list[_Cells]] = {}
         words: dict[str, dict[int, str]] = {}
         waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room
         n = waiting_cells = 0
@@ -201,7 +203,7 @@ class Table:
         columns = {key: values for key in self.keys if not np.isnan(values := self._all(key)[index]).all()}
         labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
         place = np.arange(len(index))
-        return Table(len(index), {key: [Cells(place, values)] for key, values in columns.items()}, labels)
+        return Table(len(index), {key: [_Cells(place, values)] for key, values in columns.items()}, labels)
 
     def digest(self) -> str:
         """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""
@@ -219,7 +221,7 @@ class Table:
         """This table's rows followed by those of ``other``."""
         cells = {k: list(v) for k, v in self._cells.items()}
         for key, more in other._cells.items():
-            cells.setdefault(key, []).extend(Cells(x.rows + self.n, x.values) for x in more)
+            cells.setdefault(key, []).extend(_Cells(x.rows + self.n, x.values) for x in more)
         labels = {
             k: [*self.labels.get(k, [""] * self.n), *other.labels.get(k, [""] * other.n)]
             for k in {**self.labels, **other.labels}
@@ -228,11 +230,11 @@ class Table:
 
 
 def _pack(
-    waiting: dict[Any, tuple[list[int], list[Any]]], cells: dict[str, list[Cells]], words: dict[str, dict[int, str]]
+    waiting: dict[Any, tuple[list[int], list[Any]]], cells: dict[str, list[_Cells]], words: dict[str, dict[int, str]]
 ) -> None:
     """Puts values into arrays, and the texts of labels aside."""
     for key, (rows, values) in waiting.items():
-        cells[str(key)].append(Cells(np.array(rows), to_floats(values)))
+        cells[str(key)].append(_Cells(np.array(rows), to_floats(values)))
         if is_label(str(key)):
             texts = {row: value for row, value in zip(rows, values, strict=True) if isinstance(value, str)}
             words.setdefault(str(key), {}).update(texts)
