@@ -11,9 +11,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import Columns, KeyIndex, marked_evaluation
+from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
@@ -40,7 +40,7 @@ def assemble(
         files: What was read, file by file.
         choices: Columns that the user named.
         user: Settings from the user, checked.
-        stated: Settings from a file beside the log.
+        stated: Settings from the sidecar.
         training: The training to read where a file holds several.
 
     Raises:
@@ -174,7 +174,7 @@ def _adapted(table: Table) -> list[str]:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run beside its rows. Checked when it is made.
+    """What is known of a run besides its rows. Checked when it is made.
 
     Attributes:
         name: Name of the run.
@@ -211,19 +211,18 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
         SettingError: Settings contradict each other.
     """
-    table = Table.from_rows(marked_evaluation(dict(x)) for x in records)
-    trainer = trainer_named(known.trainer)
-    parsed = Parsed(
-        table,
-        total_steps=known.total_steps,
+    stated = {"total_steps": known.total_steps} if known.total_steps else {}
+    parsed = parsed_rows(
+        map(dict, records),
         logging_steps=known.logging_steps,
-        trainer=trainer,
+        trainer=trainer_named(known.trainer),
         settings=known.stated,
+        **stated,
     )
     return Run(
         name=clean(known.name),
         source=clean(known.name),
         format="records",
-        log_hash=table.digest(),
+        log_hash=parsed.table.digest(),
         **assemble([parsed], {}, known.settings, {}),
     )

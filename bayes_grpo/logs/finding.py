@@ -119,9 +119,9 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
 
 def _of_file(file: Path, place: str) -> Iterator[Found]:
     try:
-        # What makes a description a run's is that metrics lie beside it; which they are does not matter here.
-        beside = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
-        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD), beside)
+        # A description is a run's if metrics lie in its folder, whichever they are.
+        attached = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
+        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD), attached)
         reader = pick_reader(source)
         names = [] if reader.runs is None else reader.runs(source)
     except LogReadError:
@@ -161,7 +161,7 @@ def find(path: Path, wanted: str | None) -> Found:
         wanted: The run to take where a store holds several; None for the only one.
 
     Raises:
-        LogReadError: A folder holds no log, or several that are not told apart.
+        LogReadError: A folder holds no log, or several.
     """
     files, problem = (path,), ""
     try:
@@ -191,7 +191,7 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
 
     Raises:
         OSError: It cannot be read.
-        LogReadError: It holds no log, or several that are not told apart.
+        LogReadError: It holds no log, or several.
     """
     entries = sorted(folder.iterdir())
     states = {e / STATE_FILE: step for e in entries if (step := checkpoint_step(e.name)) is not None}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
+from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
@@ -45,12 +47,12 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        beside: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
+        attached: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
     """
 
     path: Path
     data: bytes
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    attached: Mapping[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
@@ -99,13 +101,13 @@ class Source:
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
         """Table → names of its columns where the file is a database; nothing where it is none."""
-        return columns_in(self.data, self.beside) if self.data.startswith(MAGIC) else {}
+        return columns_in(self.data, self.attached) if self.data.startswith(MAGIC) else {}
 
     def parts(self) -> Iterator[bytes]:
         """The bytes of all files that belong to it, in an order of their own."""
         yield self.data
-        for name in sorted(self.beside):
-            yield self.beside[name]
+        for name in sorted(self.attached):
+            yield self.attached[name]
 
 
 def load(path: Path) -> Source:
@@ -117,13 +119,13 @@ def load(path: Path) -> Source:
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        data, beside = files_beside(path)
+        data, attached = files_beside(path)
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
-    source = Source(path, data, beside)
+    source = Source(path, data, attached)
     problem = None if source.is_parquet or source.is_store else _why_not_text(source)
     if problem:
         raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
@@ -171,12 +173,12 @@ class Parsed:
 
     Attributes:
         table: Rows in file order under the trainer's keys.
-        config: Scalars that the file keeps beside its rows.
+        config: Scalars that the file keeps with its rows.
         total_steps: Planned steps, where the file states them.
         logging_steps: Optimizer steps a row averages, where the file states them.
         trainer: The trainer, where the format tells.
         notes: What the reader did.
-        settings: Settings that a file of the trainer beside the log states.
+        settings: Settings in a file of the trainer in the folder of the log.
         run_name: Name of the run, where the file states it.
         starts: Rows at which the reader has seen another training begin.
     """
@@ -207,6 +209,34 @@ class Parsed:
             {**self.settings, **other.settings},
             self.run_name or other.run_name,
         )
+
+
+_STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
+"""Keys under which steps are written as text; the first is that of ms-swift."""
+_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
+
+
+def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
+
+    Args:
+        rows: The records, looked at once.
+        **more: Further fields of `Parsed`.
+    """
+    planned = 0.0
+
+    def numbered() -> Iterator[dict[str, Any]]:
+        nonlocal planned
+        for row in map(marked_evaluation, rows):
+            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
+            for key, pair in found.items():
+                if pair is not None:
+                    row = {**row, key: float(pair[1])}
+                    planned = float(pair[2])
+            yield row
+
+    table = Table.from_rows(numbered())
+    return replace(Parsed(table, total_steps=planned or None), **more)
 
 
 class RunName(NamedTuple):
@@ -322,7 +352,7 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
-    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines that a callback prints beside them
+    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
         evidence.pop("console_pairs", None)
     best = max((e.strength, e.rows) for e in evidence.values())
     fitting = [n for n, e in evidence.items() if (e.strength, e.rows) == best]

@@ -87,7 +87,8 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
             known = step[rows[:start]][earlier[rows[:start]]]
             if np.isin(again, known).sum() < _MIN_AGAIN:
                 continue
-            if _says_the_same(step[rows], reward[rows], int(start), end):
+            before, after = rows[:start], rows[start:end]
+            if repeats(step[before], reward[before], step[after], reward[after]):
                 continue  # records of another kind that repeat the reward
             first = step[rows[start]]
             beyond = earlier & (step > first)
@@ -97,18 +98,17 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
     return Abandoned(train, evals, tuple(resumes))
 
 
-def _says_the_same(step: np.ndarray, reward: np.ndarray, start: int, end: int) -> bool:
-    """Whether the rows of a session only repeat the last rewards logged before at their steps."""
-    known = dict(zip(step[:start].tolist(), reward[:start].tolist(), strict=True))
-    again = zip(step[start:end].tolist(), reward[start:end].tolist(), strict=True)
-    both = np.array([(known[s], r) for s, r in again if s in known]).reshape(-1, 2)
-    return np.allclose(both[:, 0], both[:, 1], rtol=1e-6, atol=0.0)
+def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
+    """Whether later values ``now`` at steps ``new`` are those at the steps that they share with earlier rows."""
+    known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}
+    pairs = [(known[s], v) for s, v in zip(new.tolist(), now.tolist(), strict=True) if v == v and s in known]
+    return bool(pairs) and np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)
 
 
 _MIN_BLOCKS = 5
 _BLOCK_SHARE = 0.8
 LARGEST_STEP = 2.0**53
-"""Beyond it steps are not told apart as floats."""
+"""Beyond it two steps may be one float."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ key for two things. The keys of such rows get "eval/" in front.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
 
 OWN = "bayes_grpo/"
-"""Before every key that our callback writes into a trainer's log: what we said of a run is no signal of it."""
+"""Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 
@@ -176,7 +176,7 @@ def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def parted(columns: dict[str, Any]) -> Table:
-    """A table of whole columns, lists or arrays of one length: those of an evaluation's rows beside the others."""
+    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
     kinds = [name for name, values in columns.items() if normal(name) in _KINDS and isinstance(values, list)]
     marked = [any(map(_is_evaluation, columns[name])) and not all(map(_is_evaluation, columns[name])) for name in kinds]
     if not any(marked):
@@ -193,29 +193,3 @@ def without_nan(values: np.ndarray) -> list[Any]:
 
 def _is_evaluation(value: Any) -> bool:
     return type(value) is str and _EVALUATION.fullmatch(value.strip()) is not None
-
-
-_STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
-"""Keys under which steps are written as text; the first is that of ms-swift."""
-_PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
-
-
-class StepCounter:
-    """Iterates over rows, with "5/300" under a step's key replaced by 5.
-
-    Attributes:
-        planned: The planned steps that the last such text states, None where none does.
-    """
-
-    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
-        self._rows = rows
-        self.planned: float | None = None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for row in self._rows:
-            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
-            for key, pair in found.items():
-                if pair is not None:
-                    row = {**row, key: float(pair[1])}
-                    self.planned = float(pair[2]) or None
-            yield row

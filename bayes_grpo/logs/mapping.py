@@ -23,7 +23,7 @@ _NOT_AN_EVAL = re.compile(
 )
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
-"""Keys that count rollouts or updates beside the step."""
+"""Keys that count rollouts or updates, for a second counter."""
 
 
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"

@@ -1,4 +1,4 @@
-"""Settings that people state, in a call or in a file beside the log: names, types and bounds."""
+"""Settings of a call or of a file in the folder of the log: names, types and bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
 SIDECAR_NAME = "bayes_grpo.toml"
-"""File beside a log whose ``[settings]`` table is read with it."""
+"""File in the folder of a log whose ``[settings]`` table is read with it."""
 
 _MAX_SIDECAR_BYTES = 1_000_000
 
@@ -79,7 +79,7 @@ CHECKS: Mapping[str, OptionCheck] = {
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Values with their types put right; None stands for "not stated" and is left out.
+    """Values with their types put right; None is left out.
 
     Args:
         values: Setting name → value; numbers may be text.
@@ -110,7 +110,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 class Sidecar(NamedTuple):
-    """What a file beside a log states.
+    """What a file of settings holds.
 
     Attributes:
         settings: Its settings.
@@ -124,10 +124,10 @@ class Sidecar(NamedTuple):
 
 
 def sidecar_of(log: Path) -> Path | None:
-    """The file of settings beside a log or in its output directory; None where there is none."""
+    """The file of settings in the folder of a log or in its output directory; None where there is none."""
     try:
-        beside = (log if log.is_dir() else log.parent) / SIDECAR_NAME
-        return beside if beside.is_file() else None
+        path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
+        return path if path.is_file() else None
     except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
         return None
 
@@ -155,11 +155,11 @@ def read_sidecar(path: Path | None) -> Sidecar:
 
 
 def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
-    """Where the reference runs of a run are, by ``like = ["runs/"]`` of the file beside its log.
+    """Where the reference runs of a run are, by ``like = ["runs/"]`` of the file in the folder of its log.
 
     Args:
         log: A log or an output directory.
-        sidecar: The file, in place of that beside the log.
+        sidecar: The file, in place of that in the folder of the log.
 
     Raises:
         SettingError: The file cannot be read or is malformed.
@@ -175,7 +175,7 @@ def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
-    """Columns that somebody named, by canonical name.
+    """Columns that a user named, by canonical name.
 
     Raises:
         SettingError: A name is unknown, or what it names is no key.
@@ -230,7 +230,7 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "advantage_scaling": ("advantage_scaling", "scale_rewards"),
     "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
-"""Setting → names under which scripts keep it beside their records. Ambiguous names are left out."""
+"""Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
     "num_groups", "entropy_coef",

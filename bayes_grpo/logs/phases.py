@@ -14,6 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import chosen_run
+from bayes_grpo.logs.hygiene import repeats
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.run import LoggedTraining
 from bayes_grpo.logs.table import RUN_KEYS, Table
@@ -107,14 +108,7 @@ def _anew(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after
     if not closed and min(inside) < _LEAST:
         return False
     shared = [v for v in values.values() if np.isfinite(v[before]).any() and np.isfinite(v[after]).any()]
-    return any(_differ(old, v[before], new, v[after]) for v in shared)
-
-
-def _differ(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
-    """Whether two stretches of rows have other values at the steps that they share, or share none."""
-    known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}
-    pairs = [(known[s], v) for s, v in zip(new.tolist(), now.tolist(), strict=True) if v == v and s in known]
-    return not pairs or not np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)
+    return not all(repeats(old, v[before], new, v[after]) for v in shared)
 
 
 def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
@@ -172,7 +166,7 @@ def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray
 
 
 def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
-    """Run → its rows, where a column tells runs apart whose steps are not one after another; else nothing."""
+    """Run → its rows, where a column names runs and their steps are not one after another; else nothing."""
     for key in table.keys:
         if key.strip().lower() not in RUN_KEYS:
             continue

@@ -23,7 +23,7 @@ from bayes_grpo.logs.training_args import read_beside
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
-FORMAT_HELD = "held"
+FORMAT_MEMORY = "memory"
 """Format of runs whose rows came from memory."""
 _TRAINING = re.compile(r"training \d+")
 """A training within a run: "training 2", or "RUN/training 2"."""
@@ -69,7 +69,7 @@ def read_log(
         run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of
             either; "training 2" of a file in which trainings follow each other.
         settings: Values for fields of `Settings`; they override everything else.
-        sidecar: TOML or JSON file of such values; "bayes_grpo.toml" beside the log is read by itself.
+        sidecar: TOML or JSON file of such values; "bayes_grpo.toml" in the folder of the log is read by itself.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
             for a log that is being written.
 
@@ -82,14 +82,14 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    beside = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
+    stated = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
     if in_memory:
-        read = [_Read(paths[0], (), FORMAT_HELD, parsed_of(path_or_paths), run)]
+        read = [_Read(paths[0], (), FORMAT_MEMORY, parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([x.parsed for x in read], {**beside.columns, **named}, user, beside.settings, read[0].training)
+        rows = assemble([x.parsed for x in read], {**stated.columns, **named}, user, stated.settings, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()

@@ -28,7 +28,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
     """Whether reward_std is "within" groups or "total", and why; "unknown" where the log cannot tell.
 
     Three tests, each valid on its own: groups without any spread cannot leave a within-group std; a single
-    reward function logs its own total std beside; a binary reward of mean p has the total std √(p(1 − p)).
+    reward function logs its own total std; a binary reward of mean p has the total std √(p(1 − p)).
     """
     std, reward = columns.train.get("reward_std"), columns.train["reward"]
     if std is None or not np.isfinite(std).any():
@@ -98,7 +98,7 @@ _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size"
 
 _BATCH = ("group_size", "prompts_per_step")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
-"""What is said of a part of the batch that nobody knows: fits, plans and diagnoses are sharper with it."""
+"""Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
 
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
@@ -170,27 +170,31 @@ def _estimator(config: Mapping[str, Any]) -> dict[str, Setting]:
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
-    """The schedule as fits and forecasts follow it, and why where that is not what was stated or documented.
+    """The schedule as fits and forecasts follow it, and why where it is not the configured or documented one.
 
-    A decay whose length nobody knows cannot be followed, nor can a rate that was not logged: the rate is then constant.
-    What somebody stated stays as it was stated, with a note; a mere default gives way.
+    A decay of unknown length cannot be followed, nor can a rate that was not logged: the rate is then constant.
+    A setting of the user or the log keeps its value, with a note; a default gives way.
     """
-    said, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
-    if said.value is None:
+    schedule, total = found.get("schedule", Setting()), found.get("total_steps", Setting()).value
+    if schedule.value is None:
         return Setting("constant", Provenance.ASSUMED, "no schedule and no learning rate are logged")
-    assumed = said.provenance is Provenance.ASSUMED
+    assumed = schedule.provenance is Provenance.ASSUMED
     why = ""
-    if said.value == "logged" and "learning_rate" not in columns.train:
+    if schedule.value == "logged" and "learning_rate" not in columns.train:
         why = "no learning rate is logged"
-    elif said.value in DECAYS and total is None:
+    elif schedule.value in DECAYS and total is None:
         why = "total_steps is not known"
-    elif said.value in DECAYS and assumed and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0)):
+    elif (
+        schedule.value in DECAYS
+        and assumed
+        and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0))
+    ):
         why = f"the log has passed the {total:g} steps planned"
     if not why:
-        return said
+        return schedule
     if assumed:
-        return Setting("constant", Provenance.ASSUMED, f"{said.note} is {said.value} decay, but {why}")
-    return replace(said, note="; ".join(x for x in (said.note, f"taken as constant: {why}") if x))
+        return Setting("constant", Provenance.ASSUMED, f"{schedule.note} is {schedule.value} decay, but {why}")
+    return replace(schedule, note="; ".join(x for x in (schedule.note, f"taken as constant: {why}") if x))
 
 
 def _constants(table: Table) -> dict[str, float]:
@@ -273,10 +277,10 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
 
 
-def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Setting]:
-    """The refresh interval that lags as much as the completions were seen to, unless a longer one was stated.
+def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting]:
+    """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
 
-    A policy held for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
     """
     age = rows.train.get("staleness")
     known = age[np.isfinite(age)] if age is not None else np.empty(0)
@@ -284,8 +288,8 @@ def _observed(columns: Columns, rows: Tidy, stated: Setting) -> dict[str, Settin
         return {}
     mean = float(known.mean())
     refresh = round(1.0 + 2.0 * mean)
-    longer = stated.provenance is not Provenance.ASSUMED and to_float(stated.value) > refresh
+    longer = other.provenance is not Provenance.ASSUMED and to_float(other.value) > refresh
     if longer or refresh > LARGEST_STEP:
         return {}
-    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy held for {refresh}"
+    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy used for {refresh}"
     return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}

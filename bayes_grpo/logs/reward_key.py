@@ -195,7 +195,7 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
 
 
 def environments_of(columns: Columns) -> dict[str, str]:
-    """Environment → raw key of its mean reward, where keys name them beside a reward that is their mean."""
+    """Environment → raw key of its mean reward, where keys name them and the reward is their mean."""
     for pattern in (*(p for p in columns.trainer.reward if "*" in p), *_ENVIRONMENTS):
         for group in columns.index.find((pattern,), ("", "train/")):
             found = {_star(pattern, normal(k)): k for k in group if k != columns.keys.get("reward")}

@@ -7,7 +7,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
-"""Keys that count rollouts beside the optimizer step."""
+"""Keys that count rollouts where others count optimizer steps."""
 
 _MIN_ROLLOUTS = 5
 _SHARE = 0.8
@@ -17,7 +17,7 @@ _CLOSE = 0.25
 def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
     """One axis out of two: rows of updates as they are, rows of rollouts at their first update.
 
-    The updates made with a rollout are those between its first row and the next's; where files keep them apart their
+    The updates made with a rollout are those between its first row and the next's; in files of their own their
     numbers tell.
 
     Args:
@@ -28,7 +28,7 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
         Steps, shape (n,), and the updates made with a rollout.
 
     Raises:
-        LogReadError: The updates made with a rollout cannot be told.
+        LogReadError: The number of updates of a rollout is not clear.
     """
     made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
     made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])

@@ -26,7 +26,7 @@ SIGNALS: tuple[str, ...] = (
 )  # fmt: skip
 """Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
 
-`stiffness` and `stability_margin` are what a probe beside the training measured (`bayes_grpo.probing`).
+`stiffness` and `stability_margin` are what a probe during the training measured (`bayes_grpo.probing`).
 Of the last five: how far the probabilities of the engine that writes completions lie from those of the trainer, mean
 absolute difference a token in whatever unit the trainer logs (nats, probability, KL); updates between the policy that
 wrote a row's completions and the one trained on them, mean over the completions; seconds a step; money a step; money
@@ -48,7 +48,7 @@ class Setting:
     """One setting of a run with its origin.
 
     Attributes:
-        value: The value, or None where nobody states it and no default is documented.
+        value: The value, or None where it is not known and no default is documented.
         provenance: Where it comes from.
         note: One clause that explains an assumed value, e.g. "TRL's documented default".
     """
@@ -74,7 +74,7 @@ class Settings:
         reward_low: Smallest possible reward of a completion.
         reward_high: Largest possible reward of a completion.
         reward_std_kind: "within" (mean within-group std), "total" (std of all rewards) or "unknown".
-        learning_rate: Highest learning rate, where somebody states it; a log's own is the signal `learning_rate`.
+        learning_rate: Highest learning rate, where it is configured; a log's own is the signal `learning_rate`.
         epochs: Passes over a rollout's completions.
         kl_weight: Weight of the KL penalty.
         clip_range: Upper clip range of the ratios.
@@ -113,7 +113,7 @@ class Settings:
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
     def assumed(self) -> list[tuple[str, Setting]]:
-        """The settings that nobody stated but that have an assumed value."""
+        """The settings with an assumed value."""
         return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
@@ -141,6 +141,10 @@ class LoggedTraining(NamedTuple):
         """Name, rows and steps."""
         steps = "" if self.first_step is None else f", steps {self.first_step:g} to {self.last_step:g}"
         return f"{self.name} ({counted(self.rows, 'row')}{steps}{'' if self.rewards else ', no reward'})"
+
+
+_BY_ROW = ("signals", "components", "environments", "logged")
+"""Fields of a run that map names to arrays over its rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +210,7 @@ class Run(Shown):
         for name in ("keys", "unused", "suggested"):
             put(name, MappingProxyType(dict(getattr(self, name))))
         shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
-        for name in ("signals", "components", "environments", "logged"):
+        for name in _BY_ROW:
             kind = np.bool_ if name == "logged" else np.float64
             frozen = {k: _read_only(v, kind) for k, v in getattr(self, name).items()}
             put(name, MappingProxyType(frozen))
@@ -241,7 +245,7 @@ class Run(Shown):
         Args:
             frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
                 ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client. NaN in a pandas
-                column or an array is a missing value, unless None or NA stands beside it; elsewhere it was logged.
+                column or an array is a missing value, unless the column has None or NA too; elsewhere it was logged.
             settings: Values for fields of `Settings`; they override everything else.
             name: Name of the run; else what W&B calls it, or "run".
             columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
@@ -257,7 +261,7 @@ class Run(Shown):
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""
-        return told(self.name, len(self.step), self.step, len(self.eval_step))
+        return run_line(self.name, len(self.step), self.step, len(self.eval_step))
 
     @property
     def has_reward(self) -> bool:
@@ -298,7 +302,7 @@ class Run(Shown):
         return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
 
     def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
-        """What is computed of this run once and kept with it; a changed copy of the run begins anew.
+        """What is computed of this run once and kept with it; a changed copy of the run computes it again.
 
         Args:
             name: What it is.
@@ -324,7 +328,6 @@ class Run(Shown):
 
     def where(self, rows: np.ndarray, evaluations: np.ndarray) -> Run:
         """Some of the rows, shape (n,), and of the evaluations, shape (m,), both bool. Settings are kept."""
-        columns = ("signals", "components", "logged", "environments")
         return replace(
             self,
             step=self.step[rows],
@@ -333,11 +336,11 @@ class Run(Shown):
             eval_step=self.eval_step[evaluations],
             eval_reward=self.eval_reward[evaluations],
             second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][rows]),
-            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in columns},
+            **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in _BY_ROW},
         )
 
 
-def told(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
+def run_line(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
     """A log in a line: its name, train rows, first and last step, evaluations."""
     steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
     return f"{name}: {counted(rows, 'row')}{steps}, {counted(evaluations, 'evaluation')}"

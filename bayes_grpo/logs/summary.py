@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common.results import Result, fields_of, frame_of
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import LoggedTraining, Run, Setting, told
+from bayes_grpo.logs.run import LoggedTraining, Run, Setting, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ class RunSummary(Result):
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""
-        return told(self.name, self.rows, (self.first_step, self.last_step), self.eval_rows)
+        return run_line(self.name, self.rows, (self.first_step, self.last_step), self.eval_rows)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""

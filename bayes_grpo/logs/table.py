@@ -1,7 +1,7 @@
 """Columns of numbers under the keys that the trainer wrote: the shape every reader produces.
 
 Missing values are NaN. A value that was logged and is no number (NaN, an infinity) is kept as +inf inside, so that
-`Table.column` gives NaN for both and `Table.broken` tells them apart. Nothing is merged or dropped here.
+`Table.column` gives NaN for both and `Table.broken` distinguishes them. Nothing is merged or dropped here.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RUN_KEYS = frozenset(
     ("run", "run_id", "run_name", "experiment", "experiment_id", "experiment_name", "exp", "exp_name", "trial",
      "trial_id", "seed", "variant", "config_name", "job_id")
 )  # fmt: skip
-"""Names of columns that tell runs apart, in lower case."""
+"""Names of columns that name runs, in lower case."""
 GROUP_KEYS = frozenset(
     ("group", "group_id", "group_idx", "prompt_id", "prompt_idx", "prompt_index", "task_id", "question_id",
      "problem_id", "example_id", "uid")
 )  # fmt: skip
-"""Names of columns that tell the groups of completions apart."""
+"""Names of columns that name groups of completions."""
 _WORDS = RUN_KEYS | GROUP_KEYS
 """Keys whose text is kept."""
 
@@ -90,24 +90,26 @@ def to_floats(values: list[Any]) -> np.ndarray:
     return array
 
 
-def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
+def flatten(row: Mapping[Any, Any], prefix: str = "", depth: int = _MAX_FLATTEN_DEPTH) -> dict[str, Any]:
     """One level of keys out of nested mappings, joined by "/"; the first spelling of a key wins."""
     flat: dict[str, Any] = {}
-    _flatten_into(flat, row, "", _MAX_FLATTEN_DEPTH)
+    for key, value in row.items():
+        name = f"{prefix}{key}"
+        if not isinstance(value, Mapping):
+            flat.setdefault(name, value)
+        elif depth:
+            for inner, content in flatten(value, f"{name}/", depth - 1).items():
+                flat.setdefault(inner, content)
     return flat
 
 
-def _flatten_into(flat: dict[str, Any], row: Mapping[Any, Any], prefix: str, depth: int) -> None:
-    for key, value in row.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            if depth:
-                _flatten_into(flat, value, f"{name}/", depth - 1)
-        else:
-            flat.setdefault(name, value)
+def unnested(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
+    """Columns of the keys in a column of mappings."""
+    rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
+    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
 
 
-class Cells(NamedTuple):
+class _Cells(NamedTuple):
     """Some values of a column: their rows, shape (m,), and the values, shape (m,)."""
 
     rows: np.ndarray
@@ -123,7 +125,9 @@ class Table:
         labels: Key of `RUN_KEYS` or `GROUP_KEYS` → its text in each row, "" where a row has none.
     """
 
-    def __init__(self, n: int, cells: Mapping[str, list[Cells]], labels: Mapping[str, list[str]] | None = None) -> None:
+    def __init__(
+        self, n: int, cells: Mapping[str, list[_Cells]], labels: Mapping[str, list[str]] | None = None
+    ) -> None:
         self.n = n
         self._cells = cells
         self.labels = {key: words for key, words in (labels or {}).items() if any(words)}
@@ -136,7 +140,7 @@ class Table:
         n = max((len(a) for a in arrays.values()), default=0)
         rows = np.arange(n)
         words = {str(k): _words(v) for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
-        return cls(n, {k: [Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
+        return cls(n, {k: [_Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -145,10 +149,10 @@ class Table:
         Raises:
             LogReadError: There are more than `MAX_KEYS` distinct keys.
         """
-        cells: dict[str, list[Cells]] = {}
+        cells: dict[str, list[_Cells]] = {}
         words: dict[str, dict[int, str]] = {}
         waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room
-        n = held = 0
+        n = waiting_cells = 0
         for row in rows:
             flat = flatten(row) if any(type(value) is dict for value in row.values()) else row
             for key, value in flat.items():
@@ -159,15 +163,15 @@ class Table:
                 column[0].append(n)
                 column[1].append(value)
             n += 1
-            held += len(flat)
+            waiting_cells += len(flat)
             if len(cells) > MAX_KEYS:
                 raise LogReadError(
                     f"expected a metrics log with at most {MAX_KEYS} distinct keys, found more in {n} rows; "
                     f"pass a file with one record of metrics a row"
                 )
-            if held >= _HELD:
+            if waiting_cells >= _HELD:
                 _pack(waiting, cells, words)
-                held = 0
+                waiting_cells = 0
         _pack(waiting, cells, words)
         return cls(n, cells, {key: [found.get(i, "") for i in range(n)] for key, found in words.items()})
 
@@ -199,10 +203,10 @@ class Table:
         columns = {key: values for key in self.keys if not np.isnan(values := self._all(key)[index]).all()}
         labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
         place = np.arange(len(index))
-        return Table(len(index), {key: [Cells(place, values)] for key, values in columns.items()}, labels)
+        return Table(len(index), {key: [_Cells(place, values)] for key, values in columns.items()}, labels)
 
     def digest(self) -> str:
-        """SHA-256 of keys and values, hexadecimal: what tells rows apart that come from no file."""
+        """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""
         found = hashlib.sha256()
         for key in self.keys:
             found.update(key.encode("utf-8", "replace") + b"\0")
@@ -217,7 +221,7 @@ class Table:
         """This table's rows followed by those of ``other``."""
         cells = {k: list(v) for k, v in self._cells.items()}
         for key, more in other._cells.items():
-            cells.setdefault(key, []).extend(Cells(x.rows + self.n, x.values) for x in more)
+            cells.setdefault(key, []).extend(_Cells(x.rows + self.n, x.values) for x in more)
         labels = {
             k: [*self.labels.get(k, [""] * self.n), *other.labels.get(k, [""] * other.n)]
             for k in {**self.labels, **other.labels}
@@ -226,11 +230,11 @@ class Table:
 
 
 def _pack(
-    waiting: dict[Any, tuple[list[int], list[Any]]], cells: dict[str, list[Cells]], words: dict[str, dict[int, str]]
+    waiting: dict[Any, tuple[list[int], list[Any]]], cells: dict[str, list[_Cells]], words: dict[str, dict[int, str]]
 ) -> None:
     """Puts values into arrays, and the texts of labels aside."""
     for key, (rows, values) in waiting.items():
-        cells[str(key)].append(Cells(np.array(rows), to_floats(values)))
+        cells[str(key)].append(_Cells(np.array(rows), to_floats(values)))
         if is_label(str(key)):
             texts = {row: value for row, value in zip(rows, values, strict=True) if isinstance(value, str)}
             words.setdefault(str(key), {}).update(texts)

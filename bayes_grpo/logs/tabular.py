@@ -19,7 +19,7 @@ from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.table import flatten, to_float
+from bayes_grpo.logs.table import to_float, unnested
 from bayes_grpo.logs.training_args import flat_config
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def _columns(frame: Any) -> dict[str, Any]:
             if not any(v is None or type(v).__name__ == "NAType" for v in values):
                 values = [None if v != v else v for v in values]  # NaN is pandas' own word for a missing value
         if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
-            nested = [flatten({name: v}) if isinstance(v, Mapping) else {} for v in values]
-            for key in dict.fromkeys(k for row in nested for k in row):
-                columns.setdefault(key, [row.get(key) for row in nested])
+            columns |= {k: v for k, v in unnested(name, values).items() if k not in columns}
         else:
             columns.setdefault(name.strip(), values)
     return columns

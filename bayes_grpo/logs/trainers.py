@@ -68,7 +68,7 @@ class Trainer:
             algorithms, is none: no run of GRPO has it.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
-        axes: First words of keys that are logged at steps of their own, where a store keeps steps apart from keys.
+        axes: First words of keys that are logged at steps of their own, where a store does not keep steps as keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
     """
 
@@ -162,8 +162,7 @@ _TRL = Trainer(
     evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
     signals=_table(
         "clip_ratio: clip_ratio/region_mean clip_ratio; completion_length: completions/mean_length completion_length; "
-        "engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean; "
-        "completions_clipped_ratio: completions/clipped_ratio"
+        "engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean"
     ),
     prefixes=("", "train/"),
     defaults=ADAM | {"group_size": 8, "schedule": "linear"},
@@ -206,8 +205,7 @@ TRAINERS = (
         reward=_keys("objective/scores"),
         evals=_keys("eval_reward eval/reward eval_objective/scores"),
         signals=_table(
-            "entropy: policy/entropy_avg; kl: objective/kl; clip_ratio: policy/clipfrac_avg; "
-            "learning_rate: lr learning_rate; loss: loss/policy_avg loss"
+            "entropy: policy/entropy_avg; kl: objective/kl; clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss"
         ),
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
@@ -221,8 +219,7 @@ TRAINERS = (
         reward=_keys("train/reward"),
         evals=_keys("eval/*pass1 eval/*pass*"),
         signals=_table(
-            "reward_std: train/group_reward_std; entropy: train/entropy_loss; kl: train/kl; "
-            "clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
+            "entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
             "completion_length: train/response_length; learning_rate: train/actor_lr; "
             "engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated; "
             "loss: train/policy_loss train/act_loss"
@@ -243,10 +240,9 @@ TRAINERS = (
         evals=_keys("eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*"),
         signals=_table(
             "entropy: entropy/all/mean entropy/mean; engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; "
-            "clip_ratio: is_masked/all/mean is_masked/mean; grad_norm: optim/grad_norm; "
+            "clip_ratio: is_masked/all/mean is_masked/mean; "
             "completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean "
-            "seq_len/all/mean; "
-            "learning_rate: optim/lr; loss: loss/mean loss/all/mean; staleness: off_policy/mean; step_time: time/step; "
+            "seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean; "
             "completions_clipped_ratio: train/agg/all/*/is_truncated/mean"
         ),
         derived=(
@@ -266,8 +262,8 @@ TRAINERS = (
         evals=_keys("validation/accuracy validation/reward"),
         signals=_table(
             "entropy: train/approx_entropy; kl: train/kl_penalty; engine_mismatch: train/gen_kl_error; "
-            "grad_norm: train/grad_norm; completion_length: train/mean_gen_tokens_per_sample; learning_rate: train/lr; "
-            "loss: train/loss; staleness: train/avg_trajectory_age; step_time: timing/train/total_step_time"
+            "completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age; "
+            "step_time: timing/train/total_step_time"
         ),
         derived=(
             Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
@@ -290,8 +286,8 @@ TRAINERS = (
         evals=_keys("eval/scores eval/pass_at_1"),
         signals=_table(
             "entropy: policy/entropy_avg; kl: loss/kl_avg objective/kl_avg objective/kl3_avg; "
-            "clip_ratio: policy/clipfrac_avg; grad_norm: optim/grad_norm; completion_length: val/sequence_lengths; "
-            "learning_rate: lr; loss: loss/policy_avg loss/total_avg"
+            "clip_ratio: policy/clipfrac_avg; completion_length: val/sequence_lengths; "
+            "loss: loss/policy_avg loss/total_avg"
         ),
         defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
         config=_table(
@@ -327,8 +323,8 @@ TRAINERS = (
         reward=_keys("rollout/raw_reward"),
         evals=_keys("eval/*"),
         signals=_table(
-            "entropy: train/entropy_loss rollout/entropy; kl: train/kl_loss; clip_ratio: train/pg_clipfrac; "
-            "grad_norm: train/grad_norm; completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; "
+            "entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac; "
+            "completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; "
             "loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff; "
             "step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio"
         ),
@@ -349,7 +345,7 @@ TRAINERS = (
         evals=_keys("val_total_rewards_mean"),
         signals=_table(
             "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
-            "completion_length: train_average_generated_tokens; loss: train_loss; "
+            "completion_length: train_average_generated_tokens; "
             "completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio"
         ),
         defaults=ADAM | {"group_size": 4},
@@ -388,11 +384,9 @@ TRAINERS = (
         reward=_keys("env/all/reward/total reward/total reward/mean env/all/reward/mean"),
         evals=_keys("test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total"),
         signals=_table(
-            "entropy: optim/entropy policy/entropy; "
-            "kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base; grad_norm: optim/grad_norm; "
-            "completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; learning_rate: optim/lr; "
-            "loss: optim/loss loss; staleness: async/staleness_mean; total_cost: eval/snapshot/cumulative_cost_usd; "
-            "accuracy: env/all/correct; gold_reward: reward/correctness_f reward/f"
+            "kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base; "
+            "completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; loss: optim/loss loss; "
+            "total_cost: eval/snapshot/cumulative_cost_usd; accuracy: env/all/correct"
         ),
         derived=(
             Derived(
@@ -435,8 +429,7 @@ TRAINERS = (
             "clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio; "
             "grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens; "
             "learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss; "
-            "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; staleness: async/staleness_mean; "
-            "step_time: timing/step"
+            "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; step_time: timing/step"
         ),
         config=_table(
             "group_size: generator/n_samples_per_prompt; prompts_per_step: trainer/train_batch_size; "
@@ -489,10 +482,7 @@ TRAINERS = (
         signature=_keys("kl_ref adv_std actor_loss"),
         steps=_groups("step"),
         reward=_keys("reward"),
-        signals=_table(
-            "kl: kl_ref; completion_length: avg_response_len avg_len; learning_rate: learning_rate lr; "
-            "loss: actor_loss; accuracy: correct"
-        ),
+        signals=_table("kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss"),
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""

@@ -1,4 +1,4 @@
-"""Settings that trainers and stores keep beside a log: ``training_args.bin``, and the configuration of a run.
+"""Settings that trainers and stores keep with a log: ``training_args.bin``, and the configuration of a run.
 
 The former is what transformers saves with every checkpoint, read without unpickling.
 """
@@ -241,4 +241,4 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
 
 
 _COMPLETIONS = "completions_per_step"
-"""Beside the names of settings in `Trainer.config`: completions of an optimizer step, where prompts are not stated."""
+"""In `Trainer.config`, besides names of settings: completions of an optimizer step, where prompts are not given."""

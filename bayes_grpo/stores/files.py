@@ -1,6 +1,6 @@
 """A store's file with those that belong to it: SQLite read from a private copy, settings in YAML, folders of MLflow.
 
-The writer of a database is never held up, and its log of changes is not lost: SQLite itself opens the copy, which
+The writer of a database never waits, and its log of changes is not lost: SQLite itself opens the copy, which
 applies the write-ahead log or takes back an unfinished change, as after a crash. Only plain tables can be read: views,
 triggers and functions of a hostile file never run.
 """
@@ -94,10 +94,10 @@ class DatabaseTables:
             self.notes = self.notes or (f"table {clean(table)} is damaged ({clean(error)}); the rest is left out",)
 
 
-def columns_in(data: bytes, beside: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
+def columns_in(data: bytes, attached: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
     """Table → names of its columns, of a database; nothing where it cannot be read."""
     try:
-        with opened(data, beside) as tables:
+        with opened(data, attached) as tables:
             return tables.columns
     except LogReadError:
         return {}
@@ -109,12 +109,12 @@ def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequenc
 
 
 @contextmanager
-def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[DatabaseTables]:
+def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTables]:
     """The tables of a database.
 
     Args:
         data: The database's file.
-        beside: End of a name in `BESIDE` → the bytes of that file.
+        attached: End of a name in `BESIDE` → the bytes of that file.
 
     Raises:
         LogReadError: The file is no database that can be read.
@@ -122,7 +122,7 @@ def opened(data: bytes, beside: Mapping[str, bytes]) -> Iterator[DatabaseTables]
     with folder_for_a_while() as folder:
         path = folder / "store.db"
         path.write_bytes(data)
-        for end, content in beside.items():
+        for end, content in attached.items():
             if end in BESIDE:
                 path.with_name(path.name + end).write_bytes(content)
         connection = sqlite3.connect(path, isolation_level=None)
@@ -160,7 +160,7 @@ def _name(name: str) -> str:
 
 
 MLFLOW_RUN = "meta.yaml"
-"""File that makes a folder a run of MLflow's text store, where a folder `METRICS` lies beside it."""
+"""File that makes a folder a run of MLflow's text store, where its folder has a folder `METRICS`."""
 METRICS, PARAMS = "metrics", "params"
 SWANLAB_CONFIG = "config.yaml"
 
@@ -194,10 +194,10 @@ def _database(path: Path) -> tuple[bytes, dict[str, bytes]]:
     while True:
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
-        beside = {end: content for end, content in _small(others, math.inf).items() if content}
+        attached = {end: content for end, content in _small(others, math.inf).items() if content}
         attempt += 1
         if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
-            return data, beside
+            return data, attached
         time.sleep(_PAUSE * attempt)
 
 

@@ -56,12 +56,12 @@ class Damage:
 
     def notes(self) -> tuple[str, ...]:
         """The counts in words."""
-        said = []
+        notes = []
         if self.places:
-            said.append(f"checksums fail in {counted(self.places, 'place')}; the records there are left out")
+            notes.append(f"checksums fail in {counted(self.places, 'place')}; the records there are left out")
         if self.cut:
-            said.append(f"the last record is cut: {counted(self.cut, 'byte')} dropped")
-        return tuple(said)
+            notes.append(f"the last record is cut: {counted(self.cut, 'byte')} dropped")
+        return tuple(notes)
 
 
 _BLOCK = 32_768
@@ -86,7 +86,7 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
     """
     at, end = FILE_HEADER, len(data)
     parts: list[bytes] = []
-    held = begin = 0
+    length = begin = 0
     while at < end:
         room = _BLOCK - at % _BLOCK
         if room < _HEADER.size:
@@ -116,11 +116,11 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         if kind in (_FULL, _FIRST):
             if parts:
                 damage.at(1)
-            parts, held, begin = [piece], size, at
+            parts, length, begin = [piece], size, at
         elif parts:
             parts.append(piece)
-            held += size
-            if held > _MAX_RECORD or len(parts) > _MAX_PARTS:
+            length += size
+            if length > _MAX_RECORD or len(parts) > _MAX_PARTS:
                 damage.at(1)
                 parts = []
         at = body + size

@@ -70,7 +70,7 @@ def test_the_same_run_whatever_it_is_held_in(held, read):
         np.testing.assert_array_equal(getattr(run, name), getattr(read, name), name)
     assert dict(run.keys) == dict(read.keys)
     assert run.signals.keys() == read.signals.keys()
-    assert (run.name, run.format, run.settings.group_size.value) == ("mine", "held", 4)
+    assert (run.name, run.format, run.settings.group_size.value) == ("mine", "memory", 4)
     assert str(run.settings.group_size.provenance) == "user"
 
 

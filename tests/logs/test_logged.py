@@ -84,12 +84,6 @@ def test_a_step_is_said_with_both_counters():
     assert second[1].tolist() == [1, 2, 3, 4, 5]
 
 
-def test_a_resume_is_a_fact_of_the_run():
-    rows = [{"step": i, "reward": 0.01 * i} for i in range(1, 21)]
-    rows += [{"step": i, "reward": 0.01 * i + 0.005} for i in range(15, 31)]
-    assert bg.read_log(rows).resumes == (15.0,)
-
-
 @pytest.mark.parametrize(
     ("share", "settings", "expected"),
     [

@@ -110,12 +110,6 @@ def test_a_resume_still_leaves_nothing_of_the_abandoned_attempt(read):
     assert not any("begin at the same step" in note for note in run.notes)
 
 
-def test_trainings_that_were_started_anew_are_counted(read):
-    run = read([row(s, reward=0.01 * s + k) for k, n in ((0, 30), (1, 50), (2, 20)) for s in range(1, n + 1)])
-    np.testing.assert_allclose(run.reward, [2 + 0.01 * s for s in range(1, 21)])
-    assert any("training 3 of 3 in the log is read, the last with rewards" in n for n in run.notes)
-
-
 def console(rows=100, end="", first=False):
     at = [1, *range(2, rows + 1)] if first else range(1, rows + 1)
     return (

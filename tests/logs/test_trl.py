@@ -38,25 +38,12 @@ def test_settings_of_trainer_state_have_their_origin(write):
     assert s.reward_low.value is None
 
 
-def test_without_a_logged_rate_the_schedule_is_the_documented_one(write):
-    rows = [{k: v for k, v in r.items() if k != "learning_rate"} for r in ROWS]
-    s = read_log(write("trainer_state.json", trl_state(rows))).settings
-    assert (s.schedule.value, s.schedule.provenance) == ("linear", Provenance.ASSUMED)
-
-
-def test_a_partial_last_window_is_shorter(write):
-    rows = [*ROWS, {"reward": 0.9, **SUMMARY, "step": 54}]
+@pytest.mark.parametrize(("step", "last", "window"), [(54, 0.9, 4), (50, 0.35, 10)])
+def test_a_closing_line_is_a_row_where_it_has_a_step_of_its_own(write, step, last, window):
+    rows = [*ROWS, {"reward": 0.9, **SUMMARY, "step": step}]
     run = read_log(write("trainer_state.json", trl_state(rows)))
-    assert run.step[-1] == 54
-    assert run.reward[-1] == 0.9
-    assert run.window[-1] == 4
-
-
-def test_a_summary_at_a_step_with_its_own_row_is_dropped(write):
-    rows = [*ROWS, {"reward": 0.9, **SUMMARY, "step": 50}]
-    run = read_log(write("trainer_state.json", trl_state(rows)))
-    assert run.step[-1] == 50
-    assert run.reward[-1] == pytest.approx(0.35)
+    assert (run.step[-1], run.window[-1]) == (step, window)
+    assert run.reward[-1] == pytest.approx(last)
     assert "train_loss" not in run.keys.values()
 
 
@@ -102,10 +89,7 @@ def test_bare_log_history(write):
     assert run.format == "json"
     np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
     assert run.settings.group_size.value == 8
-    assert (run.settings.logging_window.value, run.settings.logging_window.provenance) == (
-        10,
-        Provenance.ASSUMED,
-    )
+    assert (run.settings.logging_window.value, run.settings.logging_window.provenance) == (10, Provenance.ASSUMED)
 
 
 def test_old_keys(write):
@@ -122,12 +106,7 @@ def test_old_keys(write):
 @pytest.mark.parametrize("prefix", ["", "train/"])
 def test_only_reward_functions_are_summed_with_a_note(write, prefix):
     rows = [
-        {
-            f"{prefix}rewards/a/mean": 0.1 * s,
-            f"{prefix}rewards/a/std": 9.0,
-            f"{prefix}rewards/b/mean": 1.0,
-            "step": s,
-        }
+        {f"{prefix}rewards/a/mean": 0.1 * s, f"{prefix}rewards/a/std": 9.0, f"{prefix}rewards/b/mean": 1.0, "step": s}
         for s in range(1, 6)
     ]
     run = read_log(write("h.json", rows))
@@ -144,10 +123,7 @@ def test_rows_without_a_rollout_tell_the_refresh_interval(write):
     run = read_log(write("trainer_state.json", trl_state(rows, logging_steps=1)))
     assert len(run.step) == 24
     assert np.isfinite(run.reward).sum() == 6
-    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (
-        4,
-        Provenance.LOGGED,
-    )
+    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (4, Provenance.LOGGED)
 
 
 def test_none_and_not_finite_values_are_nan(write):

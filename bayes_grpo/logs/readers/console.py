@@ -79,7 +79,7 @@ def usual(values: Iterable[float | None]) -> float | None:
 
 
 def nothing_found(expected: str, source: Source) -> LogReadError:
-    """What to say where a reader that was asked for by name finds no row."""
+    """The error where a reader that a user named finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
 
 
@@ -154,41 +154,19 @@ class _Kind:
         return Parsed(table, total_steps=usual(n for _, n in found), notes=(*notes, *filter(None, [self.note])))
 
 
-class _Place(NamedTuple):
-    """Where a line stands: step, planned steps, epoch, planned epochs, and whether the step is one of the epoch."""
-
-    step: float
-    steps: float | None
-    epoch: float | None
-    epochs: float | None
-    inside: bool
-
-
 def _pair_rows(text: str) -> Rows:
-    """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step".
-
-    Where steps count within an epoch they go on from one epoch to the next.
-    """
+    """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step"."""
     rows = list(_placed_rows(text))
-    places = [place for _, place in rows]
-    most = usual(p.steps for p in places)
-    again = any(
-        a.epoch is not None and b.epoch is not None and b.epoch > a.epoch and b.step < a.step
-        for a, b in pairwise(places)
+    turned = (
+        b["step"] < a["step"] and b.get("epoch", 0.0) > a.get("epoch", 0.0) for (a, *_), (b, *_) in pairwise(rows)
     )
-    if not again and not any(p.inside for p in places):  # "Epoch:[1/3](5/100)"
-        yield from (({**row, "step": place.step}, most) for row, place in rows)
-        return
-    each = most or max(p.step for p in places) + (min(p.step for p in places) == 0)
-    first = 0.0 if min(p.epoch for p in places if p.epoch is not None) == 0 else 1.0
-    epochs = usual(p.epochs for p in places)
-    for row, place in rows:
-        begin = 0.0 if place.epoch is None else (place.epoch - first) * each
-        yield {**row, "step": place.step + begin}, epochs * each if epochs and most else None
+    within_epochs = any(inside for *_, inside in rows) or any(turned)
+    for row, steps, epochs, _ in rows:
+        yield row, steps * epochs if within_epochs else steps or None
 
 
-def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
-    """Rows, and where they stand."""
+def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
+    """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
     for line in lines_of(text):
         if len(line.text) > _MAX_LINE_OF_PAIRS or line.text.lstrip()[:1] == "{":
             continue
@@ -200,16 +178,11 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], _Place]]:
         rest = line.text[step.end() :]
         if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
-        inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("
+        inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else step.start()
-        row = _numbers(line.text[:start]) | _numbers(rest)
-        if row:
-            this, epochs = epoch.groups() if epoch else (None, None)
-            planned = float(step[2] or 0) or None
-            yield (
-                row,
-                _Place(float(step[1]), planned, float(this) if this else None, float(epochs or 0) or None, inside),
-            )
+        if row := _numbers(line.text[:start]) | _numbers(rest):
+            row |= {"epoch": float(epoch[1])} if epoch else {}
+            yield {**row, "step": float(step[1])}, float(step[2] or 0), float(epoch[2] or 0) if epoch else 0.0, inside
 
 
 def _numbers(text: str) -> dict[str, float]:

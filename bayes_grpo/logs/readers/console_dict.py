@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
+from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
 from bayes_grpo.logs.readers.json_text import parse_line
-from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.table import to_float
 
 _OPEN = re.compile(r"\{\s*['\"]")
 _TOKEN = re.compile(r"['\"{}\\]")
@@ -69,16 +69,14 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    progress = StepCounter(marked_evaluation(row) for row in _counted_outcomes([f.row for f in found]))
-    rows = list(progress)
+    rows = list(map(marked_evaluation, _counted_outcomes([f.row for f in found])))
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
-    total = progress.planned
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
-        return Parsed(Table.from_rows(rows), total_steps=total, notes=(*notes, *more), starts=starts)
-    return Parsed(Table.from_rows(rows), total_steps=total, notes=notes)
+        return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
+    return parsed_rows(rows, notes=notes)
 
 
 def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -169,7 +167,7 @@ def _is_train(row: dict[str, Any]) -> bool:
 def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
     """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
 
-    Rows are as many steps apart as the bar has steps for each of them; the first may stand for the first step alone.
+    The steps of the bar are divided equally among the rows; the first row may be the first step alone.
     """
     n, done = sum(map(_is_train, rows)), bar[0]
     first = n > 2 and done % n != 0 and done % (n - 1) == 0
@@ -187,7 +185,7 @@ def _dicts(text: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
     passed: dict[int, int] = {}
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
-    held: _Display | None = None
+    display: _Display | None = None
     for line in lines_of(text):
         for done, planned in line.bars:
             if counting is None or planned in counting:
@@ -203,10 +201,10 @@ def _dicts(text: str) -> Iterator[_Found]:
             continue
         at = 0
         while True:
-            if held is None or (at == 0 and _OPEN.match(piece)):
+            if display is None or (at == 0 and _OPEN.match(piece)):
                 start = _OPEN.search(piece, at)
                 if start is None:
-                    held = None
+                    display = None
                     if (
                         at == 0
                         and piece.count(":") > 1
@@ -217,16 +215,16 @@ def _dicts(text: str) -> Iterator[_Found]:
                         passed = {}
                     break
                 at = start.start()
-                held = _Display(piece[max(at - _MAX_COUNT, 0) : at])
-            end = held.closed_in(piece, at)
+                display = _Display(piece[max(at - _MAX_COUNT, 0) : at])
+            end = display.closed_in(piece, at)
             if end is None:
-                held = held if held.length <= _MAX_LENGTH else None
+                display = display if display.length <= _MAX_LENGTH else None
                 break
-            if row := parse_dict(held.text):
-                yield _Found(_dict_counted(held.before, row), dict(bars) if bars else _NO_BARS, passed)
+            if row := parse_dict(display.text):
+                yield _Found(_dict_counted(display.before, row), dict(bars) if bars else _NO_BARS, passed)
                 passed = {}
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
-            at, held = end, None
+            at, display = end, None
     yield _Found({}, _NO_BARS, passed)
 
 

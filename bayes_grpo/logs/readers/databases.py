@@ -25,7 +25,7 @@ _MAX_NUMBER = 64
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database, or the description of a run beside its metrics."""
+    """Recognises the tables of the database, or the description of a run with its metrics."""
     if _is_text(source):
         return Evidence(3, "a run of MLflow's text store")
     return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
@@ -35,7 +35,7 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
     if not source.data.startswith(MAGIC):
         return _from_text(source)
-    with opened(source.data, source.beside) as tables:
+    with opened(source.data, source.attached) as tables:
         found = _mlflow_runs(tables)
         run = found[chosen_run(found, wanted)]
         points = Points()
@@ -52,7 +52,7 @@ def _runs_mlflow(source: Source) -> list[RunName]:
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
-    with opened(source.data, source.beside) as tables:
+    with opened(source.data, source.attached) as tables:
         return runs(tables)
 
 
@@ -81,18 +81,18 @@ def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[R
 
 
 def _is_text(source: Source) -> bool:
-    return source.path.name == MLFLOW_RUN and any(name.startswith(f"{METRICS}/") for name in source.beside)
+    return source.path.name == MLFLOW_RUN and any(name.startswith(f"{METRICS}/") for name in source.attached)
 
 
 def _from_text(source: Source) -> Parsed:
     if not _is_text(source):
         raise LogReadError(
-            f"expected a database of MLflow or {MLFLOW_RUN} beside a folder {METRICS}, found another file; pass "
+            f"expected a database of MLflow or {MLFLOW_RUN} with a folder {METRICS}, found another file; pass "
             f"mlflow.db or the folder of the run"
         )
     lines: list[tuple[float, int, float, str, float]] = []
     cut = bad = 0
-    for name, data in source.beside.items():
+    for name, data in source.attached.items():
         if not name.startswith(f"{METRICS}/"):
             continue
         whole, _, rest = data.rpartition(b"\n")
@@ -108,7 +108,7 @@ def _from_text(source: Source) -> Parsed:
         points.add(step, key, value)
     config = {
         name.removeprefix(f"{PARAMS}/"): data.decode("utf-8", errors="replace").strip()
-        for name, data in source.beside.items()
+        for name, data in source.attached.items()
         if name.startswith(f"{PARAMS}/")
     }
     notes = []
@@ -160,7 +160,7 @@ def _sniff_trackio(source: Source) -> Evidence | None:
 
 def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     """Rows of one run, with its configuration; its own counter is ``_step``."""
-    with opened(source.data, source.beside) as tables:
+    with opened(source.data, source.attached) as tables:
         found = _trackio_runs(tables)
         chosen = found[chosen_run(found, wanted)]
         ids = "run_id" in tables.columns["metrics"]

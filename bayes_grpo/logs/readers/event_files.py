@@ -213,7 +213,7 @@ class _Tracker:
 
         table = Table.from_rows(rows())
         if self is _SWANLAB:
-            stated = settings_in(source.beside.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
+            stated = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
             config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
         config.pop("_wandb", None)
         table = points.table() if self is _SWANLAB else table

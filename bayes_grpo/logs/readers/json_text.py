@@ -15,8 +15,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines
-from bayes_grpo.logs.keyindex import StepCounter, marked_evaluation, normal
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines, parsed_rows
+from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
@@ -94,12 +94,10 @@ def of_records(items: Iterable[Any]) -> Parsed:
         for item in items:
             other += not isinstance(item, Mapping)
             if isinstance(item, Mapping):
-                yield marked_evaluation({str(k): v for k, v in item.items()})
+                yield {str(k): v for k, v in item.items()}
 
-    counter = StepCounter(rows())
-    table = Table.from_rows(counter)
-    notes = (f"{other} entries that are not records left out",) if other else ()
-    return Parsed(table, total_steps=counter.planned, notes=notes)
+    found = parsed_rows(rows())
+    return found.noted(f"{other} entries that are not records left out") if other else found
 
 
 _RECORD_NAMES = (
@@ -269,12 +267,10 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
                 config |= stated
                 settings += 1
                 continue
-            row = marked_evaluation(row)
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
             yield {**row["data"], "step": row["step"]} if own else row
 
-    counter = StepCounter(rows())
-    table = Table.from_rows(counter)
+    found = parsed_rows(rows())
     if len(bad) > good:
         raise LogReadError(
             f"expected one JSON object a line, found {len(bad)} lines of {len(bad) + good} that are none, the first "
@@ -283,7 +279,7 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
     if bad:
         notes.append(f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}")
-    return Parsed(table, config, total_steps=counter.planned, notes=(*notes, *long_lines(long, _MAX_LINE)))
+    return replace(found, config=config, notes=(*notes, *long_lines(long, _MAX_LINE)))
 
 
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')

@@ -1,7 +1,6 @@
 """Tables of metrics inside HTML, Markdown and Jupyter notebooks, and what a notebook's cells print.
 
-The text is a stranger's. Tables are found by plain search, and `html.parser` of the standard library gets one row at a
-time, of bounded length and with no other tags than those of rows and cells, so that no text costs more than its length.
+The text is untrusted. Tables, rows and cells are found by plain search, so that no text costs more than its length.
 Settings of a notebook are the literals that a call of a ``…Config`` in its cells names; no code is run.
 """
 
@@ -11,7 +10,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
+from html import unescape
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from bayes_grpo.logs.table import Table, to_float, to_floats
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _TAG = re.compile(r"<(?:(/?)(td|th|tr)\b)?[^<>]{0,1000}>", re.IGNORECASE)
+_CELL = re.compile(r"<t[dh]>([^<]*)", re.IGNORECASE)
 _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}(\d{1,9})/(\d{1,9})\s")
 """Steps done and planned above a progress table, "[250/250 28:17, Epoch 0/1]"."""
@@ -63,29 +64,6 @@ class MarkedTable(NamedTuple):
         return Parsed(Table.from_columns(self.columns), config, total_steps=self.planned, notes=(note, *_said(config)))
 
 
-class _Cells(HTMLParser):
-    """The cells of one row; whether any of them is a heading."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.cells: list[str] = []
-        self.heading = False
-        self._open = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("td", "th") and len(self.cells) < _MAX_COLUMNS:
-            self.heading |= tag == "th"
-            self._open = True
-            self.cells.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._open = self._open and tag not in ("td", "th", "tr")
-
-    def handle_data(self, data: str) -> None:
-        if self._open and len(self.cells[-1]) < _MAX_CELL:
-            self.cells[-1] += data[:_MAX_CELL]
-
-
 def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
     """The tables of metrics in HTML, or in text that holds HTML, in their order."""
     found, start, last = [], -1, 0
@@ -94,7 +72,7 @@ def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
             start = tag.start()
         elif tag[1] and start >= 0:
             planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
-            rows = map(_cells_of_row, _rows(text[start : tag.start()]))
+            rows = _rows(text[start : tag.start()])
             found.append(_metrics(rows, place, float(planned[-1][1]) or None if planned else None))
             start, last = -1, tag.end()
     return _numbered(found)
@@ -118,7 +96,7 @@ def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
 
 
 def plain_tables(text: str, place: str = "table") -> list[MarkedTable]:
-    """The table of metrics that a data frame prints, as text/plain of a notebook: columns apart by spaces."""
+    """The table of metrics that a data frame prints, as text/plain of a notebook: columns separated by spaces."""
     lines = [x.split() for x in text.split("\n") if x.strip()][:_MAX_ROWS]
     if len(lines) <= _LEAST or not all(len(x) <= _MAX_COLUMNS for x in lines[:3]):
         return []
@@ -159,22 +137,13 @@ def _repeats(one: MarkedTable, other: MarkedTable) -> bool:
     )
 
 
-def _rows(table: str) -> Iterator[str]:
+def _rows(table: str) -> Iterator[list[str]]:
+    """The cells of each row, of bounded length and without other tags than those of cells."""
     starts = [x.start() for x in _ROW.finditer(table)][: _MAX_ROWS + 1]
     for start, end in zip(starts, [*starts[1:], len(table)], strict=True):
-        yield _TAG.sub(_bare, table[start : min(end, start + _MAX_ROW)])
-
-
-def _bare(tag: re.Match[str]) -> str:
-    """A tag of a cell or row without attributes; nothing of any other."""
-    return f"<{tag[1]}{tag[2]}>" if tag[2] else ""
-
-
-def _cells_of_row(row: str) -> list[str]:
-    parser = _Cells()
-    parser.feed(_STRAY.sub("&lt;", row))
-    parser.close()
-    return [" ".join(cell.split()) for cell in parser.cells]
+        row = _TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2] else "", table[start : min(end, start + _MAX_ROW)])
+        cells = (x[1][:_MAX_CELL] for x in islice(_CELL.finditer(_STRAY.sub("&lt;", row)), _MAX_COLUMNS))
+        yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
 def _between_bars(line: str) -> list[str]:

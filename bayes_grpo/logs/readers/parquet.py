@@ -11,7 +11,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.table import Table, flatten, is_label, to_floats
+from bayes_grpo.logs.table import Table, is_label, to_floats, unnested
 
 _MAX_CELLS = 100_000_000
 
@@ -34,7 +34,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
         _check_size(file.metadata.num_rows, file.metadata.num_columns)
         plain = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type) or _is_struct(field)]
         words = [field.name for field in file.schema_arrow if _is_text(field)]
-        # A text that is said a million times stays one text: it is spelled out for no row.
+        # A text of a million rows is decoded once.
         arrow = pq.read_table(io.BytesIO(source.data), columns=plain, use_threads=False, read_dictionary=words)
         columns: dict[str, Any] = {}
         for name, column in zip(arrow.column_names, arrow.columns, strict=True):
@@ -47,9 +47,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
                 values[np.isnan(values) & column.is_valid().to_numpy()] = np.inf  # logged, and no number
                 columns.setdefault(name, values)
             elif pa.types.is_struct(column.type):
-                nested = [flatten({name: value}) if value else {} for value in column.to_pylist()]
-                for key in dict.fromkeys(k for row in nested for k in row):
-                    columns.setdefault(key, [row.get(key) for row in nested])
+                columns |= {k: v for k, v in unnested(name, column.to_pylist()).items() if k not in columns}
             else:
                 columns.setdefault(name, column.to_pylist())
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
