@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from bayes_grpo.cli.app import app
+from bayes_grpo.cli.app import program
 from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
@@ -26,7 +26,7 @@ def seen():
 
 
 def commands() -> list[str]:
-    return list(getattr(typer.main.get_command(app), "commands"))  # noqa: B009
+    return list(getattr(typer.main.get_command(program()), "commands"))  # noqa: B009
 
 
 def used_by(command: str) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 import typer.main
 
 from bayes_grpo import probe, save_probes
-from bayes_grpo.cli.app import app
+from bayes_grpo.cli.app import program
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, room_page, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages
@@ -71,7 +71,7 @@ def thing(module: str, name: str) -> Any:
 
 def test_every_command_and_flag_is_documented():
     page = commands_page()
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program())
     for name, command in group.commands.items():
         assert f"## {name}\n" in page
         for parameter in command.params:
@@ -90,7 +90,7 @@ def test_the_gallery_has_a_card_and_a_picture_for_every_notebook(tmp_path: Path)
 
 @pytest.mark.parametrize("path", WRITTEN, ids=named)
 def test_commands_on_a_page_have_these_flags(path: Path):
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program())
     for words in commands(path):
         if words[0] == "COMMAND" or words[0].startswith("-"):
             continue

@@ -13,51 +13,47 @@ import errno
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from bayes_grpo.cli.batch import batch
-from bayes_grpo.cli.command import HELP_FLAGS, Command, CommandGroup
-from bayes_grpo.cli.compare import compare
-from bayes_grpo.cli.compare_runs import compare_runs, each_by_itself
+from bayes_grpo.cli.command import HELP_FLAGS, Command, CommandGroup, each_by_itself
 from bayes_grpo.cli.defaults import defaults_for
-from bayes_grpo.cli.diagnose import diagnose
 from bayes_grpo.cli.entry import ended_by_signals
-from bayes_grpo.cli.fit import fit
-from bayes_grpo.cli.forecast import forecast
-from bayes_grpo.cli.inspect import inspect
-from bayes_grpo.cli.mcp import mcp
 from bayes_grpo.cli.options import EXIT_INPUT
-from bayes_grpo.cli.plan import plan
-from bayes_grpo.cli.report import report
-from bayes_grpo.cli.rollouts import rollouts
-from bayes_grpo.cli.simulate import simulate
-from bayes_grpo.cli.stability import stability
-from bayes_grpo.cli.sweep import sweep
-from bayes_grpo.cli.watch import watch
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 
-app = typer.Typer(
-    cls=CommandGroup,
-    context_settings=HELP_FLAGS,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
-    epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
-    "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
-    "143 asked to end.",
-)
 COMMANDS = (
-    report, inspect, fit, compare, forecast, diagnose, watch, sweep, compare_runs, batch, plan, stability, rollouts,
-    simulate, mcp,
+    "report", "inspect", "fit", "compare", "forecast", "diagnose", "watch", "sweep", "compare-runs", "batch", "plan",
+    "stability", "rollouts", "simulate", "mcp",
 )  # fmt: skip
-for made in COMMANDS:
-    examples = "".join(f"\n\nbayes-grpo {words}" for words in vars(made)["examples"])
-    app.command(cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
+"""Each is a function in a module of its name."""
+
+
+def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The program with these commands; only their modules are imported."""
+    app = typer.Typer(
+        cls=CommandGroup,
+        context_settings=HELP_FLAGS,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
+        epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
+        "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
+        "143 asked to end.",
+    )
+    for name in names:
+        module = name.replace("-", "_")
+        made = getattr(import_module(f"bayes_grpo.cli.{module}"), module)
+        examples = "".join(f"\n\nbayes-grpo {words}" for words in vars(made)["examples"])
+        app.command(name, cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
+    app.callback()(_everywhere)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -66,7 +62,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _everywhere(
     version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
@@ -75,7 +70,7 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
-def _parameters() -> dict[str, list[str]]:
+def _parameters(app: typer.Typer) -> dict[str, list[str]]:
     """Command → names of its parameters."""
     commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
     return {name: [p.name for p in command.params] for name, command in commands.items()}
@@ -95,8 +90,10 @@ def main() -> None:
         try:
             output = sys.stdout  # typer puts another in its place where nobody reads any more
             try:
-                words = each_by_itself(sys.argv[1:])
-                app(words, default_map=defaults_for(words, _parameters()))
+                words = sys.argv[1:]
+                app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
+                words = each_by_itself(words)
+                app(words, default_map=defaults_for(words, _parameters(app)))
             finally:
                 gone, sys.stdout = sys.stdout is not output, output
                 output.flush()

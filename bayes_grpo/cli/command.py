@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
@@ -17,6 +17,8 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="No progress; results and errors all the same.", rich_help_panel="Output"),
 ]
+
+_SEVERAL = ("--a", "--b")
 
 
 class Command(TyperCommand):
@@ -81,3 +83,19 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 def _flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def each_by_itself(words: Sequence[str]) -> list[str]:
+    """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
+    if not words or words[0] not in ("compare-runs", "report"):
+        return list(words)
+    out: list[str] = []
+    flag, taken = "", 0
+    for word in words:
+        if word.startswith("-"):
+            flag, taken = (word if word in _SEVERAL else ""), 0
+        elif flag:
+            out += [flag] if taken else []
+            taken += 1
+        out.append(word)
+    return out

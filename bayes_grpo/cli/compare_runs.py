@@ -20,24 +20,6 @@ from bayes_grpo.cli.options import (
 )
 from bayes_grpo.cli.terminal import progress
 
-SEVERAL = ("--a", "--b")
-
-
-def each_by_itself(words: Sequence[str]) -> list[str]:
-    """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
-    if not words or words[0] not in ("compare-runs", "report"):
-        return list(words)
-    out: list[str] = []
-    flag, taken = "", 0
-    for word in words:
-        if word.startswith("-"):
-            flag, taken = (word if word in SEVERAL else ""), 0
-        elif flag:
-            out += [flag] if taken else []
-            taken += 1
-        out.append(word)
-    return out
-
 
 @command("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl")
 def compare_runs(

@@ -115,9 +115,9 @@ def commands_page() -> str:
     """Every command with its arguments and options, as `--help` tells them."""
     import typer.main
 
-    from bayes_grpo.cli.app import app
+    from bayes_grpo.cli.app import program
 
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(program())
     lines = ["# Commands", "", "`uv run bayes-grpo COMMAND --help` prints the same.", ""]
     for name, command in sorted(group.commands.items()):
         lines += [f"## {name}", "", _plain(command.help or ""), ""]

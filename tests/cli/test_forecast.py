@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bayes_grpo.cli.app import app
+from bayes_grpo.cli.app import program
 from bayes_grpo.common.errors import BayesGrpoError, MissingExtraError
 
+APP = program(("forecast",))
 RUNNER = CliRunner()
 QUICK = ["--regimes", "flat,exponential"]
 
@@ -23,7 +24,7 @@ def log(tmp_path_factory):
 
 def test_forecast_prints_json_and_a_picture(log, tmp_path):
     picture = tmp_path / "fan.png"
-    done = RUNNER.invoke(app, ["forecast", str(log), "--until", "80", *QUICK, "--json", "--plot", str(picture)])
+    done = RUNNER.invoke(APP, ["forecast", str(log), "--until", "80", *QUICK, "--json", "--plot", str(picture)])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["at_horizon"]["low"] < 0.85
@@ -42,7 +43,7 @@ def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_pa
     rows[30:] = [f"{s},{0.02 + 0.01 * (s % 3)}" for s in range(31, 41)]
     fallen.write_text("\n".join([header, *rows]))
     for path, sure in ((fallen, True), (log, False)):
-        done = RUNNER.invoke(app, ["forecast", str(path), *QUICK, "--json"])
+        done = RUNNER.invoke(APP, ["forecast", str(path), *QUICK, "--json"])
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
         assert found["headline"].startswith("If nothing is changed: ") == sure
@@ -52,7 +53,7 @@ def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_pa
 @pytest.mark.thorough
 def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     done = RUNNER.invoke(
-        app,
+        APP,
         ["forecast", str(log), *QUICK, "--schedule", "linear", "--total-steps", "80",
          "--cost-per-step", "1", "--value-per-reward", "1000", "--details"],
     )  # fmt: skip
@@ -73,7 +74,7 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     ],
 )
 def test_bad_options_are_one_sentence(log, options, message):
-    done = RUNNER.invoke(app, ["forecast", str(log), *options])
+    done = RUNNER.invoke(APP, ["forecast", str(log), *options])
     assert isinstance(done.exception, BayesGrpoError)
     assert message in str(done.exception)
 
@@ -81,7 +82,7 @@ def test_bad_options_are_one_sentence(log, options, message):
 def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
     picture = tmp_path / "scores.png"
     options = [*QUICK, "--rivals", "last,mean10", "--origins", "0.5", "--plot", str(picture)]
-    done = RUNNER.invoke(app, ["forecast", "--backtest", str(log), *options])
+    done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *options])
     assert done.exit_code == 0, done.output
     for word in ("forecast", "mean10", "exponential", "90% coverage", "times that of the best rival"):
         assert word in done.output
@@ -93,6 +94,6 @@ def test_a_rival_without_its_package_names_the_extra(log, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
     options = [*QUICK, "--rivals", "ets", "--origins", "0.5"]
-    done = RUNNER.invoke(app, ["forecast", "--backtest", str(log), *options])
+    done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *options])
     assert isinstance(done.exception, MissingExtraError)
     assert "bayes-grpo[rivals]" in str(done.exception)

@@ -10,13 +10,13 @@ import typer.main
 
 import bayes_grpo as bg
 from bayes_grpo.cli import terminal
-from bayes_grpo.cli.app import app
+from bayes_grpo.cli.app import program
 from bayes_grpo.cli.options import completed_by
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
 from tests.test_default_run import ROOT
 
-COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009
+COMMANDS = getattr(typer.main.get_command(program()), "commands")  # noqa: B009
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

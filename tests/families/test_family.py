@@ -11,7 +11,7 @@ import pytest
 
 import bayes_grpo
 from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, save_plot
-from bayes_grpo.cli.compare_runs import each_by_itself
+from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.family import expected_exponent
 from bayes_grpo.families.index import Index
