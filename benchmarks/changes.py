@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.diagnosis.changes import CLEAR, find_changes
+from bayes_grpo.rows.changes import find_changes
 from benchmarks.common import keep
 
 NOISE, HEIGHT = 0.03, 4.0
@@ -47,10 +47,10 @@ def measured(runs: int, seed: int) -> dict[str, Any]:
     rng, false, hits = np.random.default_rng(seed), 0, 0
     for _ in range(runs):
         step, y = smooth_run(rng)
-        false += any(x.log_factor >= CLEAR for x in find_changes(step, y))
+        false += any(x.clear for x in find_changes(step, y))
         at = int(rng.integers(round(0.15 * len(y)), round(0.85 * len(y))))
         jumped = y + HEIGHT * NOISE * rng.choice([-1.0, 1.0]) * (np.arange(len(y)) >= at)
-        found = [x for x in find_changes(step, jumped) if x.kind == "jump" and x.log_factor >= CLEAR]
+        found = [x for x in find_changes(step, jumped) if x.kind == "jump" and x.clear]
         hits += any(x.after <= step[at] and x.until >= step[at - 1] for x in found)
     return {"runs": runs, "false": false / runs, "found": hits / runs, "height": HEIGHT}
 

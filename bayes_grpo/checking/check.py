@@ -10,7 +10,7 @@ https://doi.org/10.1080/01621459.2018.1554485).
 
 Outliers are sought among leave-one-out residuals, because the innovation of a first row is as wide as the prior. A
 break, which is a jump within a few rows or a change of slope, is sought in the rows themselves
-(`bayes_grpo.diagnosis.changes`): a regime that was fitted across one has taken it for noise and fluctuation, and its
+(`bayes_grpo.rows.changes`): a regime that was fitted across one has taken it for noise and fluctuation, and its
 residuals show little of it.
 """
 
@@ -30,13 +30,13 @@ from bayes_grpo.checking.result import ALERT, Check, Finding, Residuals, check_s
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.diagnosis.changes import CLEAR, Change, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.changes import CLEAR, Change, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
 
 _REPLICATES = 4000
@@ -171,7 +171,7 @@ def _break(changes: tuple[Change, ...], step: np.ndarray, y: np.ndarray) -> Find
     if not changes:
         return Finding("break", 0.0, 0.0, CLEAR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
-    clear = [change_words(x, step, y) for x in changes if x.log_factor >= CLEAR]
+    clear = [change_words(x, step, y) for x in changes if x.clear]
     text = f"{'; '.join(clear)}" if clear else "No break"
     return Finding("break", first.log_factor, 0.0, CLEAR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g}).")
 

@@ -18,7 +18,6 @@ from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_fu
 from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
-from bayes_grpo.diagnosis.changes import CLEAR, change_words, find_changes
 from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
 from bayes_grpo.fitting.fit import fit
 from bayes_grpo.fitting.result import Fit
@@ -30,6 +29,7 @@ from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.changes import change_words, find_changes
 from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
@@ -131,7 +131,7 @@ def compare(
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     fits = Fits(tuple(scored), fit_of)
-    breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.log_factor >= CLEAR]
+    breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
     made = comparison_of(window, about, scored, fits, left_out=left_out, cautions=cautions, seed=seed)
     told = "".join(f" {text}: no regime describes that." for text in breaks)
     return replace(made, sentence=made.sentence + told, not_converged=tuple(not_converged))

@@ -54,6 +54,11 @@ class Change(NamedTuple):
     up: bool
     log_factor: float
 
+    @property
+    def clear(self) -> bool:
+        """Whether it counts."""
+        return self.log_factor >= CLEAR
+
 
 def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Change, ...]:
     """Jumps and changes of slope of a signal, in the order in which they are found.
@@ -80,10 +85,10 @@ def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Ch
         factor = factor + odds - max(0.0, float(factor[kinds == "wild"].max()))
         found = [_place(kind, x, factor, size, first, last, kinds == kind) for kind in ("jump", "slope")]
         best, change = max(found, key=lambda f: f[1].log_factor)
-        if out and change.log_factor < CLEAR:
+        if out and not change.clear:
             break
         out.append(change)
-        if change.log_factor < CLEAR:
+        if not change.clear:
             break
         total = total + np.outer(columns[:, best], columns[:, best])
     return tuple(out)

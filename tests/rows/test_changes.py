@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from bayes_grpo.diagnosis.changes import CLEAR, change_words, find_changes
+from bayes_grpo.rows.changes import change_words, find_changes
 from benchmarks.changes import smooth_run
 
 
 def clear(step, y):
-    return [x for x in find_changes(step, y) if x.log_factor >= CLEAR]
+    return [x for x in find_changes(step, y) if x.clear]
 
 
 def test_a_jump_has_its_step_and_its_height_in_words():
