@@ -11,10 +11,10 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import About, Result, frame_of
+from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
-from bayes_grpo.forecasting.spans import COLLAPSE, TAKEOFF
 
 if TYPE_CHECKING:
     import pandas as pd
