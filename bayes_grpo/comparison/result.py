@@ -77,7 +77,7 @@ class Comparison(Result):
 
     Attributes:
         lines: The table, best law by LOO first.
-        sentence: What the data favour, and what they cannot tell apart.
+        sentence: What the data favor, and what they cannot distinguish.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.

@@ -18,7 +18,7 @@ from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
 
 DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
-"""What is said of a law with a damping ratio."""
+"""Probabilities of a regime with a damping ratio."""
 
 
 class Scored(NamedTuple):

@@ -17,7 +17,7 @@ ROWS = 50
 INTERRUPTED = 10.0
 """A step that took so many times the median waited for something that is no part of training, such as a restart."""
 LEAST_SCORES = 2
-"""Fewer held-out scores than this tell no checkpoints apart."""
+"""Fewer held-out scores than this do not distinguish checkpoints."""
 
 
 def priced(question: Question, run: Run) -> Question:
@@ -68,7 +68,7 @@ def with_checkpoints(question: Question, run: Run) -> Question:
         run: The run: `checkpoint-*` beside its log, and its setting ``save_steps``.
 
     Returns:
-        The same question where nobody says that checkpoints are kept.
+        The same question where the run keeps no checkpoints.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
     there = np.array([x for x in checkpoints_beside(run.source) if x <= last], float)

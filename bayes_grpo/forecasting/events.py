@@ -5,7 +5,7 @@
 Rows count in those seen, because logs differ by three orders of magnitude in length; rows at a learning rate of 0 do
 not count, for nothing moves a policy there. Where two events may come the first one counts: both rates add up, and each
 has its share of the probability. The rates are base rates, the same for all logs that an event can meet: nine signs of
-the rows before said no more beyond two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
+the rows before added no more beyond two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
 standard deviation of a row by the differences of neighbours. A collapse is that of `bayes_grpo.diagnosis.fallen`, of
@@ -181,7 +181,7 @@ class Hazard:
             paths: Paths of the rows to come.
             now: Latent reward of each draw at the last logged row, shape (draws,).
             possible: Rows of the paths at which an event may begin, shape (k,).
-            reward: Paths with an event are held inside this range.
+            reward: Paths with an event stay inside this range.
             seed: Seed.
         """
         draws, horizon = paths.latent.shape

@@ -47,7 +47,7 @@ class ForecastSummary(Result):
             0 where the log has nothing to lose, or the forecast counts with no events.
         p_takeoff: Probability of a take-off that no law knows, likewise.
         weights: Weight of each regime.
-        assumed: What nobody stated.
+        assumed: What the log and its settings do not say.
         notes: What was done that a user should know.
         about: Which rows the forecast rests on.
         until: The horizon.
