@@ -36,7 +36,7 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.changes import CLEAR, Change, change_words, find_changes
+from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
 
 _REPLICATES = 4000
@@ -166,14 +166,16 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
     return tuple(out)
 
 
-def _break(changes: tuple[Change, ...], step: np.ndarray, y: np.ndarray) -> Finding:
+def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -> Finding:
     """The clearest jump or change of slope; its tail is the inverse of the Bayes factor."""
     if not changes:
-        return Finding("break", 0.0, 0.0, CLEAR, 1.0, None, "No break.")
+        return Finding("break", 0.0, 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
     clear = [change_words(x, step, y) for x in changes if x.clear]
     text = f"{'; '.join(clear)}" if clear else "No break"
-    return Finding("break", first.log_factor, 0.0, CLEAR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g}).")
+    return Finding(
+        "break", first.log_factor, 0.0, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
+    )
 
 
 def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:

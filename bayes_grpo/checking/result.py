@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ALERT = 0.05
 """Tail probability below which a check of the residuals speaks; all of these together are held to it by Holm's rule.
 
-A break speaks by its own limit (`bayes_grpo.rows.changes.CLEAR`)."""
+A break speaks by its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):

@@ -20,9 +20,9 @@ from bayes_grpo.rows.table import row_blocks
 
 CHANGE_ROWS = 160
 """Longer signals are averaged in blocks of rows down to this number."""
-LEAST_ROWS = 12
+LEAST_CHANGE_ROWS = 12
 """Fewer rows show no change."""
-CLEAR = 3.8
+CLEAR_FACTOR = 3.8
 """Log Bayes factor from which a change counts, chosen on simulated smooth runs."""
 _INTEGRATED, _INTEGRATED_WEIGHT = (
     (0.3, 3.0, 12.0),
@@ -37,7 +37,7 @@ _WIDTHS = (1, 2, 3)  # rows over which a jump goes
 _NEAR = 5
 
 
-class Change(NamedTuple):
+class SignalChange(NamedTuple):
     """A change of a signal.
 
     Attributes:
@@ -57,20 +57,20 @@ class Change(NamedTuple):
     @property
     def clear(self) -> bool:
         """Whether it counts."""
-        return self.log_factor >= CLEAR
+        return self.log_factor >= CLEAR_FACTOR
 
 
-def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Change, ...]:
+def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[SignalChange, ...]:
     """Jumps and changes of slope of a signal, in the order in which they are found.
 
-    The first is among them even where it does not count (`CLEAR`).
+    The first is among them even where it does not count (`CLEAR_FACTOR`).
 
     Args:
         step: Steps of the rows, shape (n,), increasing.
         value: The signal, shape (n,), finite.
         most: How many jumps and changes of slope are sought.
     """
-    if len(value) < LEAST_ROWS or np.ptp(value) == 0.0:
+    if len(value) < LEAST_CHANGE_ROWS or np.ptp(value) == 0.0:
         return ()
     blocks = row_blocks(len(value), CHANGE_ROWS)
     x, y = blocks.mean(np.asarray(step, float)), blocks.mean(np.asarray(value, float))
@@ -79,7 +79,7 @@ def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Ch
     total = _trend(t) + np.diag(1.0 / blocks.size)
     kinds, columns, first, last = _candidates(t)
     odds = np.array([_ODDS[kind] for kind in kinds])
-    out: list[Change] = []
+    out: list[SignalChange] = []
     while len(out) < most:
         factor, size = _scan(total, y, columns)
         factor = factor + odds - max(0.0, float(factor[kinds == "wild"].max()))
@@ -94,7 +94,7 @@ def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Ch
     return tuple(out)
 
 
-def change_words(change: Change, step: np.ndarray, y: np.ndarray) -> str:
+def change_words(change: SignalChange, step: np.ndarray, y: np.ndarray) -> str:
     """A change in words, with the means of up to `_NEAR` rows before and after a jump."""
     where = f"between steps {change.after:g} and {change.until:g}"
     if change.kind == "slope":
@@ -152,7 +152,7 @@ def _place(
     first: np.ndarray,
     last: np.ndarray,
     own: np.ndarray,
-) -> tuple[int, Change]:
+) -> tuple[int, SignalChange]:
     """The likeliest candidate of a kind, and where such a change may be."""
     best = int(np.argmax(np.where(own, factor, -np.inf)))
     share = np.where(own, np.exp(factor - factor[best]), 0.0)
@@ -162,4 +162,6 @@ def _place(
         edges = np.cumsum(share[order])
         return float(x[rows[order[np.searchsorted(edges, q * edges[-1])]]])
 
-    return best, Change(kind, quantile(first, 0.05), quantile(last, 0.95), bool(size[best] > 0.0), float(factor[best]))
+    return best, SignalChange(
+        kind, quantile(first, 0.05), quantile(last, 0.95), bool(size[best] > 0.0), float(factor[best])
+    )

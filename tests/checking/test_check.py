@@ -11,7 +11,7 @@ from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking.check import Residuals, combined, findings_of, loo_pit, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.changes import CLEAR
+from bayes_grpo.rows.changes import CLEAR_FACTOR
 from bayes_grpo.views.plots.checking import plot_check
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
@@ -38,7 +38,7 @@ def test_white_residuals_alarm_as_often_as_they_say():
     for name in NAMES[:3]:
         share = np.mean([s[name] < 0.05 for s in seen])
         assert abs(share - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n), (name, share)
-    assert np.mean([s["break"] <= np.exp(-CLEAR) for s in seen]) <= 0.05
+    assert np.mean([s["break"] <= np.exp(-CLEAR_FACTOR) for s in seen]) <= 0.05
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,7 +55,7 @@ def test_planted_defects_are_found_and_named(name):
             e[70] += 6.0
         else:
             e[50:] += 4.0
-        hits += tails(e)[name] < (np.exp(-CLEAR) if name == "break" else 0.05)
+        hits += tails(e)[name] < (np.exp(-CLEAR_FACTOR) if name == "break" else 0.05)
     assert hits >= 34
 
 
