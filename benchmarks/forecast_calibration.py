@@ -98,6 +98,7 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
     """Forecasts of one simulated run."""
     warnings.simplefilter("ignore")
     from dataclasses import replace
+    from unittest.mock import patch
 
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
     from bayes_grpo.forecasting.fits import prior_weights
@@ -115,9 +116,9 @@ def one(i: int, seed: int) -> list[dict[str, Any]]:
     for origin in ORIGINS:
         begun = time.perf_counter()
         past = run.until(origin * ROWS)
-        found = forecast(
-            past, ROWS, priors=priors_of, seed=i, sampler=SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
-        )
+        sampler = SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
+        with patch("bayes_grpo.forecasting.fits.forecast_priors", priors_of):  # those that the runs were drawn from
+            found = forecast(past, ROWS, seed=i, sampler=sampler)
         final, row = found.latent[:, -1], found.rows[:, -1]
         tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         out.append(

@@ -158,7 +158,7 @@ def case(log: Log, siblings: Sequence[Log], share: float, cache: Path, courses: 
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_siblings(log.run, past, [x.run for x in siblings])
     known = read_together(past, gathered, courses)
-    given = beside_siblings(paths, origin.future, known, reward, -1, 0)
+    given, _, used = beside_siblings(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.foreseen(origin.future.step, origin.future.window)
     rival = mean_of_last(past.step, past.y, origin.future.step).draws(DRAWS)
@@ -168,11 +168,11 @@ def case(log: Log, siblings: Sequence[Log], share: float, cache: Path, courses: 
         "origin": share,
         "mean10": float(crps(rival, y).mean()) / scale,
         "without": float(crps(paths.rows, y).mean()) / scale,
-        "with": float(crps(given.paths.rows, y).mean()) / scale,
+        "with": float(crps(given.rows, y).mean()) / scale,
         "moved": float(crps(moved, y).mean()) / scale,
-        "inside": float(np.mean(np.abs(below(given.paths.rows, y) - 0.5) <= 0.5 * LEVEL)),
+        "inside": float(np.mean(np.abs(below(given.rows, y) - 0.5) <= 0.5 * LEVEL)),
         "inside_without": float(np.mean(np.abs(below(paths.rows, y) - 0.5) <= 0.5 * LEVEL)),
-        "share": given.used.share,
+        "share": used.share,
         "same_order": known.order is not None,
         "helps": 0.0,
     }

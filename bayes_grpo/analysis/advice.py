@@ -28,7 +28,7 @@ def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decisi
     Args:
         top: Of the diagnosis.
         ahead: The forecast; None without one.
-        decision: What stopping is worth; None where nobody asked.
+        decision: What stopping is worth; None without costs.
     """
     if top.alarming:
         return top

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Tell = Callable[..., None]
 """Called with a short phrase and the share of the work that is done."""
 
-COST = {"laws": 10.0, "forecast": 6.0, "fit": 4.0, "diagnosis": 2.0, "check": 1.0, "stability": 0.2}
-"""Seconds of each part on two cores, roughly: the unit of the progress bar, and the order of starting."""
 _WORDS = {
     "fit": "the curve's parameters",
     "laws": "laws compared",
@@ -123,10 +121,10 @@ def analyze(
         raise SettingError(f"parts: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
     if {"laws", "check"} & set(parts):
         imports.scores()  # before there are threads: packages that import each other are imported by one
-    names = sorted(parts, key=lambda name: (name != "fit", -COST[name]))  # what others wait for is there first
+    names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     for module in sorted({module for name in names for module in _NEEDS[name]}):
         import_module(f"bayes_grpo.{module}")
-    tell, total, done = teller(progress), sum(COST[name] for name in names), 0.0
+    tell = teller(progress)
     stages: Tell = tell if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, look, {}, stages)
     pool = ThreadPoolExecutor(max_workers=max(1, len(names)))
@@ -135,13 +133,11 @@ def analyze(
         try:
             for name in names:
                 work.parts[name] = pool.submit(copy_context().run, Part.of, partial(_MAKERS[name], work))
-            places = {future: name for name, future in work.parts.items()}
             if len(names) > _FEW:
                 tell(_busy(work.parts), 0.0)
-            for future in as_completed(places):
-                done += COST[places[future]]
+            for done, _ in enumerate(as_completed(work.parts.values()), 1):
                 if len(names) > _FEW:
-                    tell(_busy(work.parts), done / total)
+                    tell(_busy(work.parts), done / len(names))
             return Analysis(**{name: future.result() for name, future in work.parts.items()})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

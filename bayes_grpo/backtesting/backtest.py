@@ -22,13 +22,11 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
-from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.events import Hazard, RewardPaths, hazard_named, origin_state
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
-from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import Pool, pooled
-from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime

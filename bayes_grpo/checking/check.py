@@ -1,4 +1,4 @@
-"""What a law misses in its data: autocorrelated residuals, changing variance, outliers, a break.
+"""What a law misses in its data: autocorrelated residuals, a stretch of other noise, outliers, a break.
 
 Under the law with the parameters that made the rows, the standardised one-step innovations are independent standard
 normal numbers, whatever the parameters. So replicated data need no simulation of the law, and a draw of the posterior
@@ -8,14 +8,17 @@ p-values do, would lose that, because the parameters were fitted to the same row
 are joined by the Cauchy combination instead, which holds under any dependence between them (Liu and Xie 2020,
 https://doi.org/10.1080/01621459.2018.1554485).
 
-Outliers are sought among leave-one-out residuals, because the innovation of a first row is as wide as the prior.
+Outliers are sought among leave-one-out residuals, because the innovation of a first row is as wide as the prior. A
+break, which is a jump within a few rows or a change of slope, is sought in the rows themselves
+(`bayes_grpo.rows.changes`): a regime that was fitted across one has taken it for noise and fluctuation, and its
+residuals show little of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import jax
@@ -33,12 +36,14 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
 
 _REPLICATES = 4000
 """Replicated series behind each tail probability."""
 _MIN_ROWS = 12
 """Fewer rows cannot show any of the defects."""
+_KNOTS, _LEAST_STRETCH, _FAR = 24, 6, 3.0  # ends of stretches, their least rows, and what makes a row odd
 
 
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -63,7 +68,8 @@ def check(fit: Fit) -> Check:
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.as_draws)
-    findings = findings_of(residuals, fit.step())
+    table = fit.as_draws.rows.table
+    findings = findings_of(residuals, table.step, table.y)
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,
@@ -91,45 +97,56 @@ def _ljung_box(e: np.ndarray) -> np.ndarray:
     return n * (n + 2) * np.sum(autocorrelation(e, lags) ** 2 / (n - np.arange(1, lags + 1)), axis=-1)
 
 
-def _segments(n: int) -> list[slice]:
-    """Quarters of the rows; halves of a short log."""
-    edges = np.linspace(0, n, (4 if n >= 32 else 2) + 1).astype(int)
-    return [slice(a, b) for a, b in pairwise(edges)]
+def _stretches(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """First row, and row after the last, of the stretches whose noise is looked at."""
+    knots = np.unique(np.linspace(0, n, min(n // 3, _KNOTS) + 1).astype(int))
+    begin, end = (i.ravel() for i in np.meshgrid(knots, knots, indexing="ij"))
+    kept = (end - begin >= _LEAST_STRETCH) & (n - end + begin >= _LEAST_STRETCH)
+    return begin[kept], end[kept]
 
 
-def _spread_change(e: np.ndarray) -> np.ndarray:
-    """Kruskal-Wallis statistic of |e| over quarters of the rows: ranks, so that one outlier is no change."""
+def _apart(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log likelihood ratio of another noise within each stretch, and mean squares within and without it."""
     n = e.shape[-1]
-    rank = np.argsort(np.argsort(np.abs(e), axis=-1), axis=-1) + 1.0
-    parts = _segments(n)
-    means = np.stack([rank[..., s].mean(axis=-1) for s in parts], axis=-1)
-    sizes = np.array([s.stop - s.start for s in parts])
-    return 12.0 / (n * (n + 1)) * np.sum(sizes * (means - (n + 1) / 2.0) ** 2, axis=-1)
+    begin, end = _stretches(n)
+    squares = e**2 / np.mean(e**2, axis=-1, keepdims=True)
+    squares = np.where(squares > _FAR**2, np.median(squares, axis=-1, keepdims=True), squares)  # one odd row is none
+    sums = np.concatenate([np.zeros((*e.shape[:-1], 1)), np.cumsum(squares, axis=-1)], axis=-1)
+    rows, inside, whole = end - begin, sums[..., end] - sums[..., begin], sums[..., -1:]
+    within, without = inside / rows, (whole - inside) / (n - rows)
+    ratio = n * np.log(whole / n) - rows * np.log(within) - (n - rows) * np.log(without)
+    return 0.5 * ratio, within, without
 
 
-def _cusum(e: np.ndarray) -> np.ndarray:
-    """Running sums of the centred residuals over their final sd, shape (..., n)."""
-    n = e.shape[-1]
-    return np.cumsum(e - e.mean(axis=-1, keepdims=True), axis=-1) / (e.std(axis=-1, keepdims=True) * np.sqrt(n))
+def _noise_change(e: np.ndarray) -> np.ndarray:
+    """Largest log likelihood ratio of a stretch of other noise, of the series of shape (..., n)."""
+    return np.max(_apart(e)[0], axis=-1)
 
 
-def _largest_cusum(e: np.ndarray) -> np.ndarray:
-    return np.max(np.abs(_cusum(e)), axis=-1)
+def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
+    """First row and row after the last of the stretch whose noise differs most, and its noise over that of the others.
+
+    Args:
+        e: Standardised residuals, shape (n,).
+    """
+    ratio, within, without = _apart(e)
+    i = int(np.argmax(ratio))
+    begin, end = _stretches(len(e))
+    return int(begin[i]), int(end[i]), float(np.sqrt(within[i] / without[i]))
 
 
 @lru_cache(maxsize=8)
 def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
     """Sorted statistics of replicated series of n rows."""
     e = np.random.default_rng(seed).standard_normal((_REPLICATES, n))
-    statistics = {"autocorrelation": _ljung_box, "variance": _spread_change, "break": _largest_cusum}
+    statistics = {"autocorrelation": _ljung_box, "variance": _noise_change}
     return {name: np.sort(statistic(e)) for name, statistic in statistics.items()}
 
 
-def findings_of(residuals: Residuals, step: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
-    """The four checks on standardised residuals, in a fixed order."""
+def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
+    """The four checks on standardised residuals and on the rows, in a fixed order."""
     e, n = residuals.innovation, residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
-    typical = e.mean(axis=0)
     out = []
 
     def add(name: str, statistic: Statistic, words: Callable[[float], str], at: Any) -> None:
@@ -142,13 +159,23 @@ def findings_of(residuals: Residuals, step: np.ndarray, seed: int = 0) -> tuple[
 
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)
-    parts = _segments(n)
-    spread = [float(np.median(np.abs(e[:, s]))) for s in parts]  # as deaf to a single outlier as the ranks are
-    add("variance", _spread_change, lambda p: _variance_words(p, spread, step, parts), None)
+    begin, end, ratio = noise_stretch(e.mean(axis=0))
+    add("variance", _noise_change, lambda p: _variance_words(p, ratio, step[begin], step[end - 1]), float(step[begin]))
     out.append(_outliers(residuals.loo, step))
-    where = int(np.argmax(np.abs(_cusum(typical))))
-    add("break", _largest_cusum, lambda p: _break_words(p, typical, where, step), float(step[where]))
+    out.append(_break(find_changes(step, y), step, y))
     return tuple(out)
+
+
+def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -> Finding:
+    """The clearest jump or change of slope; its tail is the inverse of the Bayes factor."""
+    if not changes:
+        return Finding("break", 0.0, 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
+    first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
+    clear = [change_words(x, step, y) for x in changes if x.clear]
+    text = f"{'; '.join(clear)}" if clear else "No break"
+    return Finding(
+        "break", first.log_factor, 0.0, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
+    )
 
 
 def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:
@@ -196,25 +223,10 @@ def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 
-def _variance_words(tail: float, spread: list[float], step: np.ndarray, parts: list[slice]) -> str:
+def _variance_words(tail: float, ratio: float, first: float, last: float) -> str:
     if tail >= ALERT:
         return "The noise keeps its size"
-    low, high = int(np.argmin(spread)), int(np.argmax(spread))
-
-    def where(i: int) -> str:
-        return f"steps {step[parts[i].start]:g} to {step[parts[i].stop - 1]:g}"
-
-    ratio = spread[high] / max(spread[low], 1e-12)
-    return f"The noise changes its size: {ratio:.1f} times as large at {where(high)} as at {where(low)}"
-
-
-def _break_words(tail: float, typical: np.ndarray, where: int, step: np.ndarray) -> str:
-    if tail >= ALERT:
-        return "No break"
-    before, after = typical[: where + 1].mean(), typical[where + 1 :].mean()
-    side = "below" if after < before else "above"
-    size = f"by {abs(after - before):.2f} sd of a row"
-    return f"A break near step {step[where]:g}: rows run {side} expectation afterwards, {size}"
+    return f"The noise changes its size: from step {first:g} to {last:g} it is {ratio:.1f} times that of the other rows"
 
 
 _DRAWS = 400

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALERT = 0.05
-"""Tail probability below which a single check speaks; all checks together are held to it by Holm's rule."""
+"""Tail probability below which a check of the residuals speaks; all of these together are held to it by Holm's rule.
+
+A break speaks by its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
@@ -39,8 +41,8 @@ class Finding:
         name: "autocorrelation", "variance", "outliers" or "break".
         statistic: Its statistic on the rows, median over draws.
         expected: Median of the statistic on replicated rows.
-        limit: Its 95% quantile on replicated rows.
-        tail: Probability that replicated rows have a larger one.
+        limit: Its 95% quantile on replicated rows; of a break the log Bayes factor from which it counts.
+        tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
         step: Step at which the defect sits, where it sits somewhere.
         sentence: What was found, in words.
     """
@@ -90,7 +92,7 @@ class Check(Result):
 
     @property
     def misses(self) -> tuple[str, ...]:
-        """Names of the checks that fail, with all of them held to `ALERT` together."""
+        """Names of the checks that fail: those of the residuals held to `ALERT` together, a break by its own limit."""
         return _rejected(self.findings)
 
     def to_frame(self) -> pd.DataFrame:
@@ -99,10 +101,11 @@ class Check(Result):
 
 
 def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Holm's rule: a false alarm anywhere in at most `ALERT` of all right laws."""
-    out: list[str] = []
-    for i, f in enumerate(sorted(findings, key=lambda f: f.tail)):
-        if f.tail >= ALERT / (len(findings) - i):
+    """Holm's rule for the residuals: a false alarm anywhere in at most `ALERT` of all right laws."""
+    out = [f.name for f in findings if f.name == "break" and f.statistic >= f.limit]
+    of_residuals = [f for f in findings if f.name != "break"]
+    for i, f in enumerate(sorted(of_residuals, key=lambda f: f.tail)):
+        if f.tail >= ALERT / (len(of_residuals) - i):
             break
         out.append(f.name)
     return tuple(f.name for f in findings if f.name in out)
@@ -119,11 +122,11 @@ _WORDS = {
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, all of them held to `ALERT` together."""
     missed = _rejected(findings)
-    faint = [f.name for f in findings if f.tail < ALERT and f.name not in missed]
+    faint = [f.name for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:
         return f"{regime} misses something in these {n} rows: {', and '.join(_WORDS[x] for x in missed)}."
     if faint:
-        of, k = len(findings), len(faint)
+        of, k = len(findings) - 1, len(faint)
         chance = sum(comb(of, i) * ALERT**i * (1.0 - ALERT) ** (of - i) for i in range(k, of + 1))
         return (
             f"{regime} fits these {n} rows; a hint at most that {' and that '.join(_WORDS[x] for x in faint)}: {k} of "

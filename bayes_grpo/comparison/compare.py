@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -19,8 +19,6 @@ from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
 from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
-from bayes_grpo.fitting.fit import fit
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings, fast_posterior
@@ -29,6 +27,7 @@ from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.changes import change_words, find_changes
 from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
@@ -51,8 +50,8 @@ def compare(
 ) -> Comparison:
     """Puts laws on a run and compares how well they predict rows that they have not seen.
 
-    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.sample`); a NUTS fit is made where it is
-    asked for. Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
+    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` makes the NUTS fit of one.
+    Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
     stacking weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores
     mean).
 
@@ -63,13 +62,13 @@ def compare(
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all".
         priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
-        sampler: Length and care of NUTS: of the fits that are asked for, and where a fast posterior cannot be trusted.
+        sampler: Length and care of NUTS, where a fast posterior cannot be trusted.
         lfo: Whether to compute leave-future-out scores.
         refits: Exact leave-one-out refits of a law, at most.
         progress: Called at the start of every stage with a short phrase and the share of the laws that are done.
 
     Returns:
-        Table, weights, sentence, and fits on request. A law that cannot be put on the log or whose posterior was not
+        Table, weights and sentence. A law that cannot be put on the log or whose posterior was not
         reached is left out of the table, with the reason.
 
     Raises:
@@ -84,10 +83,6 @@ def compare(
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
     prepared, given = prepare_rows(table, many=True), priors or {}
-
-    def fit_of(name: str) -> Fit:
-        regime = next(x for x in regimes if x.name == name)
-        return fit(whole, regime, signal=signal, rows=rows, priors=given.get(name), seed=seed, sampler=settings)
 
     scored: dict[str, Scored] = {}
     not_converged: list[str] = []
@@ -129,9 +124,10 @@ def compare(
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
-    fits = Fits(tuple(scored), fit_of)
-    made = comparison_of(window, about, scored, fits, left_out=left_out, cautions=cautions, seed=seed)
-    return replace(made, not_converged=tuple(not_converged))
+    breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
+    made = comparison_of(window, about, scored, left_out=left_out, cautions=cautions, seed=seed)
+    told = "".join(f" {text}: no regime describes that." for text in breaks)
+    return replace(made, sentence=made.sentence + told, not_converged=tuple(not_converged))
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
@@ -211,27 +207,3 @@ def candidate_on(
     if not found.usable:
         raise NotConvergedError(f"did not converge; {found.note}")
     return smoothed_at(found, seed_of(seed, "levels"))
-
-
-class Fits(Mapping[str, Fit]):
-    """Regime → fit, sampled at the first look by a function of the name; a comparison's scores need none of them."""
-
-    def __init__(self, names: Sequence[str], fit_of: Callable[[str], Fit]) -> None:
-        self._names, self._fit_of = tuple(names), fit_of
-        self._made: dict[str, Fit] = {}
-
-    def __getitem__(self, name: str) -> Fit:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._made:
-            self._made[name] = self._fit_of(name)
-        return self._made[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names  # a mapping's own way would sample the law
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)

@@ -10,7 +10,6 @@ from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.fitting.draws import SmoothedDraws
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitWindow
 
 if TYPE_CHECKING:
@@ -78,14 +77,13 @@ class Comparison(Result):
 
     Attributes:
         lines: The table, best law by LOO first.
-        sentence: What the data favour, and what they cannot tell apart.
+        sentence: What the data favor, and what they cannot distinguish.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
         damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
         window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the laws of the table.
-        fits: Regime → fit by NUTS, sampled when it is asked for first.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
@@ -103,7 +101,6 @@ class Comparison(Result):
     weights_loo: Mapping[str, float]
     window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
-    fits: Mapping[str, Fit]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]
     about: About

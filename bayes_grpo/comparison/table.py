@@ -14,12 +14,11 @@ from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, probabilities
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
 
 DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
-"""What is said of a law with a damping ratio."""
+"""Probabilities of a regime with a damping ratio."""
 
 
 class Scored(NamedTuple):
@@ -40,7 +39,6 @@ def comparison_of(
     window: FitWindow,
     about: About,
     scored: Mapping[str, Scored],
-    fits: Mapping[str, Fit],
     *,
     left_out: Mapping[str, str],
     cautions: Sequence[str],
@@ -52,7 +50,6 @@ def comparison_of(
         window: Which of its rows were fitted, and why.
         about: Which rows they were put on.
         scored: Regime → posterior and scores.
-        fits: Regime → fit, made when it is wanted.
         left_out: Regime → why it has no place in the table.
         cautions: What not to believe, as far as it is known before the table.
         seed: Seed that was used.
@@ -79,7 +76,6 @@ def comparison_of(
         weights_loo={x.regime: x.weight for x in lines},
         window=window,
         posteriors=posteriors,
-        fits=fits,
         loo=loo,
         lfo=future,
         about=about,

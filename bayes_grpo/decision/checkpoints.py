@@ -36,7 +36,7 @@ class Checkpoints(NamedTuple):
         every: Steps between those to come; infinite where none are kept.
         scored: Steps that were evaluated, shape (e,).
         score: Held-out reward there, shape (e,).
-        noise: Standard deviation of a score about it, reward; NaN where nobody knows, and the scores tell it.
+        noise: Standard deviation of a score about it, reward; NaN where it is unknown, and the scores show it.
         told: Where the steps come from, in words.
     """
 
@@ -199,7 +199,7 @@ def score_noise(score: np.ndarray, prompts: float, low: float = 0.0, high: float
 
 
 def _variance(checkpoints: Checkpoints) -> float:
-    """Variance of a score; where nobody knows it, half the squared step from score to score, which is robust."""
+    """Variance of a score; where it is unknown, half the squared step from score to score, which is robust."""
     if np.isfinite(checkpoints.noise):
         return max(checkpoints.noise**2, 1e-12)
     steps = np.diff(checkpoints.score)

@@ -112,7 +112,7 @@ def decide(
 
 
 def range_warnings(forecast: Forecast) -> tuple[str, ...]:
-    """A sentence where nobody stated the largest reward: expectations then count gains that no reward can reach."""
+    """A sentence where the largest reward is unknown: expectations then count gains that no reward can reach."""
     if math.isfinite(forecast.high):
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What a step costs by the log itself: its time on so many GPUs, or the money that a trainer counts."""
+"""What a run says of a question: which checkpoints it keeps, and what a step costs by its time or its money."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.kept import with_checkpoints
+from bayes_grpo.decision.checkpoints import Checkpoints, score_noise
 from bayes_grpo.decision.question import Question
+from bayes_grpo.logs.finding import checkpoints_beside
 from bayes_grpo.logs.run import Run
 
 ROWS = 50
 """Rows at the end of the log that tell what a step costs; answers grow longer along a run, and steps with them."""
 INTERRUPTED = 10.0
 """A step that took so many times the median waited for something that is no part of training, such as a restart."""
+LEAST_SCORES = 2
+"""Fewer held-out scores than this do not distinguish checkpoints."""
 
 
 def priced(question: Question, run: Run) -> Question:
@@ -55,6 +58,38 @@ def priced(question: Question, run: Run) -> Question:
         "decision: found --value-per-reward without a cost; give --cost-per-step, or --gpu-hours-per-step with or "
         f"without --price-per-gpu-hour{', or --gpus: the log has the time of a step' if timed else ''}"
     )
+
+
+def with_checkpoints(question: Question, run: Run) -> Question:
+    """A question with the checkpoints of a run, where it keeps any.
+
+    Args:
+        question: What a user asks; its own word on the checkpoints comes first.
+        run: The run: `checkpoint-*` beside its log, and its setting ``save_steps``.
+
+    Returns:
+        The same question where the run keeps no checkpoints.
+    """
+    last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
+    there = np.array([x for x in checkpoints_beside(run.source) if x <= last], float)
+    every, told = question.checkpoints, "as stated"
+    if every is None and run.settings.save_steps.value is not None:
+        every, told = float(run.settings.save_steps.value), run.settings.save_steps.note or "save_steps of the run"
+    if question.checkpoints is not None or not len(there):
+        there = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else there
+    else:
+        told = f"{len(there)} checkpoints beside the log"
+        every = every or float(np.median(np.diff(there))) if len(there) > 1 else every
+    planned = run.settings.total_steps.value
+    if not len(there) and (every is None or (planned is not None and every >= float(planned))):
+        return question
+    kept = Checkpoints(there, np.inf if every is None else every, told=told)
+    if question.selector != "reward" and len(run.eval_step) >= LEAST_SCORES:
+        low, high = (getattr(run.settings, name).value for name in ("reward_low", "reward_high"))
+        ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
+        noise = np.nan if question.prompts is None else score_noise(run.eval_reward, question.prompts, *ends)
+        kept = kept._replace(scored=run.eval_step, score=run.eval_reward, noise=noise)
+    return replace(question, kept=kept)
 
 
 def _recent(values: np.ndarray | None) -> float | None:

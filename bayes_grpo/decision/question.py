@@ -30,7 +30,7 @@ class Question:
         gain: Gain of the budget question.
         probability: Its probability; `bayes_grpo.decision.budget.PROBABILITY` where not given.
         steps_per_point: How many steps 0.01 of reward is worth, in place of a cost and a value.
-        checkpoints: Steps between checkpoints; where not given, what the run says (`bayes_grpo.decision.kept`).
+        checkpoints: Steps between checkpoints; where not given, what the run says (`bayes_grpo.decision.price`).
         prompts: Completions behind each held-out score; where not given, the scores tell their noise.
         selector: By what checkpoints are told apart: "held-out" scores beside the rows, the train "reward" alone, or
             "auto", held-out scores where there are any.

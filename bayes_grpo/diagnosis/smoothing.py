@@ -24,19 +24,23 @@ _INTEGRATED = np.array([0.3, 3.0, 12.0, 50.0, 200.0, 1000.0])  # sd of the integ
 _WALK = np.array([0.0, 4.0])  # sd of the random walk over the log, in noise sd
 _WALK_WEIGHT = np.array([0.75, 0.25])
 _LINE_SD = 1e3  # of level and slope in noise sd: vague, yet proper
+_STARTS, _START_SD = (0.03, 0.1), 20.0  # time constants of a start that settles, in lengths of the log; noise sd
+_START_ROWS = 20  # of fewer rows a start is one or two
 LEAST_VALUES = 3
 """Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
 
 
-def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | None:
+def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool = False) -> Trend | None:
     """The trend of a signal.
 
     Args:
         step: Steps of the rows, shape (n,), increasing.
         value: The signal, shape (n,), NaN where not logged.
         seed: Seed of the draws.
+        settling: Whether the level may have a start that settles within a few rows, e^(-t/τ) for two short τ, which
+            else lose weight as rows far off.
 
     Returns:
         The posterior, or None with fewer than `LEAST_VALUES` logged values.
@@ -53,7 +57,8 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0) -> Trend | Non
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, len(raw), raw_step, raw)
-    draws, noise = _posterior(x, (y - centre) / scale, count, rng)
+    starts = _START_SD * _starts(x, settling)
+    draws, noise = _posterior(x, (y - centre) / scale, count, starts, rng)
     return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
 
 
@@ -62,6 +67,19 @@ def reward_trend(run: Run, signal: str) -> Trend | None:
     train = signal == "reward"
     step, value = (run.step, run.reward) if train else (run.eval_step, run.eval_reward)
     return run.once(("trend", signal), lambda: fit_trend(step, value, seed=1 if train else 2))
+
+
+def total_change(trend: Trend) -> np.ndarray:
+    """Draws of the change from first row to last, with that of a start which settles in a few rows, shape (draws,)."""
+    found = fit_trend(trend.raw_step, trend.raw, settling=True)
+    return (found or trend).change()
+
+
+def _starts(x: np.ndarray, settling: bool) -> np.ndarray:
+    """Starts that settle, shape (number of time constants, n)."""
+    t = (x - x[0]) / (x[-1] - x[0])
+    times = _STARTS if settling and len(x) >= _START_ROWS else ()
+    return np.exp(-t / np.array(times)[:, None])
 
 
 def _covariances(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,14 +120,17 @@ def _on_grid(trend: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np
     return _OnGrid(share / share.sum(), y - inverse / weight, squares, precision)
 
 
-def _posterior(x: np.ndarray, y: np.ndarray, count: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws of the trend and the noise sd of a single row, for values of unit spread."""
+def _posterior(
+    x: np.ndarray, y: np.ndarray, count: np.ndarray, starts: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """Draws of the trend and the noise sd of a single row, for values of unit spread; starts as `_starts`, scaled."""
     n = len(y)
     line, integrated, walk = _covariances(x)
+    line = line + starts.T @ starts
     grid = [(b, w) for b in _INTEGRATED for w in _WALK]
     log_prior = np.log(np.array([weight for _ in _INTEGRATED for weight in _WALK_WEIGHT]))
     trend = np.stack([line + b**2 * integrated + w**2 * walk for b, w in grid])
-    freedom = n - 1.0  # the straight line takes two
+    freedom = n - 1.0 - len(starts)  # the straight line takes two
     weight = count
     found = _on_grid(trend, y, weight, log_prior)
     for _ in range(_PASSES - 1):
@@ -126,6 +147,8 @@ def _posterior(x: np.ndarray, y: np.ndarray, count: np.ndarray, rng: np.random.G
         k, (b, w) = counts[g], grid[g]
         sd = np.sqrt(found.squares[g] / rng.chisquare(freedom, k))
         start = _LINE_SD * (rng.standard_normal((k, 1)) + rng.standard_normal((k, 1)) * middle)
+        if len(starts):
+            start = start + rng.standard_normal((k, len(starts))) @ starts
         start = start + b * rng.standard_normal((k, n)) @ root.T + w * rng.standard_normal((k, n)) @ root_walk.T
         off = start + rng.standard_normal((k, n)) / np.sqrt(weight)
         moved = start - off + (off @ found.precision[g]) / weight

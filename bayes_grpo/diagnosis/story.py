@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from bayes_grpo.common.intervals import interval, percent, probability_text
 from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.smoothing import total_change
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
@@ -44,10 +45,8 @@ def progress_text(trends: RunTrends) -> str:
     trend = trends.reward
     name = "held-out reward" if trends.uses_eval else "train reward"
     p, level = rise_chance(trends), span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
-    return (
-        f"the {name} changed by {span_text(interval(trend.change()), '.3g')} to {level}; {percent(p)} chance that the "
-        "rise exceeds one row's noise"
-    )
+    change = span_text(interval(total_change(trend)), ".3g")
+    return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
 
 
 def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:

@@ -1,9 +1,9 @@
 """`FitWindow`: which rows of a run a regime may describe, and why not all of them.
 
 No regime of a rising reward describes a collapse. Fitted across one it calls a dead run stable, and its plateau is an
-average of before and after. So a fit begins where half of the fall has passed, if the reward has fallen, and at the
-bottom of a fall from which it came back. A few rows from before a jump would decide every parameter of such a fit, and
-its posterior would have a mode for each way of explaining them.
+average of before and after. So a fit begins where the fall is over, if the reward has fallen, and at the bottom of a
+fall from which it came back. A few rows of the fall would decide every parameter of such a fit, and its posterior would
+have a mode for each way of explaining them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ FitRows = Literal["since_break", "all"]
 """Rows to fit: those since the reward last broke, or all of them."""
 MIN_WINDOW_ROWS = 8
 """Rows since a break that a regime needs; fewer say no more than that it happened."""
+_AS_LOW = 2.0
+"""Standard deviations above the mean of later rows up to which a row lies where they do."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
     if fallen is not None:
         reason = f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {fallen.best_step:.0f}."
-        return FitWindow(_half_lost(trend, fallen), reason)
+        return FitWindow(_after_fall(trend, fallen), reason)
     if lost is not None and lost[1] < trend.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
         return FitWindow(_bottom(trend, *lost), reason)
@@ -107,15 +109,21 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     return cut, window
 
 
-def _half_lost(trend: Trend, fallen: Fallen) -> float:
-    """Step after which a fallen reward has lost half of what it lost; that of its best where few rows follow."""
+def _after_fall(trend: Trend, fallen: Fallen) -> float:
+    """Step after which the rows of a fallen reward lie where it has stayed; that of its best where few rows follow.
+
+    They begin with the first row, after half of the fall, that is as low as the later half of those that follow.
+    """
     middle = 0.5 * (fallen.best + fallen.now)
     above = trend.step[(trend.mean > middle) & (trend.step >= fallen.best_step)]
-    first = int(np.searchsorted(trend.raw_step, above[-1] if len(above) else fallen.best_step, side="right"))
-    low = np.flatnonzero(trend.raw[first:] <= middle)  # the trend is smooth where the rows may jump
-    first += int(low[0]) if len(low) else 0
-    enough = first > 0 and len(trend.raw) - first >= MIN_WINDOW_ROWS
-    return float(trend.raw_step[first - 1]) if enough else fallen.best_step
+    y = trend.raw
+    half = int(np.searchsorted(trend.raw_step, above[-1] if len(above) else fallen.best_step, side="right"))
+    later = y[half + (len(y) - half) // 2 :]
+    if len(later) < MIN_WINDOW_ROWS // 2:
+        return fallen.best_step
+    low = np.flatnonzero(y[half:] <= float(later.mean() + _AS_LOW * later.std()))
+    first = half + int(low[0]) if len(low) else half
+    return float(trend.raw_step[first - 1]) if len(y) - first >= MIN_WINDOW_ROWS and first else fallen.best_step
 
 
 def _bottom(trend: Trend, first: float, last: float) -> float:

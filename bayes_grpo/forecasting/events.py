@@ -1,15 +1,38 @@
-"""What an event that no law of the reward knows (`bayes_grpo.forecasting.spans`) does to paths of the rows to come."""
+"""Events that no regime models, collapse and take-off: how probable they are, and what they do to paths.
+
+    P(event until the horizon) = 1 − exp(−rate · rows ahead / rows seen)
+
+Rows count in those seen, because logs differ by three orders of magnitude in length; rows at a learning rate of 0 do
+not count, for nothing moves a policy there. Where two events may come the first one counts: both rates add up, and each
+has its share of the probability. The rates are base rates, the same for all logs that an event can meet: nine signs of
+the rows before added no more beyond two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
+
+At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
+standard deviation of a row by the differences of neighbours. A collapse is that of `bayes_grpo.diagnosis.fallen`, of
+what the log had to lose at the origin, and has to be beyond noise. The *size* of an event lies between 0 at the least
+change that is one and 1 where nothing more can be lost or gained.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.fallen import at_stake, least_loss, started_high
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.forecasting.spans import SIGN, Span
 from bayes_grpo.rows.reward_range import RewardRange
+
+COLLAPSE, TAKEOFF = "collapse", "takeoff"
+HAZARDS = (COLLAPSE, TAKEOFF)
+"""The events that may meet a run; they exclude one another."""
+SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
+"""Event → direction in which the reward goes."""
 
 
 class RewardPaths(NamedTuple):
@@ -40,53 +63,174 @@ class Met(NamedTuple):
     settles: np.ndarray
 
 
-def with_events(
-    paths: RewardPaths,
-    now: np.ndarray,
-    possible: np.ndarray,
-    chance: Mapping[str, float],
-    spans: Mapping[str, Span],
-    sizes: Mapping[str, np.ndarray],
-    *,
-    reward: RewardRange,
-    seed: int,
-) -> Met:
-    """Paths of which as many meet an event as it is probable.
+class Span(NamedTuple):
+    """How far an event can lead, as changes of the reward, both positive.
 
-    From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `THRESHOLDS.settled` rows
-    later, about the level that the event leads to. What the path had of noise about its trend stays with it.
+    Attributes:
+        least: The least change that is one.
+        most: To the end of the reward's range; where it is unknown, all of the gain, or a multiple of the least.
+    """
+
+    least: float
+    most: float
+
+
+class OriginState(NamedTuple):
+    """What a log can lose or gain at an origin.
+
+    Attributes:
+        now: Mean reward of the last fifth of the rows.
+        noise: Standard deviation of a row.
+        rows: Number of rows.
+        last: Rows in the last fifth.
+        spans: Event → how far it can lead. Only events that can meet the log.
+    """
+
+    now: float
+    noise: float
+    rows: int
+    last: int
+    spans: dict[str, Span]
+
+
+def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
+    """What a log can lose or gain after its rows.
 
     Args:
-        paths: Paths of the rows to come.
-        now: Latent reward of each draw at the last logged row, shape (draws,).
-        possible: Rows at which an event may begin: those until the horizon with a learning rate above 0, shape (k,).
-        chance: Event → probability that one begins there; their sum is at most 1.
-        spans: Event → how far it can lead.
-        sizes: Event → quantiles of its size at evenly spaced probabilities from 0 to 1.
-        reward: Paths with an event are held inside this range.
-        seed: Seed.
+        y: Rewards of the rows so far, shape (n,), at least 2.
+        reward: Where the reward can lie, as these rows and the settings say.
     """
-    draws, horizon = paths.latent.shape
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(draws)
-    event, settles = np.full(draws, "", dtype="U16"), np.full(draws, np.nan)
-    latent, trend, rows = (x.copy() for x in paths)
-    taken = 0.0
-    for name, probability in chance.items():
-        # Cumulated before rounding, so that no event's count takes from another's.
-        chosen = order[round(taken * draws) : round((taken + probability) * draws)]
-        taken += probability
-        if not len(possible) or not len(chosen):
-            continue
-        even = (rng.permutation(len(chosen)) + 0.5) / len(chosen)
-        size = np.interp(even, np.linspace(0.0, 1.0, len(sizes[name])), sizes[name])
-        to = np.clip(now[chosen] + SIGN[name] * spans[name].change(size), reward.low, reward.high)
-        begins = rng.choice(possible, len(chosen))
-        w = np.clip((np.arange(horizon) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
-        before = trend[chosen]
-        shift = np.where(w > 0.0, w * (to[:, None] - before), 0.0)
-        for x in (trend, latent, rows):
-            moved = np.clip(x[chosen] + shift, reward.low, reward.high)
-            x[chosen] = np.where(w > 0.0, moved, x[chosen])
-        event[chosen], settles[chosen] = name, to
-    return Met(RewardPaths(latent, trend, rows), event, settles)
+    n = len(y)
+    last = min(n, max(THRESHOLDS.least_rows, n // THRESHOLDS.origin_part))
+    first, now = float(y[:last].mean()), float(y[-last:].mean())
+    noise = float(np.std(np.diff(y)) / np.sqrt(2.0)) + 1e-12
+    error = THRESHOLDS.noise_of_means * noise / np.sqrt(last)
+    error_of_gain = np.sqrt(2.0) * error
+    gain, level, room = now - first, now - reward.low, reward.high - now  # the latter infinite where unknown
+    most = level if np.isfinite(level) else gain
+    stake = float(at_stake(first, now, reward.low))
+    spans = {}
+    # A level is a mean of its own, a gain the difference of two.
+    if stake > (error if started_high(first, now, reward.low) else error_of_gain):
+        spans[COLLAPSE] = Span(float(least_loss(stake)), most)
+    least = THRESHOLDS.takeoff * max(gain, noise)
+    if abs(gain) <= error_of_gain and room > least:
+        spans[TAKEOFF] = Span(least, room if np.isfinite(room) else THRESHOLDS.takeoff_most * least)
+    return OriginState(now, noise, n, last, spans)
+
+
+class Rate(NamedTuple):
+    """Learned numbers of one event.
+
+    Attributes:
+        rate: Its rate in 1 / rows seen.
+        sizes: Quantiles of its size at evenly spaced probabilities from 0 to 1.
+    """
+
+    rate: float
+    sizes: np.ndarray
+
+
+def chances(rates: Mapping[str, float], ahead: float) -> dict[str, float]:
+    """Event → probability that it comes, and comes first.
+
+    Args:
+        rates: Event → rate in 1 / rows seen.
+        ahead: Rows ahead over rows seen.
+    """
+    total = sum(rates.values())
+    either = -np.expm1(-total * ahead)
+    return {name: float(either * rate / total) if total > 0.0 else 0.0 for name, rate in rates.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Hazard:
+    """Learned numbers of all events.
+
+    Attributes:
+        rates: Event → its numbers.
+        provenance: From what they were learned.
+    """
+
+    rates: Mapping[str, Rate]
+    provenance: Mapping[str, Any]
+
+    def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
+        """Event → probability that it meets a log within so many rows; only events that can."""
+        possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
+        return chances({name: self.rates[name].rate for name in possible}, ahead / origin.rows)
+
+    def met(
+        self,
+        origin: OriginState,
+        ahead: float,
+        paths: RewardPaths,
+        now: np.ndarray,
+        possible: np.ndarray,
+        reward: RewardRange,
+        seed: int,
+    ) -> Met:
+        """Paths of which as many meet an event as it is probable.
+
+        From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `THRESHOLDS.settled`
+        rows later, about the level that the event leads to. What the path had of noise about its trend stays with it.
+
+        Args:
+            origin: What the log can lose or gain.
+            ahead: Rows of the log until the horizon in which the policy moves.
+            paths: Paths of the rows to come.
+            now: Latent reward of each draw at the last logged row, shape (draws,).
+            possible: Rows of the paths at which an event may begin, shape (k,).
+            reward: Paths with an event stay inside this range.
+            seed: Seed.
+        """
+        draws, horizon = paths.latent.shape
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(draws)
+        event, settles = np.full(draws, "", dtype="U16"), np.full(draws, np.nan)
+        latent, trend, rows = (x.copy() for x in paths)
+        taken = 0.0
+        for name, probability in self.chance(origin, ahead).items():
+            # Cumulated before rounding, so that no event's count takes from another's.
+            chosen = order[round(taken * draws) : round((taken + probability) * draws)]
+            taken += probability
+            if not len(possible) or not len(chosen):
+                continue
+            even, sizes = (rng.permutation(len(chosen)) + 0.5) / len(chosen), self.rates[name].sizes
+            least, most = origin.spans[name]
+            change = least + np.interp(even, np.linspace(0.0, 1.0, len(sizes)), sizes) * (most - least)
+            to = np.clip(now[chosen] + SIGN[name] * change, reward.low, reward.high)
+            begins = rng.choice(possible, len(chosen))
+            w = np.clip((np.arange(horizon) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
+            shift = np.where(w > 0.0, w * (to[:, None] - trend[chosen]), 0.0)
+            for x in (trend, latent, rows):
+                moved = np.clip(x[chosen] + shift, reward.low, reward.high)
+                x[chosen] = np.where(w > 0.0, moved, x[chosen])
+            event[chosen], settles[chosen] = name, to
+        return Met(RewardPaths(latent, trend, rows), event, settles)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready content."""
+        numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in self.rates.items()}
+        return {"provenance": dict(self.provenance), "rates": numbers}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Hazard:
+        """The inverse of `to_dict`."""
+        numbers = content["rates"].items()
+        rates = {name: Rate(float(x["rate"]), np.array(x["sizes"], float)) for name, x in numbers}
+        return cls(rates, content["provenance"])
+
+
+def hazard_named(hazard: Hazard | bool, regimes: int) -> Hazard | None:
+    """The numbers that are meant: the shipped ones (True), others, or none: for False, or beside one regime alone."""
+    if hazard is False or regimes < 2:
+        return None
+    return shipped_hazard() if hazard is True else hazard
+
+
+@cache
+def shipped_hazard() -> Hazard:
+    """The numbers of the package."""
+    text = resources.files("bayes_grpo.forecasting").joinpath("hazard.json").read_text(encoding="utf-8")
+    return Hazard.from_dict(json.loads(text))

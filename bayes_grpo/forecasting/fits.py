@@ -162,7 +162,7 @@ def weighed(
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
-    """The same regimes less some of them, weighed anew.
+    """The same regimes less some of them, weighed again.
 
     Args:
         fitted: Regimes fitted on the same rows.

@@ -16,8 +16,8 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
+from bayes_grpo.forecasting.events import Hazard, hazard_named
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
-from bayes_grpo.forecasting.hazard import Hazard, hazard_named
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.mixture import Mixture, held_at_end, laws_and_level, with_possible_events, with_siblings
 from bayes_grpo.forecasting.pool import Pool, pooled
@@ -61,7 +61,7 @@ def forecast(
     regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.fits`).
     Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
     be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
-    often as other logs did (`bayes_grpo.forecasting.hazard`).
+    often as other logs did (`bayes_grpo.forecasting.events`).
 
     A fit is one law, taken as it is: there is nothing to weigh, and what that
     leaves out stands in the notes.
@@ -117,7 +117,7 @@ def forecast(
         teller(progress)("siblings")
         siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
-        fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
+        fitted = weighed({source.regime.name: source.as_draws}, basis.reward, (OF_A_FIT,))
     else:
         regimes = FORECAST_REGIMES if regimes is None else regimes
         fitted = fit_regimes(

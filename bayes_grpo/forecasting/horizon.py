@@ -1,4 +1,4 @@
-"""How far a run is forecast where nobody says it: to its planned end, else half as far again as the log reaches."""
+"""How far a run is forecast by default: to its planned end, else half as far again as the log reaches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Horizon(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What a forecast says of a horizon that nobody gave; "" of one that was given."""
+        """What a forecast says of a default horizon; "" of one that was given."""
         return "" if self.origin == GIVEN else f"forecast to step {self.until:g}, {_WORDS.get(self.origin)}"
 
 

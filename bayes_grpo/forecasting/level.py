@@ -59,7 +59,7 @@ def level_paths(level: Level, horizon: int, count: int, seed: int, reward: Rewar
         horizon: Number of rows.
         count: Number of paths.
         seed: Seed.
-        reward: Paths are held inside this range.
+        reward: Paths stay inside this range.
 
     Returns:
         Latent reward, trend and rows, shape (count, horizon); fixed point and initial reward, shape (count,), the

@@ -14,12 +14,10 @@ import numpy as np
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.forecasting.basis import Basis
-from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import FittedRegimes
-from bayes_grpo.forecasting.hazard import Hazard
 from bayes_grpo.forecasting.paths import allot, mixed_paths
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
-from bayes_grpo.forecasting.spans import origin_state
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
 from bayes_grpo.siblings.together import ReadTogether

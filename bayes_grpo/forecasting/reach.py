@@ -17,8 +17,6 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
 
-MARKS = 12
-"""Steps up to the horizon at which the probability of having reached a value is told."""
 SHARES = (0.5, 0.9, 0.95)
 """Shares of the final gain whose steps are reported."""
 
@@ -34,9 +32,6 @@ class Reach:
         by_horizon: Probability that it is reached by the horizon.
         step: Median and interval over paths; the last logged step stands for "by now", infinity for "not by the
             horizon".
-        mean_step: Mean step of the paths that reach it; NaN where none does.
-        steps: Steps up to the horizon, shape (`MARKS`,) at most.
-        probability: That it is reached by each of them, same shape.
         until: The horizon.
         now: Last logged step.
     """
@@ -46,9 +41,6 @@ class Reach:
     already: float
     by_horizon: float
     step: Interval
-    mean_step: float
-    steps: tuple[float, ...]
-    probability: tuple[float, ...]
     until: float
     now: float
 
@@ -75,14 +67,10 @@ class Reached:
     Attributes:
         share: The share, such as 0.9.
         step: Median and interval over draws; the last logged step stands for "by now", infinity for "never".
-        already: Probability that it is reached by now.
-        by_horizon: Probability that it is reached by the horizon.
     """
 
     share: float
     step: Interval
-    already: float
-    by_horizon: float
 
 
 def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
@@ -107,19 +95,14 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     step = np.concatenate([[f.now], f.step])
     rising = bool(np.median(f.latent_now) < reward)
     first = crossings(step, path if rising else -path, reward if rising else -reward)
-    reached = np.isfinite(first)
     # Between a finite step and "never" there is nothing to interpolate.
     low, median, high = np.quantile(first, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
-    marks = f.step[np.unique(np.linspace(0, len(f.step) - 1, MARKS).round().astype(int))]
     return Reach(
         reward=float(reward),
         rising=rising,
         already=float(np.mean(first <= f.now)),
-        by_horizon=float(np.mean(reached)),
+        by_horizon=float(np.mean(np.isfinite(first))),
         step=Interval(float(median), float(low), float(high), level),
-        mean_step=float(first[reached].mean()) if reached.any() else math.nan,
-        steps=tuple(marks.tolist()),
-        probability=tuple(float(np.mean(first <= s)) for s in marks),
         until=f.until,
         now=f.now,
     )
@@ -156,16 +139,10 @@ def reached_of(forecast: Forecast, share: float, level: float = LEVEL) -> Reache
     """
     steps = reached_steps(forecast, share)
     if not len(steps):
-        nothing = Interval(math.nan, math.nan, math.nan, level)
-        return Reached(share, nothing, math.nan, math.nan)
+        return Reached(share, Interval(math.nan, math.nan, math.nan, level))
     # Between a finite step and "never" there is nothing to interpolate.
     low, median, high = np.quantile(steps, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
-    return Reached(
-        share,
-        Interval(float(median), float(low), float(high), level),
-        float(np.mean(steps <= forecast.now)),
-        float(np.mean(steps <= forecast.until)),
-    )
+    return Reached(share, Interval(float(median), float(low), float(high), level))
 
 
 def crossings(step: np.ndarray, path: np.ndarray, target: float | np.ndarray) -> np.ndarray:

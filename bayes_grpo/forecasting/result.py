@@ -40,10 +40,10 @@ class Forecast(Shown):
         signal: "reward" or "eval_reward".
         logged_step: Steps of the logged rows, shape (n,).
         logged: Logged values, shape (n,).
-        low: Smallest possible reward, stated or assumed; minus infinity otherwise.
-        high: Largest possible reward, stated or assumed; infinity otherwise.
+        low: Smallest possible reward, given or assumed; minus infinity otherwise.
+        high: Largest possible reward, given or assumed; infinity otherwise.
         schedule: Learning rate from now on.
-        assumed: What nobody stated, as sentences.
+        assumed: What the log and its settings do not say, as sentences.
         notes: What was done that a user should know.
         name: Name of the run.
         lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.

@@ -12,7 +12,6 @@ The half was learned on public logs: with each repository left out in turn it ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -89,23 +88,9 @@ class SiblingsUsed(Result):
         return (self.sentence, *lines)
 
 
-class Beside(NamedTuple):
-    """Paths beside siblings.
-
-    Attributes:
-        paths: The paths.
-        taken: Which of them do as siblings did, shape (draws,).
-        used: What was taken from siblings.
-    """
-
-    paths: RewardPaths
-    taken: np.ndarray
-    used: SiblingsUsed
-
-
 def beside_siblings(
     paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
-) -> Beside:
+) -> tuple[RewardPaths, np.ndarray, SiblingsUsed]:
     """Paths of a forecast, moved and in part replaced by what siblings tell.
 
     Args:
@@ -115,6 +100,9 @@ def beside_siblings(
         reward: Range of the reward; paths are held inside where it is known.
         horizon: Row whose distribution is told with and without.
         seed: Seed.
+
+    Returns:
+        The paths, which of them do as siblings did, shape (draws,), and what was taken from siblings.
     """
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
@@ -139,7 +127,7 @@ def beside_siblings(
         without=interval(paths.rows[:, horizon]),
         given=interval(rows[:, horizon]),
     )
-    return Beside(RewardPaths(latent, trend, rows), taken, used)
+    return RewardPaths(latent, trend, rows), taken, used
 
 
 def with_effect(paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange) -> np.ndarray:

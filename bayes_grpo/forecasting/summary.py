@@ -11,10 +11,10 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import About, Result, frame_of
+from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
-from bayes_grpo.forecasting.spans import COLLAPSE, TAKEOFF
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ class ForecastSummary(Result):
             0 where the log has nothing to lose, or the forecast counts with no events.
         p_takeoff: Probability of a take-off that no law knows, likewise.
         weights: Weight of each regime.
-        assumed: What nobody stated.
+        assumed: What the log and its settings do not say.
         notes: What was done that a user should know.
         about: Which rows the forecast rests on.
         until: The horizon.

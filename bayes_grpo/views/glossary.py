@@ -40,7 +40,7 @@ GLOSSARY: Mapping[str, str] = {
     "the law.",
     "autocorrelation": "Neighbouring residuals resemble each other: the law misses a slow movement.",
     "outliers": "Single rows that no law of this kind would give.",
-    "break": "A step after which rows run above or below what the law expects.",
+    "break": "A jump within a few rows, or a bend, that no smooth curve makes; its statistic is a log Bayes factor.",
     "variance": "The noise changes its size along the run.",
     "PIT": "Probability of a smaller row given all others; uniform if the law is right.",
     "horizon": "Last step of the forecast.",

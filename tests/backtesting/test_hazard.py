@@ -6,8 +6,7 @@ import pytest
 from bayes_grpo.backtesting.backtest import backtest
 from bayes_grpo.backtesting.scores import AVERAGED
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.hazard import Hazard, Rate
-from bayes_grpo.forecasting.spans import COLLAPSE
+from bayes_grpo.forecasting.events import COLLAPSE, Hazard, Rate
 from benchmarks.lab.learners.hazard import learn_hazard, learn_rates, nested, stated
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, MOST_ROWS, Case, hazard_cases_of
 from benchmarks.lab.learners.hazard_scores import compared, reliability, reliability_text

@@ -50,7 +50,7 @@ def test_comparison():
 
 
 def test_check():
-    findings = tuple(Finding(n, 1.0, 0.5, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
+    findings = tuple(Finding(n, 0.7, 0.5, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
     table = made(Check, findings=findings).to_frame()
     assert dict(table["missed"]) == {"outliers": True, "break": False}
 
@@ -58,7 +58,7 @@ def test_check():
 def test_forecast_summary():
     names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
     values = {name: some(float(i)) for i, name in enumerate(names)}
-    reached = (Reached(0.9, Interval(40.0, 20.0, math.inf, 0.8), 0.1, 0.6),)
+    reached = (Reached(0.9, Interval(40.0, 20.0, math.inf, 0.8)),)
     table = made(
         ForecastSummary, **values, reached=reached, p_gain=0.7, p_peaked=0.1, p_collapse=0.0, p_takeoff=0.0
     ).to_frame()

@@ -75,7 +75,7 @@ def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):
 
 
 def test_stacking_weights_are_those_of_the_laws_that_were_scored(found):
-    assert set(found.weights_loo) == set(found.fits) == {"exponential", "flat"}
+    assert set(found.weights_loo) == set(found.posteriors) == {"exponential", "flat"}
     assert sum(found.weights_loo.values()) == pytest.approx(1.0)
     assert min(found.weights_loo.values()) >= 0.0
     assert found.weights_loo["exponential"] > 0.9
@@ -94,16 +94,16 @@ def test_psis_agrees_with_exact_refits(found):
     scores = found.loo["exponential"]
     for row in (0, 17, 39):
         # The mean of the densities of a refit has an error of its own, 0.05 on the first row: three make one reference.
-        refits = [exact_density(found.fits["exponential"].posterior, row, seed=seed) for seed in (3, 4, 5)]
+        refits = [exact_density(found.posteriors["exponential"].draws, row, seed=seed) for seed in (3, 4, 5)]
         exact = np.logaddexp.reduce(refits) - np.log(len(refits))
         assert scores.pointwise[row] == pytest.approx(exact, abs=0.1)
 
 
 @pytest.mark.thorough
-def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, monkeypatch):
+def test_rows_where_psis_fails_are_refitted_and_the_rest_is_said(found, synthetic_run, monkeypatch):
     loo_module = importlib.import_module("arviz_stats.loo.loo")  # the package shows its function by this name
     honest = loo_module.loo
-    fit_ = found.fits["exponential"]
+    fit_ = fit(synthetic_run, "exponential", seed=1)
 
     def failing(*args, **kwargs):
         out = honest(*args, **kwargs)
@@ -128,7 +128,7 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
     monkeypatch.setattr(module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid")})
     found = compare(run)
-    assert set(found.fits) == {"flat"}
+    assert set(found.posteriors) == {"flat"}
     assert "did not converge; Their Pareto k is 2.00 (limit 0.7)" in found.left_out["exponential"]
     assert "nobody stated" in found.left_out["reduction"]
     assert "rows" in found.left_out["sigmoid"]
@@ -189,10 +189,9 @@ def lost_on(name):
 
 
 @pytest.mark.thorough
-def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, synthetic_run, monkeypatch):
+def test_a_fit_says_what_the_scores_said(found, synthetic_run):
     """NUTS's leave-one-out and curve agree with those of the posterior that the law was weighed by."""
-    ours, fit_ = found.posteriors["exponential"], found.fits["exponential"]
-    assert found.fits["exponential"] is fit_
+    ours, fit_ = found.posteriors["exponential"], fit(synthetic_run, "exponential", seed=1)
     assert fit_.convergence.passed
     scores = leave_one_out(fit_)
     assert found.line("exponential").elpd == pytest.approx(float(scores.data.elpd), abs=0.3)
@@ -208,13 +207,6 @@ def test_fits_are_sampled_when_asked_for_and_say_what_the_scores_said(found, syn
         np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))
     )
     np.testing.assert_allclose(one, other, atol=0.5 * float(fit_.draws("observation_sd").mean()))
-    with pytest.raises(KeyError):
-        found.fits["pendulum"]
-    monkeypatch.setattr(module, "fit", None)
-    unasked = compare(synthetic_run, ["flat"], lfo=False).fits  # no NUTS
-    assert set(unasked) == {"flat"}
-    assert "flat" in unasked
-    assert "pendulum" not in unasked
 
 
 @pytest.mark.parametrize("bad", [[], ["exponential", "exponential"], ["pendulum"]])

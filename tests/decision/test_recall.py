@@ -6,8 +6,7 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, had, score_noise
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.kept import with_checkpoints
-from bayes_grpo.decision.price import priced
+from bayes_grpo.decision.price import priced, with_checkpoints
 from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.recall import Doubt, recalled
 from bayes_grpo.diagnosis.smoothing import fit_trend

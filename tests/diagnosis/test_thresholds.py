@@ -24,7 +24,6 @@ PRIORS = {
 JUDGES = [
     *(p for p in sorted((PACKAGE / "diagnosis").rglob("*.py")) if p.name not in {"thresholds.py", *NUMERICAL}),
     PACKAGE / "forecasting" / "events.py",
-    PACKAGE / "forecasting" / "hazard.py",
 ]
 """Modules that hold something against a border."""
 BOUNDS = {"clip", "max", "maximum", "min", "minimum"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.smoothing import TREND_ROWS
+from bayes_grpo.diagnosis.smoothing import TREND_ROWS, total_change
 from tests.helpers.trends import fit_trend, trend_or_none
 
 CURVES = {
@@ -71,3 +71,25 @@ def test_draws_between_rows_and_beyond_them():
     middle, after = trend.at(np.array([5.0, 99.0])).T
     np.testing.assert_allclose(middle, trend.draws[:, :2].mean(axis=1))
     np.testing.assert_allclose(after, trend.draws[:, -1])
+
+
+def test_a_start_that_settles_in_a_few_rows_counts_in_the_change():
+    """Its first rows are few and far off, and were taken for wild ones: of a rise of .8 a tenth was told."""
+    step = np.arange(0.0, 205.0, 5.0)
+    value = 0.84 - 0.8 * np.exp(-step / 5.0) + 0.012 * np.random.default_rng(0).standard_normal(41)
+    low, high = np.quantile(total_change(fit_trend(step, value)), [0.05, 0.95])
+    assert low < 0.8 < high
+    assert high - low < 0.1
+
+
+def test_a_jump_counts_in_the_change():
+    step, rng = np.arange(1.0, 53.0), np.random.default_rng(1)
+    value = np.where(step <= 10, 0.08, 0.45 + 0.007 * (step - 10)) + 0.03 * rng.standard_normal(52)
+    low, high = np.quantile(total_change(fit_trend(step, value)), [0.05, 0.95])
+    assert low < 0.67 < high
+
+
+def test_one_wild_row_is_no_rise():
+    value = 0.5 + 0.02 * np.random.default_rng(2).standard_normal(60)
+    value[20] = 0.0
+    assert abs(total_change(fit_trend(np.arange(60.0), value)).mean()) < 0.05

@@ -11,9 +11,8 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
 from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.basis import fallen_in
-from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
 from bayes_grpo.forecasting.mixture import REGAINED, Mixture, held, held_at_end, still_after
-from bayes_grpo.forecasting.spans import COLLAPSE
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import rising_run

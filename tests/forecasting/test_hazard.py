@@ -8,9 +8,20 @@ import pytest
 
 from bayes_grpo import forecast, summarize_forecast
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.forecasting.events import RewardPaths, with_events
-from bayes_grpo.forecasting.hazard import Hazard, Rate, chances, hazard_named, shipped_hazard
-from bayes_grpo.forecasting.spans import COLLAPSE, HAZARDS, TAKEOFF, OriginState, Span, origin_state
+from bayes_grpo.forecasting.events import (
+    COLLAPSE,
+    HAZARDS,
+    TAKEOFF,
+    Hazard,
+    OriginState,
+    Rate,
+    RewardPaths,
+    Span,
+    chances,
+    hazard_named,
+    origin_state,
+    shipped_hazard,
+)
 from bayes_grpo.rows.reward_range import RewardRange
 from benchmarks.lab.learners.hazard_cases import event_after
 from tests.helpers.runs import make_run, rising_run, steps
@@ -112,55 +123,57 @@ def test_the_probability_grows_with_the_horizon_as_a_rate_does():
     assert chances({}, 1.0) == {}
 
 
+def met(before, possible, chance, sizes=SIZES):
+    """Paths at .6 of which shares meet events."""
+    total = sum(chance.values())
+    rate = -np.log1p(-min(total, 1.0 - 1e-12)) / total
+    own = Hazard({name: Rate(rate * p, sizes[name]) for name, p in chance.items()}, {})
+    now = np.full(len(before.latent), 0.6)
+    return own.met(OriginState(0.6, 0.01, 40, 8, SPANS), 40, before, now, possible, SHARE, 3)
+
+
 def test_as_many_paths_meet_an_event_as_it_is_probable():
-    met = with_events(
-        paths(), np.full(1000, 0.6), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2}, SPANS, SIZES, reward=SHARE, seed=3,
-    )  # fmt: skip
-    assert {name: int(np.sum(met.event == name)) for name in ("", *HAZARDS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
+    found = met(paths(), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2})
+    assert {name: int(np.sum(found.event == name)) for name in ("", *HAZARDS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
 
 
 def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_range():
     before = paths()
-    met = with_events(
-        before, np.full(1000, 0.6), np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3}, SPANS, SIZES, reward=SHARE, seed=3,
-    )  # fmt: skip
-    down, up, none = (met.event == name for name in (COLLAPSE, TAKEOFF, ""))
-    for ours, theirs in zip(met.paths, before, strict=True):
+    found = met(before, np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3})
+    down, up, none = (found.event == name for name in (COLLAPSE, TAKEOFF, ""))
+    for ours, theirs in zip(found.paths, before, strict=True):
         np.testing.assert_array_equal(ours[none], theirs[none])
-    assert np.isnan(met.settles[none]).all()
-    latent, trend, rows = met.paths
-    np.testing.assert_allclose(trend[down, -1], met.settles[down])
-    assert met.settles[down].max() < 0.31
-    assert met.settles[down].min() < 0.01
-    assert met.settles[up].min() == pytest.approx(0.7, abs=0.01)
-    assert (met.settles[up] == 1.0).any()  # gains of more than there is room for
+    assert np.isnan(found.settles[none]).all()
+    latent, trend, rows = found.paths
+    np.testing.assert_allclose(trend[down, -1], found.settles[down])
+    assert found.settles[down].max() < 0.31
+    assert found.settles[down].min() < 0.01
+    assert found.settles[up].min() == pytest.approx(0.7, abs=0.01)
+    assert (found.settles[up] == 1.0).any()  # gains of more than there is room for
     for x in (latent, trend, rows):
         assert x[down | up].min() >= 0.0
         assert x[down | up].max() <= 1.0
     # Noise stays where the range lets it.
-    inner = down & (met.settles > 0.2)
+    inner = down & (found.settles > 0.2)
     assert np.std((latent - trend)[inner]) == pytest.approx(0.01, rel=0.1)
     assert np.std((rows - latent)[inner]) == pytest.approx(0.02, rel=0.1)
 
 
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
-    met = with_events(
-        paths(4000), np.full(4000, 0.6), possible, {COLLAPSE: 1.0}, SPANS, {COLLAPSE: np.zeros(2)},
-        reward=SHARE, seed=3,
-    )  # fmt: skip
-    moved = met.paths.trend < 0.6 - 1e-9
-    begins, there = moved.argmax(axis=1), np.isclose(met.paths.trend, 0.3).argmax(axis=1)
+    found = met(paths(4000), possible, {COLLAPSE: 1.0}, {COLLAPSE: np.zeros(2)})
+    moved = found.paths.trend < 0.6 - 1e-9
+    begins, there = moved.argmax(axis=1), np.isclose(found.paths.trend, 0.3).argmax(axis=1)
     assert set(begins) == set(possible)
     assert begins.mean() == pytest.approx(possible.mean(), abs=0.4)
     assert set(there - begins) == {THRESHOLDS.settled - 1}
 
 
 def test_no_row_at_which_it_may_begin_means_no_event():
-    before, now = paths(200), np.full(200, 0.6)
-    met = with_events(before, now, np.arange(0), {COLLAPSE: 0.5}, SPANS, SIZES, reward=SHARE, seed=0)
-    assert set(met.event) == {""}
-    np.testing.assert_array_equal(met.paths.latent, before.latent)
+    before = paths(200)
+    found = met(before, np.arange(0), {COLLAPSE: 0.5})
+    assert set(found.event) == {""}
+    np.testing.assert_array_equal(found.paths.latent, before.latent)
 
 
 def test_numbers_can_be_read_and_written():

@@ -40,7 +40,7 @@ CASES: Mapping[str, str] = {
         )
     },
     "fit rising": f"fit {{rising}} {_EXP}",
-    "fit collapsed": "fit {dipped_then_collapsed}",
+    "fit collapsed": "fit {dipped_then_collapsed} --all-rows",
     "forecast rising": "forecast {rising} --schedule constant --until 120 --regimes exponential",
     "forecast collapsed": "forecast {dipped_then_collapsed} --until 80",
     "compare rising": "compare {rising} --schedule constant --no-lfo --regimes exponential,flat",

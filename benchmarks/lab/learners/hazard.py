@@ -35,9 +35,7 @@ from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.hazard import Hazard, Rate, chances
-from bayes_grpo.forecasting.spans import COLLAPSE, HAZARDS
+from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, Hazard, Rate, RewardPaths, chances
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases

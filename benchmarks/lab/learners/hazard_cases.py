@@ -17,7 +17,7 @@ from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
-from bayes_grpo.forecasting.spans import COLLAPSE, SIGN, OriginState, origin_state
+from bayes_grpo.forecasting.events import COLLAPSE, SIGN, OriginState, origin_state
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
@@ -55,7 +55,7 @@ def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
     for name, span in origin.spans.items():
         size = SIGN[name] * change
         if size >= span.least and (name != COLLAPSE or size >= error):
-            return name, span.size_of(size)
+            return name, (size - span.least) / (span.most - span.least)
     return "", np.nan
 
 

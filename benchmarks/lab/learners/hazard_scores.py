@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.forecasting.spans import COLLAPSE, HAZARDS
+from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS
 from benchmarks.lab.learners.hazard_cases import Case, events_counted
 
 BINS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
