@@ -74,8 +74,7 @@ def forecast(
         str, option(COMPUTING, help="With --backtest: shares of the rows to forecast from.")
     ] = "0.3,0.5,0.7",
     rivals: Annotated[
-        str,
-        option(COMPUTING, help="With --backtest: rivals to score beside it."),
+        str, option(COMPUTING, help="With --backtest: rivals to score it against.")
     ] = "last,mean10,exponential_ls",
     jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
@@ -90,12 +89,11 @@ def forecast(
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
     check_pictures(plot, plot_decision)
-    names = names_in(regimes) or list(bg.FORECAST_REGIMES)
     if backtest:
         options = {
             "origins": numbers_in("--origins", origins),
             "signal": signal,
-            "regimes": names,
+            "regimes": names_in(regimes) or list(bg.FORECAST_REGIMES),
             "rivals": names_in(rivals),
             "seed": seed,
         }
@@ -119,7 +117,7 @@ def forecast(
         total_steps=total_steps,
         question=question,
         signal=signal,
-        regimes=names,
+        regimes=names_in(regimes) or list(bg.FORECAST_REGIMES),
         threshold=threshold,
         reach=reach or (),
         paths=draws,

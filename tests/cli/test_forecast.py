@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayes_grpo.cli.app import program
-from bayes_grpo.common.errors import BayesGrpoError, MissingExtraError
+from bayes_grpo.common.errors import BayesGrpoError
 
 APP = program(("forecast",))
 RUNNER = CliRunner()
@@ -87,13 +87,3 @@ def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
     for word in ("forecast", "mean10", "exponential", "90% coverage", "times that of the best rival"):
         assert word in done.output
     assert picture.stat().st_size > 10_000
-
-
-def test_a_rival_without_its_package_names_the_extra(log, monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "statsmodels.tsa.exponential_smoothing.ets", None)
-    options = [*QUICK, "--rivals", "ets", "--origins", "0.5"]
-    done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *options])
-    assert isinstance(done.exception, MissingExtraError)
-    assert "bayes-grpo[rivals]" in str(done.exception)
