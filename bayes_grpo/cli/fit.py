@@ -105,6 +105,6 @@ def fit(
             bg.save_plot(bg.plot_check(result, found.check.required), plot_check)
     if run is not None:
         log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    output.show(summary, parts={"Check": found.check}, run=run, top=found.top)
+    output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -14,6 +14,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary
 from bayes_grpo.views.decision import decision_document
+from bayes_grpo.views.diagnosis import marks
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -52,11 +53,11 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     top, ahead = found.top, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     stopping = None if ahead is None or ahead.decision is None else ahead.decision.stopping
-    marks = {} if found.diagnosis.value is None else _marks(found)
+    events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
     if forecast is not None and (end := schedule_end(forecast)) is not None:
-        marks["learning rate reaches 0"] = end
+        events["learning rate reaches 0"] = end
     if stopping is not None:
-        marks["recommended stop"] = stopping.recommended
+        events["recommended stop"] = stopping.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
     unconverged = found.fit.value is not None and not found.fit.value.summary.convergence.passed
     parts = [
@@ -73,16 +74,16 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     alt = f"The logged rewards and the forecast. {answer}"
     return Document(
         title=(summary.name if summary else fit.about.run if fit else "") or "A run without a name",
-        about=f"{whole.answer} {whole.why}".removeprefix(f"{whole.title}: ").strip()
+        about=whole.answer.removeprefix(f"{whole.title}: ")
         or (f"{fit.about.rows} rows, from a saved fit" if fit else ""),
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,
         answer=answer,
         why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
-        do="" if top is None else sentence_case(top.action),
+        do="" if top is None else top.action,
         tone="doubt" if top is None else TONES[top.status],
         points=_points(found),
-        plot=Drawing(partial(plot_overview, run, forecast, marks), alt)
+        plot=Drawing(partial(plot_overview, run, forecast, events), alt)
         if run is not None or forecast is not None
         else None,
         sections=tuple(p for p in parts if not p.empty),
@@ -90,12 +91,6 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         unchecked=whole.unchecked,
         docs="how/report",
     )
-
-
-def _marks(found: Analysis) -> dict[str, float]:
-    d = found.diagnosis.value
-    document = None if d is None else view(d)
-    return {} if document is None or document.series is None else dict(document.series.events)
 
 
 def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Section:
@@ -110,16 +105,10 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
 
 def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, lines: tuple[str, ...] = ()) -> Section:
     """A result as a section: answer, reason, table, and its figure where that is asked for."""
-    document = view(result)
-    if top is not None and top.alarming:
-        document = replace(document, answer=f"If nothing changes: {sentence_case(document.answer, upper=False)}")
-    return Section(
-        document.title,
-        tuple(x for x in (document.answer, document.why, *lines) if x),
-        () if document.table is None else (document.table,),
-        (replace(document.plot, size="whole"),) if plot and document.plot is not None else (),
-        tone=document.tone,
-    )
+    document = view(result).unless_changed(top)
+    made = document.folded()
+    plots = (replace(document.plot, size="whole"),) if plot and document.plot is not None else ()
+    return replace(made, lines=(*made.lines, *lines), plots=plots)
 
 
 def _signals(run: Run | None) -> Section:
@@ -139,7 +128,7 @@ def _signals(run: Run | None) -> Section:
 def _happened(d: Any) -> Section:
     document = view(d)
     wanted = {s.title: s for s in document.sections}
-    lines = (*wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    lines = (document.answer, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
     tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
@@ -198,7 +187,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if ahead is None:
         out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))
     else:
-        s, document = ahead.summary, view(ahead.summary)
+        s, document = ahead.summary, view(ahead.summary).unless_changed(found.top)
         event = f"chance of a gain above {s.threshold:.2g} by step {s.until:g}"
         out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
     if d is None:

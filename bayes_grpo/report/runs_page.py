@@ -44,7 +44,6 @@ from bayes_grpo.views.document import (
     view,
     words,
 )
-from bayes_grpo.views.manual import docs_base
 from bayes_grpo.views.plots.overview import plot_runs, plot_signals
 
 _PARTS = ("fit", "forecast", "diagnosis")
@@ -127,7 +126,7 @@ def report_runs(
             joint[key] = Part.of(compute)
         document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
     failed = any(_unconverged(x) for x in found)
-    return Report(document, _results(found, joint, document, until, unread or {}), failed, docs_base(settings.docs))
+    return Report(document, _results(found, joint, document, until, unread or {}), failed, settings.docs_base)
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:

@@ -8,7 +8,6 @@ from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.views.document import Reference
-from bayes_grpo.views.manual import checked_address, docs_base
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +35,17 @@ class ReportSettings(AnalysisSettings):
         if unknown:
             raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
 
-        docs_base(self.docs)
-        checked_address("--run-link", self.run_link)
-        if ":" in self.commit:
-            checked_address("--commit", self.commit)
+        for flag, address in (("--docs", self.docs), ("--run-link", self.run_link), ("--commit", self.commit)):
+            known = address.startswith(("https://", "http://", "file:///")) and not any(c in address for c in " \"'<>")
+            if address and not known and (flag != "--commit" or ":" in address):
+                raise SettingError(
+                    f"{flag}: expected an address that begins with https://, http:// or file:///, found {address!r}"
+                )
+
+    @property
+    def docs_base(self) -> str:
+        """The address under which the documentation lies, ending in a slash; "" for none."""
+        return f"{self.docs.rstrip('/')}/" if self.docs else ""
 
     @property
     def links(self) -> tuple[Reference, ...]:

@@ -22,7 +22,6 @@ from bayes_grpo.views.document import (
     shows,
     split,
     table,
-    words,
 )
 from bayes_grpo.views.plots.comparison import plot_comparison
 
@@ -66,7 +65,7 @@ def _regimes(c: Comparison) -> Tabular:
         scored = "" if math.isnan(x.lfo) else f"{x.lfo_difference:.1f} ± {x.lfo_difference_se:.1f}"
         verdict = f"{x.verdict}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else x.verdict
         return (
-            words(x.regime, term=x.regime),
+            x.regime,
             number("" if best else f"{x.difference:.1f} ± {x.difference_se:.1f}"),
             number("best" if scored and ahead == "best" else scored),
             verdict + (f", {x.high_k} rows with high Pareto k" if x.high_k else ""),

@@ -94,8 +94,9 @@ def _why(s: Summary) -> str:
     parts = []
     if "growth" in s.probabilities:
         parts.append(f"Chance of growth: {percent(s.probabilities['growth'])}.")
-    if "half_gain_step" in rows and s.convergence.passed:
-        parts.append(f"Half of the gain is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
+    sure = max(s.probabilities.get("growth", 0.0), 1.0 - s.probabilities.get("growth", 1.0)) >= _SURE
+    if "half_gain_step" in rows and s.convergence.passed and sure:
+        parts.append(f"Half of the change is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
     parts.append(_overshoot(s, rows.get("damping_ratio")))
     parts.append(f"Intervals are {s.interval_level:.0%}.")
     return " ".join(x for x in parts if x)

@@ -48,7 +48,7 @@ def stability_document(r: StabilityReport) -> Document:
         about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
         f"lag exposure {r.lag_exposure:g}",
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
-        why=f"Based on {r.failing.rests}.",
+        why=sentence_case(f"{r.failing.rests}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
         tone="doubt" if r.circular or r.failing.p > 0.15 else "alarm" if r.failing.p > 0.5 else "good",
         table=_lags(r),

@@ -15,6 +15,8 @@ _STYLES = {"alarm": "bold red", "doubt": "bold yellow", "good": "bold green", ""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 """Most characters of a sparkline."""
+_NAME = 32
+"""Characters of a name up to which it stands on one line of a table."""
 _LINE = 1000
 """Most characters of a sentence."""
 
@@ -103,9 +105,11 @@ def _table(table: Tabular) -> list[Any]:
     from rich.text import Text
 
     grid = RichTable(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    numbers = [any(row[i].number for row in table.rows) for i in range(len(table.columns))]
-    for column, right in zip(table.columns, numbers, strict=True):
-        grid.add_column(Text(column.text), justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for i, column in enumerate(table.columns):
+        cells = [row[i] for row in table.rows]
+        right = any(c.number for c in cells)
+        whole = right or all(" " not in c.text and len(c.text) <= _NAME for c in cells)
+        grid.add_column(Text(column.text), justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for row in table.rows:
         grid.add_row(*(Text(c.text, style="bold" if c.mark else "") for c in row))
     return [grid, *([Text(table.note, style="dim")] if table.note else [])]

@@ -78,7 +78,12 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
     latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     tails = [(1 - level) / 2, (1 + level) / 2]
     axes.fill_between(
-        f.step, *np.quantile(f.rows, tails, axis=0), color=_ROWS, alpha=0.3, lw=0, label=f"logged rows, {level:.0%}"
+        f.step,
+        *np.quantile(f.rows, tails, axis=0),
+        color=_ROWS,
+        alpha=0.3,
+        lw=0,
+        label=f"forecast of logged rows, {level:.0%}",
     )
     axes.fill_between(
         step,
@@ -86,7 +91,7 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         color=_LATENT,
         alpha=0.18,
         lw=0,
-        label=f"underlying reward, {level:.0%}",
+        label=f"forecast of the underlying reward, {level:.0%}",
     )
     axes.fill_between(
         step,
@@ -94,12 +99,12 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         color=_LATENT,
         alpha=0.25,
         lw=0,
-        label="underlying reward, 50%",
+        label="the same, 50%",
     )
-    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median")
+    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="its median")
     if logged:
         axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
-    axes.axvline(f.now, color=_DATA, lw=0.8, ls=":")
+    axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if f.signal == "reward" else "held-out reward")
     axes.set_title(f"{drawable(f.name)}: forecast to step {f.until:g}", fontsize=9, loc="left")
