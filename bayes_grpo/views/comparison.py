@@ -23,13 +23,13 @@ from bayes_grpo.views.document import (
     split,
     table,
 )
-from bayes_grpo.views.plots.comparison import plot_comparison
+from bayes_grpo.views.plots.comparison import plot_comparison, plot_differences
 
 
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
     """Which regimes the rows favor, their scores, and what would tell the rest apart."""
-    answer, why = split(sentence_case(c.sentence, 900))
+    answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0])
     left = [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)
@@ -46,6 +46,7 @@ def comparison_document(c: Comparison) -> Document:
         plot=Drawing(
             partial(plot_comparison, c),
             f"Every regime on the rows, and the differences in their scores: {alt}",
+            narrow=partial(plot_differences, c),
             ratio=0.62,
         ),
         sections=(
@@ -54,7 +55,6 @@ def comparison_document(c: Comparison) -> Document:
             section("Cautions", *c.cautions, tone="doubt"),
             section("Left out", *(f"{name}: {why}" for name, why in c.left_out.items())),
         ),
-        unchecked=c.cautions[0] if c.cautions else "",
         docs="how/compare",
     )
 

@@ -99,9 +99,9 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         color=_LATENT,
         alpha=0.25,
         lw=0,
-        label="the same, 50%",
+        label="forecast of the underlying reward, 50%",
     )
-    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="its median")
+    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
     if logged:
         axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")
