@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -128,7 +129,7 @@ def _signals(run: Run | None) -> Section:
 def _happened(d: Any) -> Section:
     document = view(d)
     wanted = {s.title: s for s in document.sections}
-    lines = (document.answer, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    lines = (*wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
     tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
@@ -165,7 +166,7 @@ def _check(found: Analysis, c: Any) -> Section:
 
 def _stability(s: Any, top: TopLine | None) -> Section:
     if top is not None and top.alarming and top.finding == "dynamical_instability":
-        return Section("", ("This run fails, so its settings are not safe, whatever the margins.",), tone="alarm")
+        return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
     return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
 
 
@@ -188,12 +189,13 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))
     else:
         s, document = ahead.summary, view(ahead.summary).unless_changed(found.top)
-        event = f"chance of a gain above {s.threshold:.2g} by step {s.until:g}"
-        out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
+        event = f"chance of a gain above {s.threshold:.2g}"
+        answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
+        out.append(Point(labels[1], answer, s.p_gain, event, document.tone))
     if d is None:
         out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
     else:
         worst = max(MODES, key=d.probability.__getitem__)
-        text = f"The most likely failure is {label_of(worst)} ({percent(d.probability[worst])})."
+        text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)

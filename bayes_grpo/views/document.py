@@ -103,7 +103,8 @@ class Section:
 
     Attributes:
         title: Heading.
-        lines: Sentences.
+        lines: Sentences, after the tables on a page.
+        lead: The answer, before everything else; "" without.
         tables: Tables.
         plots: Figures.
         tone: How it is marked.
@@ -118,6 +119,7 @@ class Section:
     tone: Tone = ""
     missing: str = ""
     terms: tuple[str, ...] = ()
+    lead: str = ""
 
     @property
     def key(self) -> str:
@@ -127,7 +129,7 @@ class Section:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.lines or self.tables or self.plots or self.missing)
+        return not (self.lead or self.lines or self.tables or self.plots or self.missing)
 
 
 @dataclass(frozen=True)
@@ -250,8 +252,8 @@ class Document:
 
     def folded(self, title: str = "") -> Section:
         """It as a section of another document: answer, reason and table."""
-        lines = tuple(x for x in (self.answer, self.why) if x)
-        return Section(title or self.title, lines, () if self.table is None else (self.table,), tone=self.tone)
+        tables = () if self.table is None else (self.table,)
+        return section(title or self.title, self.why, tables=tables, tone=self.tone, lead=self.answer)
 
 
 @singledispatch

@@ -92,7 +92,7 @@ def _section(section: Section) -> list[Any]:
 
     style = {"alarm": "bold red", "doubt": "bold yellow"}.get(section.tone, "bold")
     parts: list[Any] = [Text(section.title, style=style)]
-    parts += [Text(plain(x, _LINE)) for x in section.lines]
+    parts += [Text(plain(x, _LINE)) for x in (section.lead, *section.lines) if x]
     if section.missing:
         parts.append(Text(f"Not available: {plain(section.missing, _LINE)}", style="yellow"))
     for table in section.tables:
