@@ -147,5 +147,5 @@ class _Screen:
         if self._update is None:
             self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
         else:
-            parts = bg.printed(bg.view(self._update), terminal=True, details=True)
+            parts = bg.printed(bg.view(self._update), True, console().width, details=True)
             self._live.update(Group(*parts, Text(self._status, style="cyan")), refresh=True)

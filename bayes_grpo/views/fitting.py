@@ -26,7 +26,7 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.plots.fitting import plot_fit
 
-ASKED = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
+MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """What a user asks of a fit: where it goes, how fast, whether it overshoots, the two terms of the law, the noise."""
 _SURE = 0.95
 """Probability from which on the direction of the reward is known."""
@@ -54,7 +54,7 @@ def fit_summary_document(s: Summary) -> Document:
         why=_why(s),
         do="" if s.convergence.passed else "fit again with more draws (--draws, --warmup) or a simpler --regime.",
         tone="" if s.convergence.passed else "alarm",
-        table=_asked(s, len(weak)),
+        table=_main(s, len(weak)),
         sections=(
             section("All quantities", tables=(_all(s),)),
             section(
@@ -119,9 +119,9 @@ def _overshoot(s: Summary, zeta: SummaryRow | None) -> str:
     return f"Oscillates: {percent(p['oscillatory'])}."
 
 
-def _asked(s: Summary, weak: int) -> Tabular:
+def _main(s: Summary, weak: int) -> Tabular:
     known = {r.name: r for r in s.rows}
-    names = [n for n in ASKED if n in known] or [r.name for r in s.rows]
+    names = [n for n in MAIN if n in known] or [r.name for r in s.rows]
     marks = weak <= len(s.rows) // 2  # where most of it is weak, one line says so
     rows = (
         (

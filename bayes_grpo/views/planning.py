@@ -26,14 +26,14 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.planning import plot_plan
+from bayes_grpo.views.plots.planning import label, plot_plan
 
 _LAGS = {
     "rule": "published rule",
     "delay": "gradients always as old as the refresh interval",
     "hold": "policy frozen between refreshes",
 }
-_LISTED = 12
+_LISTED = 6
 """Candidates in the table besides the present settings."""
 
 
@@ -134,7 +134,7 @@ def _shown(plan: Plan) -> list[Candidate]:
 
 
 def _name(plan: Plan, c: Candidate) -> Cell:
-    return words("present settings" if c is plan.kept else plan.changes(c), mark=c is plan.recommended)
+    return words(label(c.settings, plan.present), mark=c is plan.recommended)
 
 
 def _candidates(plan: Plan) -> Tabular:
