@@ -60,7 +60,6 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     if stopping is not None:
         events["recommended stop"] = stopping.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
-    unconverged = found.fit.value is not None and not found.fit.value.summary.convergence.passed
     parts = [
         _signals(run),
         _part("What happened", found.diagnosis, _happened),
@@ -80,7 +79,7 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,
         answer=answer,
-        why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
+        why=why,
         do="" if top is None else top.action,
         tone="doubt" if top is None else TONES[top.status],
         points=_points(found),
@@ -129,7 +128,7 @@ def _signals(run: Run | None) -> Section:
 def _happened(d: Any) -> Section:
     document = view(d)
     wanted = {s.title: s for s in document.sections}
-    lines = (*wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    lines = (document.why, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
     tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
@@ -183,7 +182,8 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         out.append(Point(labels[0], f"Unknown: {found.fit.reason}", tone="doubt"))
     else:
         document = view(fitted.summary)
-        chance = fitted.summary.probabilities.get("growth")
+        passed = fitted.summary.convergence.passed
+        chance = fitted.summary.probabilities.get("growth") if passed else None
         out.append(Point(labels[0], document.answer, chance, "chance of growth", document.tone))
     if ahead is None:
         out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))

@@ -78,12 +78,14 @@ def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_card_then_chart_then_three_answers_with_percentages_come_first(pages: dict[str, Path], kind: str):
+def test_card_then_chart_then_three_answers_with_percentages_come_first(
+    reports: dict[str, Report], pages: dict[str, Path], kind: str
+):
     text = pages[kind].read_text(encoding="utf-8")
     first = text[: text.index("<details")]
     order = [first.index(x) for x in ('class="card ', "Do now:", "<figure", 'class="points"')]
     assert order == sorted(order)
-    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3
+    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3 - reports[kind].failed
 
 
 MOST_WORDS, MOST_BEFORE = 1500, 100
