@@ -52,7 +52,9 @@ def fit_summary_document(s: Summary) -> Document:
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=_answer(s),
         why=_why(s),
-        do="" if s.convergence.passed else "fit again with more draws (--draws, --warmup) or a simpler --regime.",
+        do=""
+        if s.convergence.passed
+        else "fit again with larger --num-samples and --num-warmup, or a simpler --regime.",
         tone="" if s.convergence.passed else "alarm",
         table=_main(s, len(weak)),
         sections=(
