@@ -2,7 +2,7 @@
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
 result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
-was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 asked to end
+was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 terminated
 (`bayes_grpo.cli.entry`). ``--json`` writes to standard output and nothing else does; progress and errors go to standard
 error.
 """
@@ -49,7 +49,7 @@ app = typer.Typer(
     help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
     epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
     "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
-    "143 asked to end.",
+    "143 terminated.",
 )
 COMMANDS = (
     report, inspect, fit, compare, forecast, diagnose, watch, sweep, compare_runs, batch, plan, stability, rollouts,
@@ -60,8 +60,8 @@ for made in COMMANDS:
     app.command(cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(given: bool) -> None:
+    if given:
         typer.echo(version("bayes-grpo"))
         raise typer.Exit
 
@@ -93,7 +93,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
     with ended_by_signals():
         try:
-            output = sys.stdout  # typer puts another in its place where nobody reads any more
+            output = sys.stdout  # typer replaces it where the reader is gone
             try:
                 words = each_by_itself(sys.argv[1:])
                 app(words, default_map=defaults_for(words, _parameters()))

@@ -104,7 +104,7 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
 
 
 def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, lines: tuple[str, ...] = ()) -> Section:
-    """A result as a section: answer, reason, table, and its figure where that is asked for."""
+    """A result as a section: answer, reason, table, and its figure where there is room."""
     document = view(result).unless_changed(top)
     made = document.folded()
     plots = (replace(document.plot, size="whole"),) if plot and document.plot is not None else ()

@@ -36,7 +36,7 @@ def report_run(
         run: The run, or what `bayes_grpo.read_log` makes one of; None where there is a fit alone, from which the page
             says what it can.
         fit: A fit that was made before, in place of a new one.
-        settings: What is asked for: horizon, costs, seed, parts to leave out.
+        settings: Horizon, costs, seed, parts to leave out.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
     Returns:

@@ -77,7 +77,7 @@ def report_runs(
 
     Args:
         runs: The runs, or what `bayes_grpo.read_log` makes them of; two or more.
-        settings: What is asked for.
+        settings: Horizon, costs, seed, parts to leave out.
         against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
             first is A and the second B.
         vary: Settings that differ between the runs, for their effects; see `family`.
@@ -97,14 +97,14 @@ def report_runs(
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
     settings = settings or ReportSettings()
-    asked: dict[str, Any] = {}
+    questions: dict[str, Any] = {}
     shared = {"signal": settings.signal, "seed": settings.seed}
     if against or len(runs) == 2:
         sides = (runs, against) if against else (runs[:1], runs[1:])
-        asked["better"] = partial(compare_runs, *sides, **shared)
+        questions["better"] = partial(compare_runs, *sides, **shared)
     if vary:
-        asked["effects"] = partial(family, everyone, vary, index=index, **shared)
-    tell, shares = teller(progress), len(everyone) + len(asked)
+        questions["effects"] = partial(family, everyone, vary, index=index, **shared)
+    tell, shares = teller(progress), len(everyone) + len(questions)
     ends = (horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
     until = settings.until if settings.until is not None else max(ends)
     with warnings.catch_warnings():
@@ -119,7 +119,7 @@ def report_runs(
 
             found.append(OneOf(name, run, analyze(run, parts, settings=ask, progress=of_all)))
         joint: dict[str, Part[Any]] = {}
-        for i, (key, compute) in enumerate(asked.items(), len(found)):
+        for i, (key, compute) in enumerate(questions.items(), len(found)):
             tell(key, i / shares)
             joint[key] = Part.of(compute)
         document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
@@ -128,7 +128,7 @@ def report_runs(
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
-    """Short names that tell the runs apart: those of the logs, numbered where they are the same."""
+    """Short names of the runs: those of the logs, numbered where they are the same."""
     short = [plain(run.name, _NAME).strip() or "run" for run in runs]
     return [f"{x} ({short[: i + 1].count(x)})" if short.count(x) > 1 else x for i, x in enumerate(short)]
 

@@ -1,4 +1,4 @@
-"""What a page is asked for."""
+"""Settings of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayes_grpo.views.document import Reference
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSettings(AnalysisSettings):
-    """What a page is asked for: an analysis, and what only a page has. Checked when it is made.
+    """Settings of a page: those of an analysis, and what only a page has. Checked when they are made.
 
     Attributes:
         without: Names in `bayes_grpo.analysis.settings.PARTS` that are left out.

@@ -28,7 +28,7 @@ from bayes_grpo.views.plots.comparison import plot_comparison, plot_differences
 
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
-    """Which regimes the rows favor, their scores, and what would tell the rest apart."""
+    """Which regimes the rows favor, their scores, and where the rest differ."""
     answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0])
     left = [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
@@ -40,7 +40,7 @@ def comparison_document(c: Comparison) -> Document:
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
         answer=answer,
         why=why,
-        do="" if len(left) < 2 else f"average over them (forecast does); {_would_tell(c, left)}",
+        do="" if len(left) < 2 else f"average over them (forecast does); {_differ_most(c, left)}",
         tone="doubt" if len(left) != 1 else "",
         table=_regimes(c),
         plot=Drawing(
@@ -91,7 +91,7 @@ def _damping(p: Mapping[str, float]) -> str:
     return shares + (" (less than half a period in the data: a slow start, no oscillation)" if unseen else "")
 
 
-def _would_tell(c: Comparison, left: list[ComparisonLine]) -> str:
+def _differ_most(c: Comparison, left: list[ComparisonLine]) -> str:
     """Where the curves of the remaining regimes differ most, compared with the noise of a row."""
     curves = np.array([c.posteriors[x.regime].curve_mean for x in left])
     spread = np.ptp(curves, axis=0)

@@ -93,7 +93,7 @@ class Tabular:
 
     @property
     def wordy(self) -> bool:
-        """Whether a cell is a sentence, which no phone is wide enough for beside other columns."""
+        """Whether a cell is a sentence, which no phone is wide enough for in a table."""
         return any(len(c.text) > 60 for row in self.rows for c in row)
 
 

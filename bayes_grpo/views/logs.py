@@ -77,9 +77,9 @@ def columns(s: RunSummary) -> Tabular:
         ends = (number(digits(v)) for v in (x.low, x.high, x.first, x.last))
         return name, words("" if x.key == name else x.key, limit=80), x.finite, *ends
 
-    held = {"eval_reward": s.evals} if s.evals.finite else {}
+    evaluated = {"eval_reward": s.evals} if s.evals.finite else {}
     heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")
-    return table("Logged", heads, (line(*x) for x in ({"reward": s.reward, **s.signals} | held).items()))
+    return table("Logged", heads, (line(*x) for x in ({"reward": s.reward, **s.signals} | evaluated).items()))
 
 
 def trainings(s: RunSummary) -> Tabular:

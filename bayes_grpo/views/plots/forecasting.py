@@ -1,4 +1,4 @@
-"""Pictures of a forecast: the fan over the log, and the plateau's posterior beside it."""
+"""Pictures of a forecast: the fan over the log, and the posterior of the plateau."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot_forecast(
         title: Line above the figure.
         level: Probability inside the outer bands.
         figure: Empty figure, or part of one, to draw on; a new one if None.
-        reach: Rewards whose steps are asked for: a line each, with the interval of the step.
+        reach: Target rewards: a line each, with the interval of the step that reaches it.
 
     Returns:
         The figure; a new one is not registered with pyplot.
@@ -53,9 +53,8 @@ def plot_forecast(
         fan.axvline(end, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
     low, high = _view(forecast)
     for value in reach:
-        asked = reach_of(forecast, value, level)
-        _draw_reach(fan, asked)
-        # What is asked for is shown, unless that would flatten all else.
+        _draw_reach(fan, reach_of(forecast, value, level))
+        # A target is shown, unless that would flatten all else.
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     fan.set_ylim(low, high)
@@ -111,14 +110,14 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_reach(axes: Axes, asked: Reach) -> None:
-    told = f"{asked.reward:g} by step {asked.until:g}: {probability_text(asked.by_horizon)}"
-    axes.axhline(asked.reward, color=_TARGET, lw=0.9, ls="--", label=told)
-    low, middle, high = (min(x, asked.until) for x in (asked.step.low, asked.step.median, asked.step.high))
-    if math.isfinite(asked.step.low):
-        axes.plot([low, high], [asked.reward] * 2, color=_TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
-    if math.isfinite(asked.step.median):
-        axes.plot(middle, asked.reward, "o", color=_TARGET, ms=5)
+def _draw_reach(axes: Axes, found: Reach) -> None:
+    label = f"{found.reward:g} by step {found.until:g}: {probability_text(found.by_horizon)}"
+    axes.axhline(found.reward, color=_TARGET, lw=0.9, ls="--", label=label)
+    low, middle, high = (min(x, found.until) for x in (found.step.low, found.step.median, found.step.high))
+    if math.isfinite(found.step.low):
+        axes.plot([low, high], [found.reward] * 2, color=_TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
+    if math.isfinite(found.step.median):
+        axes.plot(middle, found.reward, "o", color=_TARGET, ms=5)
 
 
 def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float) -> None:
