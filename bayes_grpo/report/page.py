@@ -36,6 +36,8 @@ from bayes_grpo.views.plots.overview import plot_overview, plot_signals
 
 _SIGNALS = 12
 """Signals that are drawn."""
+_REASON = 80
+"""Characters of a reason that stands in an answer."""
 PRICE_HINT = (
     "Whether it is worth the cost needs a cost and a value: --cost-per-step (or --gpus) and --value-per-reward, or "
     "--gain for the steps that a gain takes."
@@ -179,23 +181,28 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     labels = ("Where it goes", "What is left", "What is wrong")
     fitted, ahead, d = found.fit.value, found.forecast.value, found.diagnosis.value
     if fitted is None:
-        out.append(Point(labels[0], f"Unknown: {found.fit.reason}", tone="doubt"))
+        out.append(Point(labels[0], _unknown(found.fit, "Fit"), tone="doubt"))
     else:
         document = view(fitted.summary)
         passed = fitted.summary.convergence.passed
         chance = fitted.summary.probabilities.get("growth") if passed else None
         out.append(Point(labels[0], document.answer, chance, "chance of growth", document.tone))
     if ahead is None:
-        out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))
+        out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
         s, document = ahead.summary, view(ahead.summary).unless_changed(found.top)
         event = f"chance of a gain above {s.threshold:.2g}"
         answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
         out.append(Point(labels[1], answer, s.p_gain, event, document.tone))
     if d is None:
-        out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
+        out.append(Point(labels[2], _unknown(found.diagnosis, "What happened"), tone="doubt"))
     else:
         worst = max(MODES, key=d.probability.__getitem__)
         text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)
+
+
+def _unknown(part: Part[Any], title: str) -> str:
+    """Why there is no answer; a long reason is in the section alone."""
+    return f"Unknown: {part.reason}" if len(part.reason) <= _REASON else f"Unknown; the reason is under {title}."
