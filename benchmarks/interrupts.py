@@ -33,7 +33,7 @@ EARLIEST = 0.4
 """By then the program's own code runs, also on a busy machine; before that it is Python that answers Ctrl-C."""
 SOON = 1.0
 COMMANDS = {
-    "fit": ("fit", "{log}", "--draws", "20000", "--out", "{out}/fit.nc", "--plot", "{out}/fit.png"),
+    "fit": ("fit", "{log}", "--num-samples", "20000", "--out", "{out}/fit.nc", "--plot", "{out}/fit.png"),
     "compare": ("compare", "{log}", "--plot", "{out}/compare.png", "--json"),
     "forecast": ("forecast", "{log}", "--until", "400", "--plot", "{out}/forecast.png"),
     "backtest": ("forecast", "--backtest", "{log}", "{other}", "--jobs", "2"),

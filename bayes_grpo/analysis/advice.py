@@ -37,7 +37,7 @@ def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decisi
         return _priced(top, stopping)
     if ahead is None:
         return top
-    chance = f"P(gain > {ahead.threshold:.2g} by step {ahead.until:g}) = {percent(ahead.p_gain)}"
+    chance = f"{percent(ahead.p_gain)} chance of a gain above {ahead.threshold:.2g} by step {ahead.until:g}"
     if top.status == "done" and ahead.p_gain >= LIKELY:
         return replace(top, status="fine", action=f"go on: {chance}.", rests_on=f"{top.rests_on} and the forecast")
     if top.status == "fine":

@@ -2,7 +2,7 @@
 
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
 result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
-was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 asked to end
+was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 terminated
 (`bayes_grpo.cli.entry`). ``--json`` writes to standard output and nothing else does; progress and errors go to standard
 error.
 """
@@ -45,7 +45,7 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
         help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
         epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
         "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
-        "143 asked to end.",
+        "143 terminated.",
     )
     for name in names:
         module = name.replace("-", "_")
@@ -56,8 +56,8 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(given: bool) -> None:
+    if given:
         typer.echo(version("bayes-grpo"))
         raise typer.Exit
 
@@ -88,7 +88,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
     with ended_by_signals():
         try:
-            output = sys.stdout  # typer puts another in its place where nobody reads any more
+            output = sys.stdout  # typer replaces it where the reader is gone
             try:
                 words = sys.argv[1:]
                 app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)

@@ -1,6 +1,6 @@
-"""Flags that ``bayes_grpo.toml`` beside a log states, under ``[flags]`` and ``[costs]``: defaults of the commands.
+"""Flags in ``bayes_grpo.toml`` next to a log, under ``[flags]`` and ``[costs]``: defaults of the commands.
 
-The file may come with a stranger's log, so it can state what is asked and what things cost, and nothing that runs a
+The file may come with a stranger's log, so it can set a horizon, regimes and costs, and nothing that runs a
 command, opens an address or writes a file.
 """
 
@@ -28,7 +28,7 @@ _MAX_BYTES = 1_000_000
 
 
 def defaults_for(words: Sequence[str], parameters: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
-    """Command → parameter → default, from the file beside the log that the words of a call name.
+    """Command → parameter → default, from the file next to the log that the words of a call name.
 
     Args:
         words: The call, without the program's name.
@@ -41,12 +41,12 @@ def defaults_for(words: Sequence[str], parameters: Mapping[str, Sequence[str]]) 
     path = None if command is None else _file(words[words.index(command) + 1 :])
     if command is None or path is None:
         return {}
-    stated = _stated(path)
-    return {command: {name: value for name, value in stated.items() if name in parameters[command]}}
+    given = _given(path)
+    return {command: {name: value for name, value in given.items() if name in parameters[command]}}
 
 
 def _file(words: Sequence[str]) -> Path | None:
-    """The file that ``--sidecar`` names, or that lies beside the first log."""
+    """The file that ``--sidecar`` names, or that lies next to the first log."""
     for i, word in enumerate(words):
         if word == "--sidecar" and i + 1 < len(words):
             return Path(words[i + 1])
@@ -56,14 +56,14 @@ def _file(words: Sequence[str]) -> Path | None:
         try:
             path = Path(word)
             if not word.startswith("-") and path.exists():
-                beside = (path if path.is_dir() else path.parent) / NAME
-                return beside if beside.is_file() else None
+                file = (path if path.is_dir() else path.parent) / NAME
+                return file if file.is_file() else None
         except (OSError, ValueError):
             continue
     return None
 
 
-def _stated(path: Path) -> dict[str, Any]:
+def _given(path: Path) -> dict[str, Any]:
     """Flags of a file; nothing where it cannot be read, which reading the log reports."""
     try:
         data = path.read_bytes()

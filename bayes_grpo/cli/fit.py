@@ -63,9 +63,9 @@ def fit(
     ] = None,
     log_to_: LogTo = None,
     seed: Seed = 0,
-    chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
-    warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
-    draws: Annotated[int, typer.Option(help="Kept draws a chain.", rich_help_panel=COMPUTING)] = 1000,
+    num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
+    num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
+    num_samples: Annotated[int, typer.Option(help="Kept draws a chain.", rich_help_panel=COMPUTING)] = 1000,
     *,
     output: Output,
     reading: Reading,
@@ -85,7 +85,7 @@ def fit(
         signal=signal,
         priors=priors,
         seed=seed,
-        sampler=bg.SamplerSettings(num_chains=chains, num_warmup=warmup, num_samples=draws),
+        sampler=bg.SamplerSettings(num_chains=num_chains, num_warmup=num_warmup, num_samples=num_samples),
     )
     with progress() as tell:
         found = bg.analyze(
@@ -105,6 +105,6 @@ def fit(
             bg.save_plot(bg.plot_check(result, found.check.required), plot_check)
     if run is not None:
         log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
-    output.show(summary, parts={"Check": found.check}, run=run, top=found.top)
+    output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -138,7 +138,8 @@ def forecast(
             bg.save_plot(bg.plot_decision(value, ahead.forecast.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
-    output.show(summary, more=more, then=() if decision is None else (decision,), run=run, top=top)
+    then = () if decision is None else (decision,)
+    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

@@ -1,6 +1,6 @@
 """`bayes-grpo mcp`: a server of the Model Context Protocol, by which assistants ask about the logs of one folder.
 
-Its tools read and compute. What they read is stated when the server begins: one folder, out of which no path and no
+Its tools read and compute. What they read is fixed when the server begins: one folder, out of which no path and no
 link leads. What they write is one page, into another folder, and only where that was named.
 """
 
@@ -96,15 +96,15 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
 
 
 def page_name(root: Path, log: str) -> str:
-    """Name of a log's page, of its path; digits of the path's hash tell ``a/b`` and ``a-b`` apart.
+    """Name of a log's page, of its path; digits of the path's hash distinguish ``a/b`` from ``a-b``.
 
     Args:
         root: The served folder.
         log: Path inside it.
     """
     path = (root / log).resolve().relative_to(root).as_posix()
-    said = re.sub(r"[^\w.-]+", "-", path).strip("-.") or "run"
-    return f"{said[-100:]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
+    name = re.sub(r"[^\w.-]+", "-", path).strip("-.") or "run"
+    return f"{name[-100:]}-{hashlib.sha256(path.encode()).hexdigest()[:8]}.html"
 
 
 def _read(root: Path, log: str) -> Any:

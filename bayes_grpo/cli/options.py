@@ -21,7 +21,7 @@ from bayes_grpo.common.results import headline_of
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
-    from bayes_grpo import Question, Run, TopLine
+    from bayes_grpo import Diagnosis, Question, Run
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -149,7 +149,7 @@ class Output:
         parts: Mapping[str, Any] = {},
         then: Iterable[Any] = (),
         run: Run | None = None,
-        top: TopLine | None = None,
+        diagnosis: Diagnosis | None = None,
         note: str = "",
     ) -> None:
         """Prints a result.
@@ -160,7 +160,7 @@ class Output:
             parts: Further parts of the same analysis by title: under the details, and in the JSON.
             then: Results that are printed after it.
             run: Its run, whose reward is drawn on a terminal.
-            top: How the run stands: a failure comes first, and otherwise its action is what to do.
+            diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
             note: A line for ``--details``.
         """
         if self.json_:
@@ -172,13 +172,14 @@ class Output:
         first = bg.view(result)
         if run is not None:
             step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-            first = first.with_series(step.tolist(), reward.tolist())
+            marked = None if diagnosis is None else bg.view(diagnosis).series
+            first = first.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
         for title, part in parts.items():
             first = first.with_part(title, part)
         if note:
             first = first.with_note(note)
-        if top is not None:
-            first = first.given(top)
+        if diagnosis is not None:
+            first = first.given(diagnosis.top)
         for i, document in enumerate((first, *map(bg.view, then))):
             if i:
                 console().print()

@@ -92,9 +92,9 @@ def plan(
             bg.check_plan(present, **options)  # before minutes of fitting
             known = bg.family(logs, names_in(vary), index=index, signal=signal, read=read, seed=seed, progress=tell)
         found = bg.plan(present, family=known, seed=seed, progress=tell, **options)
-        top = None if output.json_ else bg.diagnose(present).top
+        diagnosis = None if output.json_ else bg.diagnose(present)
         if plot is not None:
             bg.save_plot(bg.plot_plan(found), plot)
-    output.show(found, run=present, top=top)
+    output.show(found, run=present, diagnosis=diagnosis)
     if known is not None and not known.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

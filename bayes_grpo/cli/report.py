@@ -114,7 +114,7 @@ def report(
         raise SettingError("--vary: expected logs of several runs, found one")
     if fit is not None and several:
         raise SettingError(
-            f"--fit: expected one log beside a fit, found {len(log) + len(b or [])}; leave the flag or the logs out"
+            f"--fit: expected one log with a fit, found {len(log) + len(b or [])}; leave the flag or the logs out"
         )
     with progress(left=True) as tell:
         if several:

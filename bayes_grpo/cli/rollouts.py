@@ -16,7 +16,7 @@ from bayes_grpo.cli.terminal import progress
 @command("rollouts outputs/run/completions")
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
-    log: Annotated[Path | None, typer.Option(help="Log of the same run: whether both fit, and how far apart.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Log of the same run, to compare both.")] = None,
     format_: Annotated[str | None, typer.Option("--format", help="Format to use where several fit.")] = None,
     split: Annotated[str, typer.Option(help="train or eval.")] = "train",
     subset: Annotated[

@@ -50,7 +50,7 @@ def be_quiet(quiet: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether no progress is told."""
+    """Whether no progress is shown."""
     return _QUIET.get()
 
 
@@ -62,8 +62,8 @@ def tell_read(run: Run) -> None:
     """
     if is_quiet() or not sys.stderr.isatty():
         return
-    beside = f"; beside it {listed(list(run.signals), _SIGNALS)}" if run.signals else ""
-    sys.stderr.write(f"bayes-grpo: {plain(f'{bg.describe_run(run).sentence}{beside}{_moved(run)}', 400)}\n")
+    signals = f"; signals: {listed(list(run.signals), _SIGNALS)}" if run.signals else ""
+    sys.stderr.write(f"bayes-grpo: {plain(f'{bg.describe_run(run).sentence}{signals}{_moved(run)}', 400)}\n")
     sys.stderr.flush()
 
 
@@ -90,7 +90,7 @@ class progress:  # noqa: N801  (used like a function)
     With ``--quiet`` there is none.
 
     Args:
-        left: Whether the time that is left is shown, where the share of the work that is done is told.
+        left: Whether the time that is left is shown, where the share of the work that is done is known.
     """
 
     def __init__(self, left: bool = False) -> None:
@@ -113,7 +113,7 @@ class progress:  # noqa: N801  (used like a function)
             disable=not shown,
         )
         self._bar.start()
-        begin = said = time.monotonic()
+        begin = shown_at = time.monotonic()
         task = self._bar.add_task("starting", total=None)
 
         def tell(stage: str, share: float | None = None) -> None:
@@ -121,10 +121,10 @@ class progress:  # noqa: N801  (used like a function)
             self._bar.update(task, description=stage)
             if share is not None:
                 self._bar.update(task, total=1.0, completed=share)
-            nonlocal said
+            nonlocal shown_at
             now = time.monotonic()
-            if not console.is_terminal and not is_quiet() and now - said >= _PAUSE:
-                said = now
+            if not console.is_terminal and not is_quiet() and now - shown_at >= _PAUSE:
+                shown_at = now
                 sys.stderr.write(f"bayes-grpo: {plain(stage, 100)} ({now - begin:.0f} s)\n")
                 sys.stderr.flush()
 

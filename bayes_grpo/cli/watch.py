@@ -96,7 +96,7 @@ def watch(
 
 
 class _Screen:
-    """Where looks are shown: JSON or lines on standard output, or one table that is drawn anew on a terminal."""
+    """Where looks are shown: JSON or lines on standard output, or one table that is redrawn on a terminal."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
@@ -130,15 +130,15 @@ class _Screen:
         elif is_quiet():
             return
         elif sys.stderr.isatty() or status.startswith(("waiting", "cannot")):
-            said = status.split(" for ")[0] if status.startswith("no new row") else status
-            if said != self._status:
-                self._status = said
-                sys.stderr.write(f"bayes-grpo: {said}\n")
+            text = status.split(" for ")[0] if status.startswith("no new row") else status
+            if text != self._status:
+                self._status = text
+                sys.stderr.write(f"bayes-grpo: {text}\n")
                 sys.stderr.flush()
 
     def _line(self, update: Update) -> str:
-        said = marked(update.to_dict(), update.sentence)
-        return json.dumps(said, allow_nan=False, ensure_ascii=False) if self._json else plain(update.sentence, 3000)
+        content = marked(update.to_dict(), update.sentence)
+        return json.dumps(content, allow_nan=False, ensure_ascii=False) if self._json else plain(update.sentence, 3000)
 
     def _drawn(self) -> None:
         from rich.console import Group
@@ -147,5 +147,5 @@ class _Screen:
         if self._update is None:
             self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
         else:
-            parts = bg.printed(bg.view(self._update), terminal=True, details=True)
+            parts = bg.printed(bg.view(self._update), True, console().width, details=True)
             self._live.update(Group(*parts, Text(self._status, style="cyan")), refresh=True)

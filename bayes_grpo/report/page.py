@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary
 from bayes_grpo.views.decision import decision_document
+from bayes_grpo.views.diagnosis import marks
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -34,6 +36,8 @@ from bayes_grpo.views.plots.overview import plot_overview, plot_signals
 
 _SIGNALS = 12
 """Signals that are drawn."""
+_REASON = 80
+"""Characters of a reason that stands in an answer."""
 PRICE_HINT = (
     "Whether it is worth the cost needs a cost and a value: --cost-per-step (or --gpus) and --value-per-reward, or "
     "--gain for the steps that a gain takes."
@@ -52,13 +56,12 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     top, ahead = found.top, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     stopping = None if ahead is None or ahead.decision is None else ahead.decision.stopping
-    marks = {} if found.diagnosis.value is None else _marks(found)
+    events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
     if forecast is not None and (end := schedule_end(forecast)) is not None:
-        marks["learning rate reaches 0"] = end
+        events["learning rate reaches 0"] = end
     if stopping is not None:
-        marks["recommended stop"] = stopping.recommended
+        events["recommended stop"] = stopping.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
-    unconverged = found.fit.value is not None and not found.fit.value.summary.convergence.passed
     parts = [
         _signals(run),
         _part("What happened", found.diagnosis, _happened),
@@ -73,16 +76,16 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     alt = f"The logged rewards and the forecast. {answer}"
     return Document(
         title=(summary.name if summary else fit.about.run if fit else "") or "A run without a name",
-        about=f"{whole.answer} {whole.why}".removeprefix(f"{whole.title}: ").strip()
+        about=whole.answer.removeprefix(f"{whole.title}: ")
         or (f"{fit.about.rows} rows, from a saved fit" if fit else ""),
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,
         answer=answer,
-        why=("The sampler did not converge: do not use the numbers of the fit. " if unconverged else "") + why,
-        do="" if top is None else sentence_case(top.action),
+        why=why,
+        do="" if top is None else top.action,
         tone="doubt" if top is None else TONES[top.status],
         points=_points(found),
-        plot=Drawing(partial(plot_overview, run, forecast, marks), alt)
+        plot=Drawing(partial(plot_overview, run, forecast, events), alt)
         if run is not None or forecast is not None
         else None,
         sections=tuple(p for p in parts if not p.empty),
@@ -90,12 +93,6 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         unchecked=whole.unchecked,
         docs="how/report",
     )
-
-
-def _marks(found: Analysis) -> dict[str, float]:
-    d = found.diagnosis.value
-    document = None if d is None else view(d)
-    return {} if document is None or document.series is None else dict(document.series.events)
 
 
 def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Section:
@@ -109,17 +106,11 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
 
 
 def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, lines: tuple[str, ...] = ()) -> Section:
-    """A result as a section: answer, reason, table, and its figure where that is asked for."""
-    document = view(result)
-    if top is not None and top.alarming:
-        document = replace(document, answer=f"If nothing changes: {sentence_case(document.answer, upper=False)}")
-    return Section(
-        document.title,
-        tuple(x for x in (document.answer, document.why, *lines) if x),
-        () if document.table is None else (document.table,),
-        (replace(document.plot, size="whole"),) if plot and document.plot is not None else (),
-        tone=document.tone,
-    )
+    """A result as a section: answer, reason, table, and its figure where there is room."""
+    document = view(result).unless_changed(top)
+    made = document.folded()
+    plots = (replace(document.plot, size="whole"),) if plot and document.plot is not None else ()
+    return replace(made, lines=(*made.lines, *lines), plots=plots)
 
 
 def _signals(run: Run | None) -> Section:
@@ -139,7 +130,7 @@ def _signals(run: Run | None) -> Section:
 def _happened(d: Any) -> Section:
     document = view(d)
     wanted = {s.title: s for s in document.sections}
-    lines = (*wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
+    lines = (document.why, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
     tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
@@ -176,7 +167,7 @@ def _check(found: Analysis, c: Any) -> Section:
 
 def _stability(s: Any, top: TopLine | None) -> Section:
     if top is not None and top.alarming and top.finding == "dynamical_instability":
-        return Section("", ("This run fails, so its settings are not safe, whatever the margins.",), tone="alarm")
+        return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
     return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
 
 
@@ -190,21 +181,28 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     labels = ("Where it goes", "What is left", "What is wrong")
     fitted, ahead, d = found.fit.value, found.forecast.value, found.diagnosis.value
     if fitted is None:
-        out.append(Point(labels[0], f"Unknown: {found.fit.reason}", tone="doubt"))
+        out.append(Point(labels[0], _unknown(found.fit, "Fit"), tone="doubt"))
     else:
         document = view(fitted.summary)
-        chance = fitted.summary.probabilities.get("growth")
+        passed = fitted.summary.convergence.passed
+        chance = fitted.summary.probabilities.get("growth") if passed else None
         out.append(Point(labels[0], document.answer, chance, "chance of growth", document.tone))
     if ahead is None:
-        out.append(Point(labels[1], f"Unknown: {found.forecast.reason}", tone="doubt"))
+        out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
-        s, document = ahead.summary, view(ahead.summary)
-        event = f"chance of a gain above {s.threshold:.2g} by step {s.until:g}"
-        out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
+        s, document = ahead.summary, view(ahead.summary).unless_changed(found.top)
+        event = f"chance of a gain above {s.threshold:.2g}"
+        answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
+        out.append(Point(labels[1], answer, s.p_gain, event, document.tone))
     if d is None:
-        out.append(Point(labels[2], f"Unknown: {found.diagnosis.reason}", tone="doubt"))
+        out.append(Point(labels[2], _unknown(found.diagnosis, "What happened"), tone="doubt"))
     else:
         worst = max(MODES, key=d.probability.__getitem__)
-        text = f"The most likely failure is {label_of(worst)} ({percent(d.probability[worst])})."
+        text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)
+
+
+def _unknown(part: Part[Any], title: str) -> str:
+    """Why there is no answer; a long reason is in the section alone."""
+    return f"Unknown: {part.reason}" if len(part.reason) <= _REASON else f"Unknown; the reason is under {title}."

@@ -21,7 +21,6 @@ from bayes_grpo.report.page import page_of
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.views.document import Document
-from bayes_grpo.views.manual import docs_base
 
 
 def report_run(
@@ -37,7 +36,7 @@ def report_run(
         run: The run, or what `bayes_grpo.read_log` makes one of; None where there is a fit alone, from which the page
             says what it can.
         fit: A fit that was made before, in place of a new one.
-        settings: What is asked for: horizon, costs, seed, parts to leave out.
+        settings: Horizon, costs, seed, parts to leave out.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
     Returns:
@@ -61,7 +60,7 @@ def report_run(
     tell("writing the page", 1.0)
     fitted = found.fit.value
     failed = fitted is not None and not fitted.summary.convergence.passed
-    return Report(document, _results(summary, found, document), failed, docs_base(settings.docs))
+    return Report(document, _results(summary, found, document), failed, settings.docs_base)
 
 
 def made_line(seed: int, seconds: float) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.analysis.analyze import Tell, analyze
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.common.errors import BayesGrpoWarning, FitError, SettingError
+from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import json_safe
@@ -28,7 +27,6 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.run_page import made_line
 from bayes_grpo.report.settings import ReportSettings
-from bayes_grpo.siblings.shared import shared_order
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -44,13 +42,12 @@ from bayes_grpo.views.document import (
     view,
     words,
 )
-from bayes_grpo.views.manual import docs_base
 from bayes_grpo.views.plots.overview import plot_runs, plot_signals
 
 _PARTS = ("fit", "forecast", "diagnosis")
 """What is computed of every run."""
-_NAME, _SIGNALS, _SURE = 40, 12, 0.8
-"""Characters of a run's name, signals that are drawn, and probability from which on one run is the highest."""
+_NAME, _SIGNALS = 40, 12
+"""Characters of a run's name, and signals that are drawn."""
 _SCALE = "Rewards are compared as they are, which holds for runs of one reward function."
 
 
@@ -80,7 +77,7 @@ def report_runs(
 
     Args:
         runs: The runs, or what `bayes_grpo.read_log` makes them of; two or more.
-        settings: What is asked for.
+        settings: Horizon, costs, seed, parts to leave out.
         against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
             first is A and the second B.
         vary: Settings that differ between the runs, for their effects; see `family`.
@@ -100,14 +97,14 @@ def report_runs(
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
     settings = settings or ReportSettings()
-    asked: dict[str, Any] = {}
+    questions: dict[str, Any] = {}
     shared = {"signal": settings.signal, "seed": settings.seed}
     if against or len(runs) == 2:
         sides = (runs, against) if against else (runs[:1], runs[1:])
-        asked["better"] = partial(compare_runs, *sides, **shared)
+        questions["better"] = partial(compare_runs, *sides, **shared)
     if vary:
-        asked["effects"] = partial(family, everyone, vary, index=index, **shared)
-    tell, shares = teller(progress), len(everyone) + len(asked)
+        questions["effects"] = partial(family, everyone, vary, index=index, **shared)
+    tell, shares = teller(progress), len(everyone) + len(questions)
     ends = (horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
     until = settings.until if settings.until is not None else max(ends)
     with warnings.catch_warnings():
@@ -122,47 +119,25 @@ def report_runs(
 
             found.append(OneOf(name, run, analyze(run, parts, settings=ask, progress=of_all)))
         joint: dict[str, Part[Any]] = {}
-        for i, (key, compute) in enumerate(asked.items(), len(found)):
+        for i, (key, compute) in enumerate(questions.items(), len(found)):
             tell(key, i / shares)
             joint[key] = Part.of(compute)
         document = _document(found, joint, until, settings, unread or {}, time.perf_counter() - begin)
     failed = any(_unconverged(x) for x in found)
-    return Report(document, _results(found, joint, document, until, unread or {}), failed, docs_base(settings.docs))
+    return Report(document, _results(found, joint, document, until, unread or {}), failed, settings.docs_base)
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
-    """Short names that tell the runs apart: those of the logs, numbered where they are the same."""
+    """Short names of the runs: those of the logs, numbered where they are the same."""
     short = [plain(run.name, _NAME).strip() or "run" for run in runs]
     return [f"{x} ({short[: i + 1].count(x)})" if short.count(x) > 1 else x for i, x in enumerate(short)]
-
-
-def highest(runs: Sequence[OneOf], now: bool) -> dict[str, float]:
-    """Probability of each run to have the highest underlying reward, now or at the horizon; draws are independent.
-
-    Empty where fewer than two runs have a forecast.
-    """
-    known = [(x.name, x.part("forecast").forecast) for x in runs if x.part("forecast") is not None]
-    if len(known) < 2:
-        return {}
-    size = min(len(f.latent_now) for _, f in known)
-    # Draws of one forecast are ordered by regime, and so they are shuffled before they meet those of another.
-    order = [np.random.default_rng(i).permutation(len(f.latent_now))[:size] for i, (_, f) in enumerate(known)]
-    values = [(f.latent_now if now else f.latent[:, -1])[o] for (_, f), o in zip(known, order, strict=True)]
-    best = np.argmax(np.array(values), axis=0)
-    return {name: float(np.mean(best == i)) for i, (name, _) in enumerate(known)}
 
 
 def _document(
     found: list[OneOf], joint: Mapping[str, Part[Any]], until: float, settings: ReportSettings,
     unread: Mapping[str, str], seconds: float,
 ) -> Document:  # fmt: skip
-    better = joint.get("better")
-    unlike = "" if better is None or better.value is None else better.value.not_comparable
-    points = (
-        _highest("Which is ahead", highest(found, now=True), "now", unlike),
-        _highest("Which will be", highest(found, now=False), f"at step {until:g}", unlike),
-        _wrong(found),
-    )
+    wrong = _wrong(found)
     lost = [f"{plain(name, 80)} could not be read: {plain(reason, 200)}" for name, reason in unread.items()]
     lost += [f"{x.name}: the fit did not converge." for x in found if _unconverged(x)]
     names = [x.name for x in found]
@@ -176,7 +151,6 @@ def _document(
         section("Not on this page", *lost, tone="alarm"),
         *(_joint(titles[key], answer) for key, answer in joint.items()),
         Section("Each run", (_SCALE,), (_table(found, until),), terms=("interval", "horizon")),
-        _order(found, settings.signal),
         _diagnoses(found),
         _settings(found),
         _signals(found),
@@ -184,10 +158,10 @@ def _document(
     return Document(
         title=", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
         about=f"{len(names)} runs, forecast to step {until:g}",
-        answer=points[1].sentence if first is None else first.answer,
+        answer=wrong.sentence if first is None else first.answer,
         why=" ".join(lost) if lost else "" if first is None else first.why,
-        tone="alarm" if lost else points[1].tone if first is None else first.tone,
-        points=points,
+        tone="alarm" if lost else wrong.tone if first is None else first.tone,
+        points=(wrong,),
         plot=Drawing(
             partial(plot_runs, curves), f"Underlying rewards of {len(names)} runs", f"Bands: {LEVEL:.0%}. {_SCALE}"
         ),
@@ -206,19 +180,6 @@ def _unconverged(x: OneOf) -> bool:
     return x.part("fit") is not None and not x.part("fit").summary.convergence.passed
 
 
-def _highest(label: str, chances: Mapping[str, float], when: str, unlike: str) -> Point:
-    if unlike:
-        return Point(label, f"The totals are no comparison: {unlike}.", tone="doubt")
-    if not chances:
-        return Point(label, "Unknown: fewer than two runs have a forecast.", tone="doubt")
-    best = max(chances, key=lambda name: chances[name])
-    sure = chances[best] >= _SURE
-    text = f"{best} has the highest underlying reward {when}."
-    if not sure:
-        text = f"These logs cannot tell which run has the highest underlying reward {when}."
-    return Point(label, text, chances[best], f"chance of {best}", "" if sure else "doubt")
-
-
 def _wrong(found: list[OneOf]) -> Point:
     known = [(x.name, x.part("diagnosis")) for x in found if x.part("diagnosis") is not None]
     if not known:
@@ -233,8 +194,8 @@ def _joint(title: str, answer: Part[Any]) -> Section:
     if answer.value is None:
         return Section(title, missing=answer.reason)
     d = view(answer.value)
-    lines = tuple(x for x in (d.answer, d.why, *(y for s in d.sections for y in s.lines)) if x)
-    return Section(title, lines, () if d.table is None else (d.table,), tone=d.tone)
+    made = d.folded(title)
+    return replace(made, lines=(*made.lines, *(line for s in d.sections for line in s.lines)))
 
 
 def _table(found: list[OneOf], until: float) -> Tabular:
@@ -247,14 +208,6 @@ def _table(found: list[OneOf], until: float) -> Tabular:
 
     heads = ("run", "rows", "status", "reward now", f"at step {until:g}", "P(gain)", "fixed point")
     return table(f"Runs, {LEVEL:.0%} intervals", heads, map(line, found))
-
-
-def _order(found: list[OneOf], signal: str) -> Section:
-    try:
-        order = shared_order([x.run for x in found], signal)
-    except FitError as error:
-        return Section("Data order", missing=str(error))
-    return section("Data order", sentence_case(order.sentence))
 
 
 def _diagnoses(found: list[OneOf]) -> Section:
@@ -302,8 +255,6 @@ def _results(
                 for x in found
             },
             **{key: part(answer, lambda v: v.to_dict()) for key, answer in joint.items()},
-            "highest_now": highest(found, now=True),
-            "highest_at_horizon": highest(found, now=False),
             "unread": dict(unread),
         }
     )

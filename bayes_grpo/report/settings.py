@@ -1,4 +1,4 @@
-"""What a page is asked for."""
+"""Settings of a page."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.views.document import Reference
-from bayes_grpo.views.manual import checked_address, docs_base
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSettings(AnalysisSettings):
-    """What a page is asked for: an analysis, and what only a page has. Checked when it is made.
+    """Settings of a page: those of an analysis, and what only a page has. Checked when they are made.
 
     Attributes:
         without: Names in `bayes_grpo.analysis.settings.PARTS` that are left out.
@@ -35,10 +34,17 @@ class ReportSettings(AnalysisSettings):
         if unknown:
             raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
 
-        docs_base(self.docs)
-        checked_address("--run-link", self.run_link)
-        if ":" in self.commit:
-            checked_address("--commit", self.commit)
+        for flag, address in (("--docs", self.docs), ("--run-link", self.run_link), ("--commit", self.commit)):
+            known = address.startswith(("https://", "http://", "file:///")) and not any(c in address for c in " \"'<>")
+            if address and not known and (flag != "--commit" or ":" in address):
+                raise SettingError(
+                    f"{flag}: expected an address that begins with https://, http:// or file:///, found {address!r}"
+                )
+
+    @property
+    def docs_base(self) -> str:
+        """The address under which the documentation lies, ending in a slash; "" for none."""
+        return f"{self.docs.rstrip('/')}/" if self.docs else ""
 
     @property
     def links(self) -> tuple[Reference, ...]:

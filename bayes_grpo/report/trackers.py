@@ -1,6 +1,6 @@
-"""Results back where people look: beside the run in W&B, Trackio, TensorBoard or MLflow, by their own clients.
+"""Results in a tracker, with their run: W&B, Trackio, TensorBoard or MLflow, by their own clients.
 
-A client is imported where it is asked for. Where a project, a server or an account lies is its own business: the
+A client is imported on use. Where a project, a server or an account lies is its own business: the
 variables of its own documentation hold (WANDB_MODE, MLFLOW_TRACKING_URI, …). What tells the run is read off the log's
 place, so that the numbers go to the run that was read; else they make a run of the log's name.
 """
@@ -27,7 +27,7 @@ _WANDB_ADDRESS = re.compile(r"wandb:/+(?:([^/]+)/)?([^/]+)/(?:runs/)?([^/;]+)")
 _MLFLOW_RUN = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
-class Told(NamedTuple):
+class Written(NamedTuple):
     """What is written.
 
     Attributes:
@@ -46,7 +46,7 @@ class Told(NamedTuple):
 
 
 def log_result(tracker: str, run: Run, about: str, result: Mapping[str, Any], headline: str) -> str:
-    """Writes the numbers of a result beside the run that it came from.
+    """Writes the numbers of a result to the run that it came from.
 
     Args:
         tracker: "wandb", "trackio", "tensorboard" or "mlflow".
@@ -66,9 +66,9 @@ def log_result(tracker: str, run: Run, about: str, result: Mapping[str, Any], he
     check_tracker(tracker)
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
     numbers = {f"{NAMESPACE}/{about}/{name}": value for name, value in _flat(result).items()}
-    told = Told(plain(run.name, 100), run.source, int(max(ends, default=0.0)), plain(headline, 1000), numbers)
+    written = Written(plain(run.name, 100), run.source, int(max(ends, default=0.0)), plain(headline, 1000), numbers)
     try:
-        return TRACKERS[tracker].write(told, about)
+        return TRACKERS[tracker].write(written, about)
     except Exception as error:  # whatever client, network or account raise
         reason = plain(f"{type(error).__name__}: {error}", 300)
         raise OutputError(f"--log-to {tracker}: expected its client to take the result, found {reason}") from error
@@ -97,57 +97,57 @@ def _flat(values: Mapping[str, Any], before: str = "", level: int = 1) -> dict[s
     return out
 
 
-def _wandb(told: Told, about: str) -> str:
+def _wandb(written: Written, about: str) -> str:
     import wandb
 
-    address, folder = _WANDB_ADDRESS.match(told.source), _WANDB_RUN.search(told.source)
+    address, folder = _WANDB_ADDRESS.match(written.source), _WANDB_RUN.search(written.source)
     entity, project, run_id = address.groups() if address else (None, None, folder and folder[1])
     run = wandb.init(
         entity=entity,
         project=project,
         id=run_id,
         resume="allow" if run_id else None,
-        name=None if run_id else told.name,
+        name=None if run_id else written.name,
         settings=wandb.Settings(silent=True, console="off"),
     )
-    run.summary.update({**told.numbers, f"{NAMESPACE}/{about}/headline": told.headline})
+    run.summary.update({**written.numbers, f"{NAMESPACE}/{about}/headline": written.headline})
     where = run.url or run.dir
     run.finish()
     return f"the summary of run {run.id}, {where}"
 
 
-def _trackio(told: Told, about: str) -> str:
+def _trackio(written: Written, about: str) -> str:
     import trackio  # pyright: ignore[reportMissingImports]  (an extra)
 
-    place = Path(told.source)
+    place = Path(written.source)
     project = place.stem if place.suffix == ".db" else NAMESPACE
-    trackio.init(project=project, name=told.name, resume="allow", embed=False)
-    trackio.log({**told.numbers, f"{NAMESPACE}/{about}/headline": told.headline}, step=told.step)
+    trackio.init(project=project, name=written.name, resume="allow", embed=False)
+    trackio.log({**written.numbers, f"{NAMESPACE}/{about}/headline": written.headline}, step=written.step)
     trackio.finish()
-    return f"run {told.name} of project {project}"
+    return f"run {written.name} of project {project}"
 
 
-def _tensorboard(told: Told, about: str) -> str:
+def _tensorboard(written: Written, about: str) -> str:
     from tensorboardX import SummaryWriter
 
-    place = Path(told.source.split("; ")[0])
+    place = Path(written.source.split("; ")[0])
     folder = (place if place.is_dir() else place.parent) / NAMESPACE
     with SummaryWriter(str(folder)) as writer:
-        for name, value in told.numbers.items():
-            writer.add_scalar(name, value, told.step)
-        writer.add_text(f"{NAMESPACE}/{about}/headline", told.headline, told.step)
+        for name, value in written.numbers.items():
+            writer.add_scalar(name, value, written.step)
+        writer.add_text(f"{NAMESPACE}/{about}/headline", written.headline, written.step)
     return str(folder)
 
 
-def _mlflow(told: Told, about: str) -> str:
+def _mlflow(written: Written, about: str) -> str:
     import mlflow  # pyright: ignore[reportMissingImports]  (an extra)
 
-    place, known = Path(told.source), _MLFLOW_RUN.search(told.source)
+    place, known = Path(written.source), _MLFLOW_RUN.search(written.source)
     if place.suffix == ".db" and place.is_file():
         mlflow.set_tracking_uri(f"sqlite:///{place}")
-    with mlflow.start_run(run_id=known[0] if known else None, run_name=None if known else told.name) as run:
-        mlflow.log_metrics({re.sub(r"[^\w./ -]", "_", k): v for k, v in told.numbers.items()}, step=told.step)
-        mlflow.set_tag(f"{NAMESPACE}.{about}.headline", told.headline)
+    with mlflow.start_run(run_id=known[0] if known else None, run_name=None if known else written.name) as run:
+        mlflow.log_metrics({re.sub(r"[^\w./ -]", "_", k): v for k, v in written.numbers.items()}, step=written.step)
+        mlflow.set_tag(f"{NAMESPACE}.{about}.headline", written.headline)
     return f"run {run.info.run_id}"
 
 
@@ -155,7 +155,7 @@ class Tracker(NamedTuple):
     """A tracker: the package of its client, and what writes a result and says where."""
 
     package: str
-    write: Callable[[Told, str], str]
+    write: Callable[[Written, str], str]
 
 
 TRACKERS: Mapping[str, Tracker] = {

@@ -22,15 +22,14 @@ from bayes_grpo.views.document import (
     shows,
     split,
     table,
-    words,
 )
-from bayes_grpo.views.plots.comparison import plot_comparison
+from bayes_grpo.views.plots.comparison import plot_comparison, plot_differences
 
 
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
-    """Which regimes the rows favor, their scores, and what would tell the rest apart."""
-    answer, why = split(sentence_case(c.sentence, 900))
+    """Which regimes the rows favor, their scores, and where the rest differ."""
+    answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0])
     left = [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)
@@ -41,12 +40,13 @@ def comparison_document(c: Comparison) -> Document:
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
         answer=answer,
         why=why,
-        do="" if len(left) < 2 else f"average over them (forecast does); {_would_tell(c, left)}",
+        do="" if len(left) < 2 else f"average over them (forecast does); {_differ_most(c, left)}",
         tone="doubt" if len(left) != 1 else "",
         table=_regimes(c),
         plot=Drawing(
             partial(plot_comparison, c),
             f"Every regime on the rows, and the differences in their scores: {alt}",
+            narrow=partial(plot_differences, c),
             ratio=0.62,
         ),
         sections=(
@@ -55,7 +55,6 @@ def comparison_document(c: Comparison) -> Document:
             section("Cautions", *c.cautions, tone="doubt"),
             section("Left out", *(f"{name}: {why}" for name, why in c.left_out.items())),
         ),
-        unchecked=c.cautions[0] if c.cautions else "",
         docs="how/compare",
     )
 
@@ -66,7 +65,7 @@ def _regimes(c: Comparison) -> Tabular:
         scored = "" if math.isnan(x.lfo) else f"{x.lfo_difference:.1f} ± {x.lfo_difference_se:.1f}"
         verdict = f"{x.verdict}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else x.verdict
         return (
-            words(x.regime, term=x.regime),
+            x.regime,
             number("" if best else f"{x.difference:.1f} ± {x.difference_se:.1f}"),
             number("best" if scored and ahead == "best" else scored),
             verdict + (f", {x.high_k} rows with high Pareto k" if x.high_k else ""),
@@ -92,7 +91,7 @@ def _damping(p: Mapping[str, float]) -> str:
     return shares + (" (less than half a period in the data: a slow start, no oscillation)" if unseen else "")
 
 
-def _would_tell(c: Comparison, left: list[ComparisonLine]) -> str:
+def _differ_most(c: Comparison, left: list[ComparisonLine]) -> str:
     """Where the curves of the remaining regimes differ most, compared with the noise of a row."""
     curves = np.array([c.posteriors[x.regime].curve_mean for x in left])
     spread = np.ptp(curves, axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import Interval, percent, probability_text
+from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
@@ -37,7 +38,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     missing = ", ".join(x.replace("_", " ") for x in d.missing)
     return Document(
         title=a.name,
-        about=f"{a.rows} rows, {a.evaluations} evaluations, steps {a.first_step:g} to {a.last_step:g}"
+        about=f"{a.rows} rows, {counted(a.evaluations, 'evaluation')}, steps {a.first_step:g} to {a.last_step:g}"
         + ("" if a.at is None else f", as of step {a.at:g}"),
         status=d.top.status,
         chance=d.top.chance,
@@ -52,17 +53,21 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("What happened", tables=(_episodes(found),) if found else ()),
             section(
                 "Evidence",
-                *(f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}" for name, text in d.evidence.items()),
+                *(
+                    f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}"
+                    for name, text in sorted(d.evidence.items(), key=lambda item: -d.probability.get(item[0], 0.0))
+                ),
             ),
-            section("What to do", *(f"{label_of(m)}: {x}" for m, lines in d.remedies.items() for x in lines)),
+            section(
+                "What to do",
+                *(f"{sentence_case(label_of(m))}: {x}" for m, lines in d.remedies.items() for x in lines),
+            ),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
             section("Notes", *d.notes),
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
-        series=None
-        if reward is None
-        else Series(reward.raw_step.tolist(), reward.raw.tolist(), {label_of(e.mode): _rounded(e) for e in found[:3]}),
+        series=None if reward is None else Series(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
     )
 
 
@@ -78,8 +83,11 @@ def episodes(d: Diagnosis) -> list[Episode]:
     return [] if d.timeline is None else [e for e in d.timeline.episodes if e.probable]
 
 
-def _rounded(e: Episode) -> float:
-    return float(round(e.onset.median))
+def marks(d: Diagnosis) -> dict[str, float]:
+    """Events to mark on a curve, label → step: the onsets of at most three failures, the one of the status first."""
+    failures = [e for e in episodes(d) if e.mode not in ("growing", "plateaued")]
+    failures.sort(key=lambda e: (e.mode != d.top.finding, -e.probability))
+    return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]}
 
 
 def _weighed(d: Diagnosis, name: str) -> str:

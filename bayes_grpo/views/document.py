@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayes_grpo.common.intervals import Interval, percent, probability_text
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from bayes_grpo.diagnosis.status import TopLine
 
 Tone = Literal["", "good", "doubt", "alarm"]
-"""How a sentence is marked, by a word or a sign as well as by a color."""
+"""Color of a sentence whose words say the same."""
 TONES: Mapping[str, Tone] = {
     "fine": "good", "done": "good", "watch": "doubt", "unclear": "doubt", "failing": "alarm", "failed": "alarm",
 }  # fmt: skip
@@ -92,7 +93,7 @@ class Tabular:
 
     @property
     def wordy(self) -> bool:
-        """Whether a cell is a sentence, which no phone is wide enough for beside other columns."""
+        """Whether a cell is a sentence, which no phone is wide enough for in a table."""
         return any(len(c.text) > 60 for row in self.rows for c in row)
 
 
@@ -102,7 +103,8 @@ class Section:
 
     Attributes:
         title: Heading.
-        lines: Sentences.
+        lines: Sentences, after the tables on a page.
+        lead: The answer, before everything else; "" without.
         tables: Tables.
         plots: Figures.
         tone: How it is marked.
@@ -117,6 +119,7 @@ class Section:
     tone: Tone = ""
     missing: str = ""
     terms: tuple[str, ...] = ()
+    lead: str = ""
 
     @property
     def key(self) -> str:
@@ -126,7 +129,7 @@ class Section:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.lines or self.tables or self.plots or self.missing)
+        return not (self.lead or self.lines or self.tables or self.plots or self.missing)
 
 
 @dataclass(frozen=True)
@@ -220,16 +223,20 @@ class Document:
         """The same under how the run stands: a failure comes first, and the answer holds if nothing changes."""
         if not top.alarming:
             return self if self.do else replace(self, do=top.action)
-        unchanged = f"If nothing changes: {sentence_case(self.answer, upper=False)}"
         answer, rest = split(sentence_case(top.headline), ": ")
-        return replace(
-            self, answer=answer, why=" ".join(x for x in (rest, unchanged) if x), do=top.action, status=top.status,
-            chance=top.chance, tone=TONES[top.status],
-        )  # fmt: skip
+        why = " ".join(x for x in (rest, self.unless_changed(top).answer) if x)
+        tone = TONES[top.status]
+        return replace(self, answer=answer, why=why, do=top.action, status=top.status, chance=top.chance, tone=tone)
 
-    def with_series(self, step: Sequence[float], reward: Sequence[float]) -> Document:
-        """The same with the rewards of its run, and the events that it has marked already."""
-        return replace(self, series=Series(step, reward, self.series.events if self.series else {}))
+    def unless_changed(self, top: TopLine | None) -> Document:
+        """The same, its answer under a condition where the run fails."""
+        if top is None or not top.alarming:
+            return self
+        return replace(self, answer=f"If nothing changes: {sentence_case(self.answer, upper=False)}")
+
+    def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
+        """The same with the rewards of its run and marked events."""
+        return replace(self, series=Series(step, reward, events))
 
     def with_note(self, line: str) -> Document:
         """The same with a line under the details."""
@@ -245,8 +252,8 @@ class Document:
 
     def folded(self, title: str = "") -> Section:
         """It as a section of another document: answer, reason and table."""
-        lines = tuple(x for x in (self.answer, self.why) if x)
-        return Section(title or self.title, lines, () if self.table is None else (self.table,), tone=self.tone)
+        tables = () if self.table is None else (self.table,)
+        return section(title or self.title, self.why, tables=tables, tone=self.tone, lead=self.answer)
 
 
 @singledispatch
@@ -335,11 +342,13 @@ def table(caption: str, heads: Sequence[str | Cell], rows: Iterable[Sequence[obj
         caption: What it holds, one line.
         heads: Heads of the columns.
         rows: Rows; of each value a cell is a cell already, an interval becomes its median and ends, a number a
-            number, and anything else text.
+            number, and anything else text. A column without any text is left out.
         note: How to read it, one line.
     """
     columns = tuple(x if isinstance(x, Cell) else Cell(x) for x in heads)
-    return Tabular(caption, columns, tuple(tuple(map(_cell, row)) for row in rows), note)
+    lines = [tuple(map(_cell, row)) for row in rows]
+    used = [not lines or any(line[i].text for line in lines) for i in range(len(columns))]
+    return Tabular(caption, tuple(compress(columns, used)), tuple(tuple(compress(x, used)) for x in lines), note)
 
 
 def _cell(value: object) -> Cell:

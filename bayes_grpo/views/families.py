@@ -97,7 +97,7 @@ def compared_document(c: Compared) -> Document:
             section("Totals", tables=(total,))
             if c.not_comparable and c.parts
             else section("Parts", tables=(parts,) if c.parts else ()),
-            section("Spread", f"Seeds lie {ranged(c.answers[0].spread)} apart (sd), {c.spread_from}."),
+            section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
             section("Data order", *(() if c.same_order is None else (c.same_order.sentence,))),
             section("Cautions", *c.cautions, tone="doubt"),
         ),

@@ -26,7 +26,7 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.plots.fitting import plot_fit
 
-ASKED = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
+MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """What a user asks of a fit: where it goes, how fast, whether it overshoots, the two terms of the law, the noise."""
 _SURE = 0.95
 """Probability from which on the direction of the reward is known."""
@@ -52,9 +52,11 @@ def fit_summary_document(s: Summary) -> Document:
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=_answer(s),
         why=_why(s),
-        do="" if s.convergence.passed else "fit again with more draws (--draws, --warmup) or a simpler --regime.",
+        do=""
+        if s.convergence.passed
+        else "fit again with larger --num-samples and --num-warmup, or a simpler --regime.",
         tone="" if s.convergence.passed else "alarm",
-        table=_asked(s, len(weak)),
+        table=_main(s, len(weak)),
         sections=(
             section("All quantities", tables=(_all(s),)),
             section(
@@ -94,8 +96,9 @@ def _why(s: Summary) -> str:
     parts = []
     if "growth" in s.probabilities:
         parts.append(f"Chance of growth: {percent(s.probabilities['growth'])}.")
-    if "half_gain_step" in rows and s.convergence.passed:
-        parts.append(f"Half of the gain is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
+    sure = max(s.probabilities.get("growth", 0.0), 1.0 - s.probabilities.get("growth", 1.0)) >= _SURE
+    if "half_gain_step" in rows and s.convergence.passed and sure:
+        parts.append(f"Half of the change is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
     parts.append(_overshoot(s, rows.get("damping_ratio")))
     parts.append(f"Intervals are {s.interval_level:.0%}.")
     return " ".join(x for x in parts if x)
@@ -118,9 +121,9 @@ def _overshoot(s: Summary, zeta: SummaryRow | None) -> str:
     return f"Oscillates: {percent(p['oscillatory'])}."
 
 
-def _asked(s: Summary, weak: int) -> Tabular:
+def _main(s: Summary, weak: int) -> Tabular:
     known = {r.name: r for r in s.rows}
-    names = [n for n in ASKED if n in known] or [r.name for r in s.rows]
+    names = [n for n in MAIN if n in known] or [r.name for r in s.rows]
     marks = weak <= len(s.rows) // 2  # where most of it is weak, one line says so
     rows = (
         (

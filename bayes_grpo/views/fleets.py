@@ -21,11 +21,12 @@ def fleet_document(f: Fleet) -> Document:
     bad = [r for r in f.records if r["error"]]
     hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
     errors = (f"{r['log']} ({r['task']}): {r['error']}" for r in bad[:_SHOWN])
-    answer, _, why = sentence_case(f.sentence).partition("; ")
+    logs, *rest = sentence_case(f.sentence.rstrip(".")).split("; ")
+    answer = ": ".join((logs, *rest[1:]))
     return Document(
         title=f"{f.logs} logs",
         answer=answer.rstrip(".") + ".",
-        why=sentence_case(why),
+        why="".join(f"{x}." for x in rest[:1]),
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
-from bayes_grpo.common.text import listed
+from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary, SeriesSummary, describe_run
@@ -42,8 +42,8 @@ def log_document(s: RunSummary) -> Document:
     return Document(
         title=s.name,
         answer=f"{s.sentence.rstrip('.')}.",
-        why=f"Read as {s.format} from {files}; {len(s.signals)} signals beside the reward"
-        + (f", which goes from {ends[0]:.3g} to {ends[1]:.3g}." if ends else ".")
+        why=f"Read as {s.format} from {files}, with {counted(len(s.signals), 'further signal')}."
+        + (f" The reward goes from {ends[0]:.3g} to {ends[1]:.3g}." if ends else "")
         + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken),
         do="" if s.reward.finite or s.evals.finite else "name the reward's column (--column reward=KEY).",
         table=columns(s),
@@ -77,9 +77,9 @@ def columns(s: RunSummary) -> Tabular:
         ends = (number(digits(v)) for v in (x.low, x.high, x.first, x.last))
         return name, words("" if x.key == name else x.key, limit=80), x.finite, *ends
 
-    held = {"eval_reward": s.evals} if s.evals.finite else {}
+    evaluated = {"eval_reward": s.evals} if s.evals.finite else {}
     heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")
-    return table("Logged", heads, (line(*x) for x in ({"reward": s.reward, **s.signals} | held).items()))
+    return table("Logged", heads, (line(*x) for x in ({"reward": s.reward, **s.signals} | evaluated).items()))
 
 
 def trainings(s: RunSummary) -> Tabular:

@@ -26,14 +26,14 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.planning import plot_plan
+from bayes_grpo.views.plots.planning import label, plot_plan
 
 _LAGS = {
     "rule": "published rule",
     "delay": "gradients always as old as the refresh interval",
     "hold": "policy frozen between refreshes",
 }
-_LISTED = 12
+_LISTED = 6
 """Candidates in the table besides the present settings."""
 
 
@@ -48,7 +48,7 @@ def stability_document(r: StabilityReport) -> Document:
         about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
         f"lag exposure {r.lag_exposure:g}",
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
-        why=f"Based on {r.failing.rests}.",
+        why=sentence_case(f"{r.failing.rests}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
         tone="doubt" if r.circular or r.failing.p > 0.15 else "alarm" if r.failing.p > 0.5 else "good",
         table=_lags(r),
@@ -134,7 +134,7 @@ def _shown(plan: Plan) -> list[Candidate]:
 
 
 def _name(plan: Plan, c: Candidate) -> Cell:
-    return words("present settings" if c is plan.kept else plan.changes(c), mark=c is plan.recommended)
+    return words(label(c.settings, plan.present), mark=c is plan.recommended)
 
 
 def _candidates(plan: Plan) -> Tabular:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Document, Section, Series, Tabular, percent
+from bayes_grpo.views.document import Cell, Document, Section, Series, Tabular, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +15,10 @@ _STYLES = {"alarm": "bold red", "doubt": "bold yellow", "good": "bold green", ""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 """Most characters of a sparkline."""
+_NAME = 32
+"""Characters of a name up to which it stands on one line of a table."""
+_WRAPPED = 20
+"""Characters of a column of text that is still read when it is wrapped."""
 _LINE = 1000
 """Most characters of a sentence."""
 
@@ -28,12 +32,14 @@ def print_document(document: Document, console: Console, *, details: bool = Fals
         details: Whether to print all sections.
         short: Whether to print no more than answer, why and what to do.
     """
-    for part in printed(document, console.is_terminal, details=details, short=short):
+    for part in printed(document, console.is_terminal, console.width, details=details, short=short):
         console.print(part)
 
 
-def printed(document: Document, terminal: bool, *, details: bool = False, short: bool = False) -> list[Any]:
-    """What rich prints of a document, top to bottom."""
+def printed(
+    document: Document, terminal: bool, width: int = 120, *, details: bool = False, short: bool = False
+) -> list[Any]:
+    """What rich prints of a document, top to bottom, on a terminal of a width or in a pipe."""
     from rich.text import Text
 
     def line(text: str, style: str = "") -> Text:
@@ -51,10 +57,10 @@ def printed(document: Document, terminal: bool, *, details: bool = False, short:
         chance = "" if point.chance is None else f" ({percent(point.chance)} {point.event})"
         parts.append(line(f"{point.label}{chance}: {point.sentence}"))
     if document.table is not None:
-        parts += ["", *_table(document.table)]
+        parts += ["", *_table(document.table, width)]
     if details:
         for section in (s for s in document.sections if not s.empty):
-            parts += ["", *_section(section)]
+            parts += ["", *_section(section, width)]
     parts.append("")
     if document.assumed:
         parts.append(line(f"Assumed: {document.assumed}", "dim"))
@@ -85,27 +91,44 @@ def sparkline(series: Series) -> list[str]:
     return out
 
 
-def _section(section: Section) -> list[Any]:
+def _section(section: Section, width: int) -> list[Any]:
     from rich.text import Text
 
     style = {"alarm": "bold red", "doubt": "bold yellow"}.get(section.tone, "bold")
     parts: list[Any] = [Text(section.title, style=style)]
-    parts += [Text(plain(x, _LINE)) for x in section.lines]
+    parts += [Text(plain(x, _LINE)) for x in (section.lead, *section.lines) if x]
     if section.missing:
         parts.append(Text(f"Not available: {plain(section.missing, _LINE)}", style="yellow"))
     for table in section.tables:
-        parts += _table(table)
+        parts += _table(table, width)
     return parts
 
 
-def _table(table: Tabular) -> list[Any]:
+def _table(table: Tabular, width: int) -> list[Any]:
+    """A table; on a terminal too narrow for it each row becomes a block of lines, so that nothing is cut."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    grid = RichTable(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    numbers = [any(row[i].number for row in table.rows) for i in range(len(table.columns))]
-    for column, right in zip(table.columns, numbers, strict=True):
-        grid.add_column(Text(column.text), justify="right" if right else "left", overflow="fold", no_wrap=right)
+    note = [Text(table.note, style="dim")] if table.note else []
+    columns = [(column.text, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
+    fixed = [any(c.number for c in cells) or all(" " not in c.text and len(c.text) <= _NAME for c in cells)
+             for _, cells in columns]  # fmt: skip
+    wide = [max(len(x) for x in (head, *(c.text for c in cells))) for head, cells in columns]
+    if sum(w if f else min(w, _WRAPPED) for w, f in zip(wide, fixed, strict=True)) + 2 * len(wide) > width:
+        return [*(x for row in table.rows for x in _block(table, row)), *note]
+    heads = any(head for head, _ in columns)
+    grid = RichTable(box=None, pad_edge=False, header_style="bold", show_header=heads)
+    for (head, cells), whole in zip(columns, fixed, strict=True):
+        right = any(c.number for c in cells)
+        grid.add_column(Text(head), justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for row in table.rows:
         grid.add_row(*(Text(c.text, style="bold" if c.mark else "") for c in row))
-    return [grid, *([Text(table.note, style="dim")] if table.note else [])]
+    return [grid, *note]
+
+
+def _block(table: Tabular, row: tuple[Cell, ...]) -> list[Any]:
+    """A row as lines: its first cell, and below it each other cell with the head of its column."""
+    from rich.text import Text
+
+    lines = [f"  {head.text}: {c.text}" for head, c in zip(table.columns[1:], row[1:], strict=True) if c.text]
+    return [Text(row[0].text, style="bold"), *map(Text, lines)]

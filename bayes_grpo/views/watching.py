@@ -31,13 +31,18 @@ def update_document(u: Update) -> Document:
         title=u.name,
         about=f"step {u.step:g}, {u.rows} rows, last reward {u.reward:.4g} ({u.seconds:.1f} s)",
         answer=sentence_case(top.headline) if top else u.diagnosis or "Too early to tell.",
-        why=u.diagnosis if top else "",
+        why=f"Based on {top.rests_on}." if top else "",
         do=top.action if top else "",
         status=top.status if top else "",
         chance=top.probability if top else None,
         tone=TONES[top.status] if top else "doubt",
         table=_numbers(u),
-        sections=(*_alarms(u), section("Outlook", *outlook, u.siblings_text), section("Notes", *u.notes[-6:])),
+        sections=(
+            *_alarms(u),
+            section("Outlook", *outlook, u.siblings_text),
+            section("Diagnosis", u.diagnosis),
+            section("Notes", *u.notes[-6:]),
+        ),
         docs="how/watch",
     )
 

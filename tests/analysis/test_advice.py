@@ -56,7 +56,7 @@ def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
 
 
 def test_the_forecast_and_the_costs_say_whether_to_go_on():
-    assert advised(FINE, ahead(0.9)).action.startswith("go on: P(gain > 0.01 by step 90) = ")
+    assert advised(FINE, ahead(0.9)).action == "go on: 90% chance of a gain above 0.01 by step 90."
     assert advised(FINE, ahead(0.1)).action.startswith("no further gain expected")
     assert advised(REST, ahead(0.9)).status == "fine"
     assert advised(REST, ahead(0.5)) is REST

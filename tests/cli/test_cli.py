@@ -26,7 +26,7 @@ EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grp
 
 OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
 # Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
-SHORT = ("--regime", "exponential", "--chains", "2", "--warmup", "50", "--draws", "100")
+SHORT = ("--regime", "exponential", "--num-chains", "2", "--num-warmup", "50", "--num-samples", "100")
 # What converges on the synthetic curve, whose learning rate did not decay as TRL's would by default.
 LONG = ("--schedule", "constant")
 
@@ -355,9 +355,9 @@ def test_impossible_settings(log: Path, setting: str, parts: tuple[str, ...]):
     check_refusal(call("inspect", log, "--set", setting), *parts)
 
 
-@pytest.mark.parametrize("option", [("--chains", 1), ("--warmup", 3), ("--draws", 0), ("--seed", -1)])
+@pytest.mark.parametrize("option", [("--num-chains", 1), ("--num-warmup", 3), ("--num-samples", 0), ("--seed", -1)])
 def test_impossible_sampler_settings(log: Path, option: tuple[str, int]):
-    check_refusal(call("fit", log, *option), option[0].lstrip("-"), "at least", str(option[1]))
+    check_refusal(call("fit", log, *option), option[0].lstrip("-").replace("-", "_"), "at least", str(option[1]))
 
 
 @pytest.mark.parametrize(
@@ -579,7 +579,7 @@ def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     """Ctrl-C while chains run in threads: no crash, no half-written file."""
 
     log = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
-    words = ["-m", "bayes_grpo", "fit", str(log), "--draws", "50000", "--out", str(tmp_path / "fit.nc")]
+    words = ["-m", "bayes_grpo", "fit", str(log), "--num-samples", "50000", "--out", str(tmp_path / "fit.nc")]
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     time.sleep(8)
     process.send_signal(signal.SIGINT)

@@ -109,7 +109,7 @@ def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
         warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
         made = bg.fit(path, "exponential", sampler=FAST)
         every = bg.fit(path, "exponential", rows="all", sampler=FAST)
-    flags = ["--regime", "exponential", "--chains", "2", "--warmup", "150", "--draws", "100", "--json"]
+    flags = ["--regime", "exponential", "--num-chains", "2", "--num-warmup", "150", "--num-samples", "100", "--json"]
     told, told_all = (json.loads(call("fit", path, *flags, *more).out) for more in ((), ("--all-rows",)))
     for summary, content in ((bg.summarize(made), told), (bg.summarize(every), told_all)):
         assert content["verdict"] == summary.verdict

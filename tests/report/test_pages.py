@@ -78,15 +78,17 @@ def test_a_page_is_whole_and_asks_for_nothing(pages: dict[str, Path], kind: str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_card_then_chart_then_three_answers_with_percentages_come_first(pages: dict[str, Path], kind: str):
+def test_card_then_chart_then_three_answers_with_percentages_come_first(
+    reports: dict[str, Report], pages: dict[str, Path], kind: str
+):
     text = pages[kind].read_text(encoding="utf-8")
     first = text[: text.index("<details")]
     order = [first.index(x) for x in ('class="card ', "Do now:", "<figure", 'class="points"')]
     assert order == sorted(order)
-    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3
+    assert len(re.findall(r'class="chance">(?:&gt;99%|&lt;1%|\d+%) chance of', first)) == 3 - reports[kind].failed
 
 
-MOST_WORDS = 1500
+MOST_WORDS, MOST_BEFORE = 1500, 100
 
 
 class Words(HTMLParser):
@@ -109,7 +111,9 @@ class Words(HTMLParser):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_has_few_words(pages: dict[str, Path], kind: str):
-    assert 200 < Words(pages[kind].read_text(encoding="utf-8")).count <= MOST_WORDS
+    text = pages[kind].read_text(encoding="utf-8")
+    assert 200 < Words(text).count <= MOST_WORDS
+    assert Words(text[: text.index("<table")]).count <= MOST_BEFORE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,7 +123,7 @@ def test_every_figure_has_a_sentence_and_results_are_json(reports: dict[str, Rep
     assert len(plots) > 8
     assert all(p is not None and len(p.alt) > 5 for p in plots)
     assert reports[kind].html().count("<figure") == len(plots)
-    assert all(s.missing or s.lines or s.tables or s.plots for s in document.sections)
+    assert not any(s.empty for s in document.sections)
     json.dumps(reports[kind].to_dict(), allow_nan=False)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from bayes_grpo.report.settings import PARTS
 from tests.families.made import relaxing, swept
 from tests.helpers.browser import PHONE, look
 from tests.report.conftest import quick, run_of
-from tests.siblings.made import family
 
 DOCS = "https://docs.example/bayes"
 ROOT = Path(__file__).parents[2]
@@ -42,8 +40,8 @@ def test_recipes_are_compared_and_effects_of_settings_shown(beside: Report):
     better, effects = section(beside, "Which recipe is better"), section(beside, "What settings do")
     known = beside.to_dict()
     assert known["better"]["counts"] == {"a": 2, "b": 2}
-    assert beside.document.answer == better.lines[0]
-    assert known["better"]["sentence"].startswith(better.lines[0].split(". ")[0].rstrip("."))
+    assert beside.document.answer == better.lead
+    assert known["better"]["sentence"].startswith(better.lead.split(". ")[0].rstrip("."))
     assert {e["setting"] for e in known["effects"]["exponents"]} == {"learning_rate"}
     assert len(effects.tables[0].rows) == len(known["effects"]["exponents"])
     assert len(section(beside, "Each run").tables[0].rows) == 4
@@ -55,8 +53,8 @@ def test_what_cannot_be_compared_is_a_line(tmp_path: Path):
     runs = [relaxing("a", group_size=8), relaxing("b", group_size=8, seed=1)]
     made = report_runs(runs, vary=["group_size"], settings=ask)
     assert "expected" in section(made, "What settings do").missing
-    assert section(made, "Which recipe is better").lines  # two runs alone are A and B
-    assert made.document.points[1].sentence.startswith("Unknown")
+    assert section(made, "Which recipe is better").lead  # two runs alone are A and B
+    assert made.document.points[0].sentence.startswith("Unknown")
     three = report_runs([*runs, relaxing("c", seed=2)], settings=ask)
     assert "Which recipe is better" not in {s.title for s in three.document.sections}
     with pytest.raises(SettingError, match="two runs or more"):
@@ -104,11 +102,3 @@ def test_signals_of_several_runs_lie_over_each_other():
 def test_no_other_kind_of_address(address: str):
     with pytest.raises(SettingError, match="--docs: expected an address"):
         quick(docs=address)
-
-
-def test_a_shared_order_of_data_is_named():
-    runs = [replace(r, name=f"run{i}") for i, r in enumerate(family([0, 0, 0], rows=40, share=0.8, seed=2))]
-    found = section(report_runs(runs, settings=quick(without=PARTS)), "Data order")
-    assert found.lines[0].startswith("The order of data is shared: 3 of 3 runs")
-    apart = section(report_runs(runs[:1] * 2, settings=quick(without=PARTS)), "Data order")
-    assert "expected at least 2 runs" in apart.missing

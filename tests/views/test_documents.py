@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bayes_grpo import describe_run, diagnose, fit, forecast, summarize, summarize_forecast
 from bayes_grpo.diagnosis.status import TopLine
-from bayes_grpo.views.document import Document, Series, section, shows, view
+from bayes_grpo.views.document import Document, Series, section, shows, table, view
 from bayes_grpo.views.terminal import print_document, sparkline
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
@@ -79,6 +79,17 @@ def test_a_sparkline_marks_events_on_a_terminal_alone():
         print_document(Document("a", "b.", series=series), Console(file=out, force_terminal=terminal))
         shown.append("▁" in out.getvalue())
     assert shown == [True, False]
+
+
+def test_a_table_too_wide_for_a_terminal_becomes_blocks_and_loses_nothing():
+    rows = [("learning rate", "0.166 [0.0921, 0.231]", "0.0305 [-0.0218, 0.0501]", "B is better")]
+    document = Document("a", "b.", table=table("c", ("where", "first", "second", "verdict"), rows))
+    for width in (80, 50):
+        out = io.StringIO()
+        print_document(document, Console(file=out, width=width))
+        assert all(cell in out.getvalue() for cell in rows[0])
+        assert ("  verdict: B is better" in out.getvalue()) == (width == 50)
+    assert [c.text for c in table("c", ("a", "b"), [("x", ""), ("y", "")]).columns] == ["a"]
 
 
 def test_a_result_of_ones_own_is_shown_by_one_function():

@@ -60,6 +60,13 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
     return figure
 
 
+def plot_differences(comparison: Comparison, figure: Canvas | None = None) -> Canvas:
+    """Draws the differences in the scores alone, as on a phone."""
+    figure = canvas(figure, (4.1, 3.4))
+    _plot_differences(figure.add_subplot(), comparison)
+    return figure
+
+
 def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
     found, line = comparison.posteriors[name], comparison.line(name)
     step, y = found.draws.rows.table.step, found.draws.rows.table.y
@@ -68,7 +75,7 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
     predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1][0]
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=_GRID, alpha=0.25, lw=0, label="logged rows")
     axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
-    axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="unforced law")
+    axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="curve")
     axes.plot(step, y, ".", color=_DATA, ms=2.5, alpha=0.6, label="logged")
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
@@ -99,7 +106,7 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
     axes.set_xlim(-1.02 * reach, max(1.2 * CLEAR, 0.15 * reach))
     axes.set_yticks(place, [x.regime for x in lines], fontsize=8)
     axes.set_ylim(len(lines) - 0.5, -0.5)
-    axes.set_title("elpd less the best law's (± one standard error)", fontsize=9, loc="left")
+    axes.set_title("elpd less the best (± one standard error)", fontsize=9, loc="left")
     axes.set_xlabel(f"nats; below {CLEAR:g} (grey) is no difference", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

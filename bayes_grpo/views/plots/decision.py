@@ -1,4 +1,4 @@
-"""Pictures of a decision: net value against stopping step, and the best stopping step beside a forecast."""
+"""Pictures of a decision: net value against stopping step, and the best stopping step in a forecast."""
 
 from __future__ import annotations
 

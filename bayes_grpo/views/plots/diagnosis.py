@@ -33,7 +33,7 @@ COLOURS: Mapping[str, str] = {
     "engine_gap": "#be185d",
 }
 """Mode → its color, the same in every picture."""
-COURSE, HELD, _DATA = "#1d4ed8", "#c2410c", "#111827"
+COURSE, HELD_OUT, _DATA = "#1d4ed8", "#c2410c", "#111827"
 _QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
@@ -89,8 +89,8 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
         _plot_passed_over(axes, trends.reward, name, COURSE)
         if trends.held_out is not None:
             label = f"{trends.held_out_name} reward"
-            _plot_course(axes, trends.held_out, label, HELD)
-            _plot_passed_over(axes, trends.held_out, label, HELD)
+            _plot_course(axes, trends.held_out, label, HELD_OUT)
+            _plot_passed_over(axes, trends.held_out, label, HELD_OUT)
         axes.set_title("reward", fontsize=9, loc="left")
         axes.legend(fontsize=7, frameon=False)
         panels = [axes]
@@ -118,7 +118,7 @@ def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential:
     low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     values = shown(trend.raw)
     size, alpha = (3.0, 0.45) if trend.rows < _CROWD else (1.2, 0.25)
-    dots = colour if colour == HELD else _DATA
+    dots = colour if colour == HELD_OUT else _DATA
     axes.plot(trend.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=trend.rows >= _CROWD)
     axes.fill_between(trend.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
     axes.plot(trend.step, shown(middle), color=colour, lw=1.5, label=f"{label}, trend with {LEVEL:.0%} band", zorder=3)

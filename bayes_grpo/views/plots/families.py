@@ -24,7 +24,7 @@ _NAMED = 12
 
 
 def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
-    """Draws a family: curves of all runs over their rows, and the exponents beside their priors and the theory.
+    """Draws a family: curves of all runs over their rows, and the exponents with their priors and the theory.
 
     Args:
         family: The family.

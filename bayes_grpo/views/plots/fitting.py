@@ -124,6 +124,7 @@ def plot_quantity(fit: Fit, name: str, level: float = LEVEL, ax: Axes | None = N
     else:
         pad = 0.3 * (high - low) or 1e-9
         bins = np.linspace(0.0, 1.0, 60) if share else np.linspace(low - pad, high + pad, 60)
+        axes.locator_params(axis="x", nbins=4)
 
     def density(draws: np.ndarray) -> np.ndarray:
         # Per unit of the axis as drawn, normalised over all draws, so that a wide prior looks as low as it is.

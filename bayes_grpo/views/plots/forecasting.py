@@ -1,4 +1,4 @@
-"""Pictures of a forecast: the fan over the log, and the plateau's posterior beside it."""
+"""Pictures of a forecast: the fan over the log, and the posterior of the plateau."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot_forecast(
         title: Line above the figure.
         level: Probability inside the outer bands.
         figure: Empty figure, or part of one, to draw on; a new one if None.
-        reach: Rewards whose steps are asked for: a line each, with the interval of the step.
+        reach: Target rewards: a line each, with the interval of the step that reaches it.
 
     Returns:
         The figure; a new one is not registered with pyplot.
@@ -53,9 +53,8 @@ def plot_forecast(
         fan.axvline(end, color=PLATEAU, lw=0.8, ls="--", label="learning rate reaches 0")
     low, high = _view(forecast)
     for value in reach:
-        asked = reach_of(forecast, value, level)
-        _draw_reach(fan, asked)
-        # What is asked for is shown, unless that would flatten all else.
+        _draw_reach(fan, reach_of(forecast, value, level))
+        # A target is shown, unless that would flatten all else.
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     fan.set_ylim(low, high)
@@ -78,7 +77,12 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
     latent = np.concatenate([f.latent_now[:, None], f.latent], axis=1)
     tails = [(1 - level) / 2, (1 + level) / 2]
     axes.fill_between(
-        f.step, *np.quantile(f.rows, tails, axis=0), color=_ROWS, alpha=0.3, lw=0, label=f"logged rows, {level:.0%}"
+        f.step,
+        *np.quantile(f.rows, tails, axis=0),
+        color=_ROWS,
+        alpha=0.3,
+        lw=0,
+        label=f"forecast of logged rows, {level:.0%}",
     )
     axes.fill_between(
         step,
@@ -86,7 +90,7 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         color=_LATENT,
         alpha=0.18,
         lw=0,
-        label=f"underlying reward, {level:.0%}",
+        label=f"forecast of the underlying reward, {level:.0%}",
     )
     axes.fill_between(
         step,
@@ -94,26 +98,26 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         color=_LATENT,
         alpha=0.25,
         lw=0,
-        label="underlying reward, 50%",
+        label="forecast of the underlying reward, 50%",
     )
-    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median")
+    axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
     if logged:
         axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
-    axes.axvline(f.now, color=_DATA, lw=0.8, ls=":")
+    axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if f.signal == "reward" else "held-out reward")
     axes.set_title(f"{drawable(f.name)}: forecast to step {f.until:g}", fontsize=9, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_reach(axes: Axes, asked: Reach) -> None:
-    told = f"{asked.reward:g} by step {asked.until:g}: {probability_text(asked.by_horizon)}"
-    axes.axhline(asked.reward, color=_TARGET, lw=0.9, ls="--", label=told)
-    low, middle, high = (min(x, asked.until) for x in (asked.step.low, asked.step.median, asked.step.high))
-    if math.isfinite(asked.step.low):
-        axes.plot([low, high], [asked.reward] * 2, color=_TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
-    if math.isfinite(asked.step.median):
-        axes.plot(middle, asked.reward, "o", color=_TARGET, ms=5)
+def _draw_reach(axes: Axes, found: Reach) -> None:
+    label = f"{found.reward:g} by step {found.until:g}: {probability_text(found.by_horizon)}"
+    axes.axhline(found.reward, color=_TARGET, lw=0.9, ls="--", label=label)
+    low, middle, high = (min(x, found.until) for x in (found.step.low, found.step.median, found.step.high))
+    if math.isfinite(found.step.low):
+        axes.plot([low, high], [found.reward] * 2, color=_TARGET, lw=3.0, alpha=0.6, solid_capstyle="butt")
+    if math.isfinite(found.step.median):
+        axes.plot(middle, found.reward, "o", color=_TARGET, ms=5)
 
 
 def _draw_plateau(axes: Axes, f: Forecast, low: float, high: float, level: float) -> None:

@@ -93,8 +93,8 @@ def plot_signals(runs: Mapping[str, Run], name: str, figure: Canvas | None = Non
     figure = canvas(figure, (3.6, 2.4))
     axes = figure.add_subplot()
     for i, (label, run) in enumerate(runs.items()):
-        held = name == "held_out_reward"
-        step, values = (run.eval_step, run.eval_reward) if held else (run.step, run.signals.get(name))
+        evaluated = name == "held_out_reward"
+        step, values = (run.eval_step, run.eval_reward) if evaluated else (run.step, run.signals.get(name))
         if values is None or not (known := np.isfinite(values)).any():
             continue
         step, values = step[known], values[known]
