@@ -199,6 +199,7 @@ def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSetti
         "log_hash": run.log_hash,
         "seed": seed,
         "sampler": json.dumps(asdict(sampler)),
+        "sampled_levels": json.dumps(regime.sampled_levels),
         "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
         "settings": json.dumps(settings, default=str),
         "mass": table.optimizer.mass,

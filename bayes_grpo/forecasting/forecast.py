@@ -117,7 +117,7 @@ def forecast(
         teller(progress)("siblings")
         siblings = read_together(basis.table, gather_siblings(source, basis.table, like))
     if isinstance(source, Fit):
-        fitted = weighed({source.regime.name: source.posterior}, basis.reward, (OF_A_FIT,))
+        fitted = weighed({source.regime.name: source.as_draws}, basis.reward, (OF_A_FIT,))
     else:
         regimes = FORECAST_REGIMES if regimes is None else regimes
         fitted = fit_regimes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jax import Array
@@ -41,7 +41,11 @@ class Regime(ABC):
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
+        sampled_levels: Linear parameters that are sampled instead of integrated out, as a prior needs that is not
+            normal; by `dataclasses.replace`.
     """
+
+    sampled_levels: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -106,12 +110,18 @@ class Regime(ABC):
     @property
     def sampled(self) -> tuple[Parameter, ...]:
         """Parameters in which the sampler moves."""
-        return tuple(p for p in self.parameters if not p.linear)
+        levels = (replace(p, linear=False) for p in self.parameters if p.name in self.sampled_levels)
+        return (*(p for p in self.parameters if not p.linear), *levels)
 
     @property
     def linear(self) -> tuple[Parameter, ...]:
         """Parameters in which the rows are linear: they are integrated out."""
-        return tuple(p for p in self.parameters if p.linear)
+        return tuple(p for p in self.parameters if p.linear and p.name not in self.sampled_levels)
+
+    def on_rows(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """`state_space` from the values of `sampled` and the priors of `linear`."""
+        known = {name: (values[name], 0.0) for name in self.sampled_levels}
+        return self.state_space(values, {**linear, **known}, rows)
 
     def described(self, name: str) -> Quantity:
         """Unit and meaning of a parameter or derived quantity."""

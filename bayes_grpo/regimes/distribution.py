@@ -129,7 +129,7 @@ class RowsDistribution(dist.Distribution):
         first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.state_space(values, levels, rows)
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
             now, later = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key), _noise(space, y), strict=True))
             mean, cov = state_before(space, y, first)
             start = tuple(m + dot(row, tuple(now)) for m, row in zip(mean, square_root(cov), strict=True))
@@ -141,7 +141,7 @@ class RowsDistribution(dist.Distribution):
         y = jnp.asarray(value, float)
 
         def one(values: Any, levels: Any, rows: Rows, y: Array) -> Any:
-            return function(self.regime.state_space(values, levels, rows), y)
+            return function(self.regime.on_rows(values, levels, rows), y)
 
         return self._over_batch(one, y, y.shape[:-1], 1)
 
@@ -150,7 +150,7 @@ class RowsDistribution(dist.Distribution):
         shape = (*sample_shape, *self._batch())
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.state_space(values, levels, rows)
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
             length = rows.y.shape[-1:]
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 

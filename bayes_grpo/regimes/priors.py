@@ -153,7 +153,7 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     Raises:
         PriorError: An override names no parameter of the regime or has impossible numbers.
     """
-    known = {p.name: p for p in regime.parameters}
+    known = {p.name: p for p in (*regime.sampled, *regime.linear)}
     priors = {p.name: p.default(table) for p in regime.parameters}
     for name, given in (overrides or {}).items():
         if name not in known:
@@ -172,8 +172,6 @@ def is_distribution(given: Any) -> bool:
 def _checked(parameter: Parameter, given: Any) -> Prior:
     where = f"prior for {parameter.name!r}"
     if is_distribution(given):
-        from bayes_grpo.regimes.priors import tabulated
-
         return tabulated(parameter, given)
     if isinstance(given, Prior) and given.quantiles is not None:
         return given

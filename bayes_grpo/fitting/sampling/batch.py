@@ -160,7 +160,7 @@ def _summary_of(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows:
     state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
     levels = regime.linear_values(state)
     return DrawSummary(
-        linear=jnp.stack([levels[p.name] for p in regime.linear]),
+        linear=jnp.asarray([levels[p.name] for p in regime.linear]),
         curve=mean_path(space, state, rows.y.shape[0]),
         latent=smoothed.latent_mean,
         latent_var=smoothed.latent_var,

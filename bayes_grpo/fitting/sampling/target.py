@@ -9,7 +9,7 @@ residuals alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, resolve_priors, slopes_of
+from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
@@ -107,8 +107,16 @@ def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] |
         PriorError: An override is impossible.
     """
     regime.check(rows.table)
+    given = overrides or {}
+    # Only a normal prior can be integrated out by the filter.
+    levels = (p.name for p in regime.linear if is_distribution(given.get(p.name)) and not _is_normal(given[p.name]))
+    regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels))
     priors = resolve_priors(regime, rows.table, overrides)
     return Target(regime, rows, priors, prior_numbers(regime, priors))
+
+
+def _is_normal(distribution: Any) -> bool:
+    return type(distribution).__name__ == "Normal"
 
 
 def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
@@ -157,7 +165,7 @@ def state_space_at(
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
     levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
-    return regime.state_space(named, levels, rows)
+    return regime.on_rows(named, levels, rows)
 
 
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
