@@ -114,6 +114,11 @@ def transpose(m: Matrix) -> Matrix:
     return tuple(zip(*m, strict=True))
 
 
+def product(m: Matrix, k: Matrix) -> Matrix:
+    """Product of two matrices of entries."""
+    return tuple(tuple(dot(row, column) for column in transpose(k)) for row in m)
+
+
 def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
     fp = tuple(matvec(p, row) for row in f)

@@ -74,11 +74,6 @@ def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposu
     return cycle[..., :2, :2]
 
 
-def hold_growth(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
-    """Growth factor per optimizer step of the hold model's slowest mode, shape (...); above 1 is unstable."""
-    return _radius(hold_map(gain, momentum, refresh_interval, lag_exposure)) ** (1.0 / refresh_interval)
-
-
 def spectral_radius(
     gain: float, momentum: float, refresh_interval: int, lag_model: LagModel, lag_exposure: float = 1.0
 ) -> float:
@@ -103,7 +98,7 @@ def spectral_radius(
     if lag_model == "delay":
         return float(_radius(delay_map(gain, mu, interval, lag_exposure)))
     if lag_model == "hold":
-        return float(hold_growth(gain, mu, interval, lag_exposure))
+        return float(_radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval))
     raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")
 
 

@@ -132,21 +132,18 @@ class SmoothedDraws:
 
     def curves(self) -> np.ndarray:
         """Evenly spread draws of the unforced law, shape (chains, kept, n)."""
-        return self._spread(self.curve)
+        return self.curve[:, self.kept]
 
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The logged run itself, measured again, shape (chains, kept, n) each.
 
         Evenly spread draws of its latent reward, and rows about it.
         """
-        mean, var = self._spread(self.latent), self._spread(self.latent_var)
-        noise = self._spread(self.draws.values["observation_sd"][..., None])
+        mean, var = self.latent[:, self.kept], self.latent_var[:, self.kept]
+        noise = self.draws.values["observation_sd"][:, self.kept, None]
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
         precision = self.draws.rows.table.precision
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
-
-    def _spread(self, x: np.ndarray) -> np.ndarray:
-        return x[:, self.kept]
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:

@@ -167,32 +167,17 @@ class RowsDistribution(dist.Distribution):
         The last argument has leading batch axes of a shape, and so many axes of its own.
         """
         shape = jnp.broadcast_shapes(self._batch(), last_batch)
+        if not shape:
+            return one(self.values, self.levels, self.rows, last)
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows
-        parts = (
-            jax.tree.map(lambda x: (x, 0), (self.values, self.levels)),
-            jax.tree.map(lambda x: (x, jnp.ndim(x) - batched), self.rows),
-            (last, own),
-        )
-        leaves, tree = jax.tree.flatten(parts, is_leaf=lambda x: isinstance(x, tuple) and _is_pair(x))
-        flat, axes = [], []
-        for x, event in leaves:
-            lead = jnp.ndim(x) - event
-            if lead == 0:  # the same at every point
-                flat.append(x)
-                axes.append(None)
-            else:
-                whole = jnp.broadcast_to(x, shape + jnp.shape(x)[lead:])
-                flat.append(whole.reshape(-1, *jnp.shape(x)[lead:]))
-                axes.append(0)
 
-        def at(*leaves: Array) -> Array:
-            (values, levels), rows, argument = jax.tree.unflatten(tree, leaves)
-            return one(values, levels, rows, argument)
+        def flat(x: Array, event: int) -> Array:
+            own = jnp.shape(x)[jnp.ndim(x) - event :]
+            return jnp.broadcast_to(x, (*shape, *own)).reshape(-1, *own)
 
-        if all(a is None for a in axes):
-            found = at(*flat)
-            return jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), found)
-        found = jax.vmap(at, in_axes=tuple(axes))(*flat)
+        values, levels = jax.tree.map(lambda x: flat(x, 0), (self.values, self.levels))
+        rows = jax.tree.map(lambda x: flat(x, jnp.ndim(x) - batched), self.rows)
+        found = jax.vmap(one)(values, levels, rows, flat(last, own))
         return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
 
 
@@ -204,10 +189,6 @@ def _keys(key: Any, shape: tuple[int, ...]) -> Array:
 def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.paths.carried`."""
     return (space.size,), (len(y), space.size + 2)
-
-
-def _is_pair(x: tuple[Any, ...]) -> bool:
-    return len(x) == 2 and isinstance(x[1], int)
 
 
 def model(

@@ -26,7 +26,7 @@ def table():
 
 
 def over(drift, noise, t):
-    """Transition and noise covariance over t: van Loan's block exponential over t/64, doubled, so that it keeps digits."""
+    """Transition and noise covariance over t: van Loan's block exponential over t/64, doubled to keep its digits."""
     n = len(drift)
     block = expm(np.block([[-drift, noise], [np.zeros((n, n)), drift.T]]) * t / 64.0)
     transition = block[n:, n:].T
