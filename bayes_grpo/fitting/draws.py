@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
-from bayes_grpo.fitting.sampling.batch import DrawSummary, level_draws, summarise
+from bayes_grpo.fitting.sampling.batch import level_draws, summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
 from bayes_grpo.fitting.sampling.target import Target
@@ -151,11 +151,11 @@ def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
     return smoothed_by(draws, summarise(draws.target, draws.z, seed))
 
 
-def smoothed_by(draws: Draws, found: DrawSummary) -> SmoothedDraws:
+def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
     """The same out of a summary that is there already."""
-    n, linear = len(draws.rows.table.y), np.asarray(found.linear)
+    n, linear = len(draws.rows.table.y), found[0]
     levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
-    logged = (np.asarray(x)[..., :n] for x in found[1:])
+    logged = (x[..., :n] for x in found[1:])
     return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
 
 

@@ -15,13 +15,17 @@ NOISES = {"observation_sd": 0.05, "fluctuation_sd": 0.04}
 LEVELS = {"fixed_point": 0.8, "initial_reward": 0.2}
 
 
-@pytest.fixture(scope="module")
-def table():
-    """Twelve rows with gaps, windows (one of them instantaneous), unequal weights and a falling learning rate."""
+@pytest.fixture(scope="module", params=["mixed", "plain", "instant"])
+def table(request):
+    """Twelve rows: with gaps, windows, unequal weights and a falling rate; of one window; or instantaneous."""
     rng = np.random.default_rng(0)
     window = np.array([2.0, 1, 0, 3, 1, 1, 2, 4, 1, 1, 2, 1])
-    step = np.cumsum(window + rng.integers(0, 3, 12))
+    if request.param != "mixed":
+        window = np.full(12, float(request.param == "plain"))
+    step = np.cumsum(window + (request.param != "plain") * rng.integers(1, 3, 12))
     table = rows_of(make_run(step, 0.2 + 0.6 * (1 - np.exp(-step / 12)) + 0.05 * rng.standard_normal(12)))
+    if request.param != "mixed":
+        return replace(table, window=window)
     return replace(table, window=window, rate=np.linspace(1.0, 0.2, 12), weight=rng.uniform(0.5, 2.0, 12))
 
 

@@ -88,7 +88,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
     z, summary = np.asarray(chain.z), summarise(target, np.asarray(chain.z), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
-    named |= {p.name: summary.linear[..., i] for i, p in enumerate(target.regime.linear)}
+    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.linear)}
     found = check_convergence(
         named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
