@@ -1,6 +1,6 @@
-"""Exact discretisation of first-order relaxation, the oscillator's overdamped limit.
+"""Exact discretization of first-order relaxation, the oscillator's overdamped limit.
 
-The law is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
+The regime is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
 saturation law of arXiv 2507.18014.
 """
 

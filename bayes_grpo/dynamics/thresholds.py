@@ -53,7 +53,7 @@ def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, r
     Args:
         gain: g = η K (effective learning rate), any shape.
         momentum: μ.
-        lag_exposure: Share of the gradient evaluated at the held policy, the rest at x[t]; broadcasts with the gain.
+        lag_exposure: Share of the gradient evaluated at the frozen policy, the rest at x[t]; broadcasts with the gain.
         refresh: Whether the sampling policy is renewed at the start of this step.
     """
     g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
@@ -126,7 +126,7 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
 
 @lru_cache(maxsize=1024)
 def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
-    """Smallest gain g = η K at which a run under a held policy oscillates: `onset_of_oscillation` with its lag.
+    """Smallest gain g = η K at which a run under a frozen policy oscillates: `onset_of_oscillation` with its lag.
 
     Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
     the cycle too. A run that is unstable counts as one that oscillates.

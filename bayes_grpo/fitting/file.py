@@ -63,7 +63,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
 
     Args:
         path: The NetCDF file.
-        regime: The law of the fit, for one that neither this package nor an installed one has under its name.
+        regime: The regime of the fit, for one that neither this package nor an installed one has under its name.
 
     Returns:
         The fit, fully in memory.

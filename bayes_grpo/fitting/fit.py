@@ -164,7 +164,7 @@ def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
     Steps that are a power of two leave zeros behind, so that a file of them is half as long.
     """
     step = 2.0 ** np.floor(np.log2(max(table.scale, 1e-30)) - 12.0)
-    with np.errstate(over="ignore"):  # a law that explodes is infinite beyond single precision
+    with np.errstate(over="ignore"):  # a regime that explodes is infinite beyond single precision
         return (np.round(rows / step) * step).astype(np.float32)
 
 
@@ -235,7 +235,7 @@ def replicate(
 
     Args:
         target: Regime and rows; the priors play no part.
-        values: Every parameter of the law, the levels included, in its unit; arrays of one shape (...).
+        values: Every parameter of the regime, the levels included, in its unit; arrays of one shape (...).
         rng: Randomness of the rows.
 
     Returns:

@@ -1,8 +1,8 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a law of the reward curve, and one file: its parameters in physical words with weak priors, and how they
-become a state space on the rows of a log. What nearly every law has in common is a default here, so that a file says
-only what its law is.
+A regime is a regime of the reward curve, and one file: its parameters in physical words with weak priors, and how they
+become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
+only what its regime is.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A law of the reward curve.
+    """A regime of the reward curve.
 
     A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
-    it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are hashable, because
+    it needs no decorator; with fields (options of the regime) it is a frozen dataclass. Instances are hashable, because
     compiled programs are kept by them.
 
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
-        forecasts: Whether the law says what comes after the last row from steps and learning rates alone. One that
+        forecasts: Whether the regime says what comes after the last row from steps and learning rates alone. One that
             needs another logged signal does not.
-        rests_on_settings: Whether it means nothing where nobody stated momentum and refresh interval.
+        rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
@@ -62,7 +62,7 @@ class Regime(ABC):
 
     @abstractmethod
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
-        """The law on the rows.
+        """The regime on the rows.
 
         Args:
             values: Sampled parameters by name, scalars in their units.
@@ -70,7 +70,7 @@ class Regime(ABC):
             rows: Rows of the log, padded.
 
         Returns:
-            The state space of the rows. Its state ends with the fixed point and, in a law with a trend, begins with
+            The state space of the rows. Its state ends with the fixed point and, in a regime with a trend, begins with
             the distance to it, unless `linear_values` says otherwise.
         """
 
@@ -79,7 +79,7 @@ class Regime(ABC):
         return values
 
     def check(self, table: RowTable) -> None:
-        """Whether the law can be put on these rows: as many as it has parameters, and two more.
+        """Whether the regime can be put on these rows: as many as it has parameters, and two more.
 
         Raises:
             FitError: It cannot.
@@ -104,7 +104,7 @@ class Regime(ABC):
 
     @property
     def has_trend(self) -> bool:
-        """Whether the law has a start apart from its fixed point."""
+        """Whether the regime has a start besides its fixed point."""
         return any(p.name == "initial_reward" for p in self.parameters)
 
     @property

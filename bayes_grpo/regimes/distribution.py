@@ -53,7 +53,7 @@ class RowsDistribution(dist.Distribution):
     """The logged values of rows under a regime.
 
     Attributes:
-        regime: The law.
+        regime: The regime.
         values: Parameters whose values are known, by name; leading batch axes.
         levels: (mean, sd) of the linear parameters by name; an sd of 0 is a known value. Leading batch axes.
         rows: The rows; leading batch axes are those of ``rows.y`` but its last.

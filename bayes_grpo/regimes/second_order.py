@@ -1,4 +1,4 @@
-"""What the second-order laws share: a forced oscillator with given coefficients, put on the rows of a log."""
+"""What the second-order regimes share: a forced oscillator with given coefficients, put on the rows of a log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
 
 
 def unstable_damping(growth: Any) -> Any:
-    """|ζ| of an unstable law that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
+    """|ζ| of an unstable curve that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
     return growth * (2.0 / (1.0 + (1.0 + 16.0 * growth**2) ** 0.5)) ** 0.5
 
 

@@ -1,7 +1,7 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads. Whoever has a table of rows has its arrays too (`PreparedRows`), so no function
+shapes (`shared`); nothing else pads. A table of rows has its arrays with it (`PreparedRows`), so no function
 takes both.
 """
 
@@ -181,7 +181,7 @@ class PreparedRows:
         return PreparedRows(self.table, self.arrays._replace(y=y))
 
     def before(self, cut: int) -> PreparedRows:
-        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled anew."""
+        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled again."""
         whole, n = self.arrays, len(self.table.y)
         columns = {f.name: getattr(self.table, f.name) for f in fields(self.table)}
         table = replace(
@@ -206,7 +206,7 @@ class PreparedRows:
     def followed_by(self, future: FutureRows) -> Rows:
         """Arrays of the rows with future ones after them, which have no values.
 
-        Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
+        Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
         """
         past, rows = self.arrays, shared(self.table.extended(*future))
         speed = rows.start_speed if past.start_speed is None else past.start_speed

@@ -134,7 +134,7 @@ def fast_posterior(
 
     Adaptive importance sampling needs no gradient and no warm-up, and gives the marginal likelihood with it. It is
     trusted where the weights' Pareto k-hat, their effective size and two halves of the points agree that it can be;
-    where not, NUTS is run, and the points are spread anew about its draws.
+    where not, NUTS is run, and the points are spread again about its draws.
 
     Args:
         target: Regime, priors and rows.

@@ -71,12 +71,12 @@ class Oscillator(Regime):
     def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
         """Response time no shorter than half a row; damping ratio from its coordinate s.
 
-        An undamped law faster than the rows is an alias of slower ones: sharp spurious peaks, no information. A
+        An undamped regime faster than the rows is an alias of slower ones: sharp spurious peaks, no information. A
         response time well above the rows' spacing is left as it is.
 
         The damping ratio is s itself where stable, and a growth over the whole log where not. A curve that has not
         blown up can have grown by a few e-folds over its log at most. So the unstable side is measured in e-folds
-        over the log; in plain units of ζ it would be a cliff for all but the slowest laws.
+        over the log; in plain units of ζ it would be a cliff for all but the slowest regimes.
         """
         s = values["damping_ratio"]
         response = jnp.sqrt(values["response_time"] ** 2 + (0.5 * rows.spacing) ** 2)
