@@ -187,7 +187,7 @@ def _keys(key: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.paths.carried`."""
+    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.kalman.carried`."""
     return (space.size,), (len(y), space.size + 2)
 
 
