@@ -15,6 +15,8 @@ import jax
 import numpy as np
 from jax import Array
 
+from bayes_grpo.logs.reading import RunLike
+from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
@@ -114,15 +116,16 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     )
 
 
-def stacked(tables: Sequence[RowTable]) -> Rows:
+def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
     """Rows of several logs in one, for a model of all of them: a leading axis of logs on every field.
 
     Args:
-        tables: The rows of each log, n of them.
+        logs: The rows of each of n logs, or the runs, of which the train reward is taken.
 
     Returns:
         The rows, padded to the longest: ``y`` has the shape (n, T).
     """
+    tables = [x if isinstance(x, RowTable) else rows_of(x) for x in logs]
     length = max(len(t.y) for t in tables)
     return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
 

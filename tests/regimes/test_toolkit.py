@@ -49,7 +49,7 @@ def hierarchy(rows):
 
 
 def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
-    rows = bg.stacked([bg.rows_of(rising_run(30 + 2 * i, i)) for i in range(6)])
+    rows = bg.stacked([rising_run(30 + 2 * i, i) for i in range(6)])
     mcmc = MCMC(
         NUTS(hierarchy), num_warmup=200, num_samples=200, num_chains=2, chain_method="vectorized", progress_bar=False
     )
