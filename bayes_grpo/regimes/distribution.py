@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from jax.core import Tracer
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
@@ -86,7 +87,7 @@ class RowsDistribution(dist.Distribution):
         """Raises `SettingError` where a known value lies outside of its parameter's range."""
         for p in self.regime.sampled:
             value = self.values[p.name]
-            if isinstance(value, jax.core.Tracer):
+            if isinstance(value, Tracer):
                 continue
             inside = value > 0 if p.transform.positive else (value > 0) & (value < 1) if p.transform is UNIT else True
             if not jnp.all(jnp.isfinite(value) & inside):

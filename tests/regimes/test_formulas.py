@@ -67,7 +67,7 @@ def density(table, mean, cov, drift, noise, curve):
         see[n + i, n + i] = 0.0
         found[i], joint = see[n + i, :n] @ mean, see @ joint @ see.T
     cov = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
-    return multivariate_normal(found + curve, cov).logpdf(table.y)
+    return multivariate_normal.logpdf(table.y, found + curve, cov)
 
 
 def ours(name, values, table):

@@ -96,11 +96,9 @@ def test_variational_inference_and_predictive_draws():
     assert future.shape == (500, len(table.y))
 
 
-def test_crps_from_a_forecast_s_tree():
+def test_crps_of_a_forecast_s_paths():
     run = rising_run(60)
-    tree = bg.forecast(run.until(40), until=60, seed=0).to_datatree()
-    [name] = [str(k) for k in tree["predictions"].data_vars if str(k) in ("y", "rows")]
-    draws = np.sort(tree["predictions"][name].to_numpy().reshape(-1, 20), axis=0)
+    draws = np.sort(bg.forecast(run.until(40), until=60, seed=0).rows, axis=0)
     y, n = run.reward[40:], len(draws)
     weight = (2 * np.arange(1, n + 1) - n - 1)[:, None] / n**2
     crps = np.abs(draws - y).mean(0) - (weight * draws).sum(0)
