@@ -257,7 +257,7 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted
     z = np.asarray(chain.z)
-    levels = np.asarray(summarise(target, z, seed).linear)
+    levels = summarise(target, z, seed)[0]
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
     draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}

@@ -41,8 +41,8 @@ def fit(
     regime: Annotated[
         str | None,
         typer.Option(
-            help="Regime to fit, a model of the reward curve: oscillator (default), exponential, reduction, hold, "
-            "flat, bernoulli, logistic, sigmoid, entropy, or one of an installed package.",
+            help="Regime to fit, a model of the reward curve: oscillator (default), exponential, reduction, "
+            "stiffness_damping, flat, bernoulli, logistic, sigmoid, entropy, or one of an installed package.",
             **REGIME,
         ),
     ] = None,

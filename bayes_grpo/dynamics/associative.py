@@ -30,7 +30,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     """Log density of the logged rows, by an associative scan.
 
     Args:
-        space: The law on the rows.
+        space: The regime on the rows.
         y: Logged rewards, shape (T,); NaN = missing.
 
     Returns:

@@ -1,12 +1,12 @@
 """Exact flows of a Bernoulli policy's success rate under GRPO, without momentum and with many completions a group.
 
 The logit z of a success rate p follows the mean of the group-relative policy gradient. With advantages divided by the
-group's standard deviation (arXiv 2402.03300) dz/dt = r sqrt(p (1 - p)); with advantages only centred (Dr. GRPO,
+group's standard deviation (arXiv 2402.03300) dz/dt = r sqrt(p (1 - p)); with advantages only centered (Dr. GRPO,
 arXiv 2503.20783) dz/dt = r p (1 - p), where r holds learning rate and group size. Each has a coordinate that moves at
 constant speed, which solves it in closed form:
 
-    normalised    y = (2p - 1)/sqrt(p (1 - p)) = 2 sinh(z/2)    dy/dt = r/2    1 - p ~ 4/(r t)²
-    centred       c = z + sinh z                                dc/dt = r/2    1 - p ~ 1/(r t)
+    normalized    y = (2p - 1)/sqrt(p (1 - p)) = 2 sinh(z/2)    dy/dt = r/2    1 - p ~ 4/(r t)²
+    centered       c = z + sinh z                                dc/dt = r/2    1 - p ~ 1/(r t)
 
 Neither tail is exponential: the drift dies where groups have no spread left.
 """
@@ -91,4 +91,4 @@ CENTRED = Flow(
     failure=lambda z: jax.nn.sigmoid(-z),
     slope=_centred_slope,
 )
-"""Advantages only centred: dp/dt = (p (1 - p))²."""
+"""Advantages only centered: dp/dt = (p (1 - p))²."""

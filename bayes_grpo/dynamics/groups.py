@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import SettingError
 
 
 def group_drift_factor(success_rate: ArrayLike, group_size: int, ddof: Literal[0, 1] = 0) -> np.ndarray:
-    """Drift of a finite group relative to G → ∞ under std-normalised advantages, by the exact binomial sum.
+    """Drift of a finite group relative to G → ∞ under std-normalized advantages, by the exact binomial sum.
 
     With k successes the group's gradient is σ̂² / s, where σ̂ is the population and s the chosen standard
     deviation; its mean over k relative to √(p(1 − p)) is E[σ̂]/√(p(1 − p)) for ``ddof=0`` and √((G − 1)/G)

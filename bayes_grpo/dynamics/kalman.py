@@ -199,7 +199,8 @@ def row_densities(space: StateSpace, known: Array, scored: Array) -> Array:
             here = at(entries)
 
             def one(state: Any, y: Array) -> Any:
-                return advance(here, *state, y)[:2], advance(here, *state, wanted)[2][-1]
+                mean, cov = state
+                return advance(here, mean, cov, y)[:2], advance(here, mean, cov, wanted)[2][-1]
 
             return jax.vmap(one)(states, value)
 
@@ -227,7 +228,8 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
         return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
 
     (mean, cov, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
-    return Filtered(total, *out, mean, cov)
+    innovation, var, gain, means, covs = out
+    return Filtered(total, innovation, var, gain, means, covs, mean, cov)
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:

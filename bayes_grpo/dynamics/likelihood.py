@@ -11,10 +11,10 @@ from bayes_grpo.dynamics.state_space import StateSpace
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows under a law.
+    """Log density of the logged rows under a regime.
 
     Args:
-        space: The law on the rows.
+        space: The regime on the rows.
         y: Logged values, shape (T,); NaN = missing.
 
     Returns:

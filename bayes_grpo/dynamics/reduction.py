@@ -6,7 +6,7 @@ Near its fixed point the mean reward follows, with momentum μ, gain g = η K an
 
 which a second-order expansion in the step turns into m x'' + c x' + k x = ξ (Predictable GRPO,
 arXiv 2606.30789; the mass and the exact maps of `bayes_grpo.dynamics.thresholds` are our own algebra). Three lag models
-are kept apart:
+are kept separate:
 
 * the published rule, g · K_ref < 1 − μ: the sign of the continuum's damping at lag K_ref;
 * constant *delay*: every gradient is K_ref steps old, as with asynchronous rollouts;
@@ -114,7 +114,7 @@ def stationary_variance(
         s²/(2ck) with c = 1 − μ − g·lag, or (1 + μ)s² / ((1 − μ) g (2(1 + μ) − g)); ``inf`` where unstable.
 
     Raises:
-        SettingError: The exact form is asked for at a lag.
+        SettingError: The exact form is wanted at a lag.
     """
     mu = checked_momentum(momentum)
     s2, g, tau = (np.asarray(v, dtype=np.float64) for v in (noise_variance, gain, lag))

@@ -1,19 +1,20 @@
-"""Exact discretisation of first-order relaxation, the oscillator's overdamped limit.
+"""Exact discretization of first-order relaxation, the oscillator's overdamped limit.
 
-The law is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
+The regime is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
 saturation law of arXiv 2507.18014.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import factorial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from bayes_grpo.dynamics.doubling import differentiable, double, doublings, square_series
-
-_TERMS = 9
+_TERMS, _NEAR = 18, 0.5
+"""Terms of a power series that are exact to rounding at |rate| × step below this."""
 
 
 class RelaxationStep(NamedTuple):
@@ -41,40 +42,33 @@ def relaxation_step(rate: Array, t: Array) -> RelaxationStep:
         The step's transition and its noise covariance per unit of diffusion.
     """
     rate, t = jnp.broadcast_arrays(rate, t)
-    integral, squared, integral_squared = _moments(rate, t)
+    x = rate * t
+    integral = t * _mean_decay(x)
     return RelaxationStep(
         xx=1.0 - rate * integral,
         zx=integral,
-        q_xx=squared,
+        q_xx=t * _mean_decay(2.0 * x),
         q_zx=0.5 * integral * integral,
-        q_zz=integral_squared,
+        q_zz=t**3 * _mean_square(x),
     )
 
 
-def _moments_by_doubling(rate: Array, t: Array) -> tuple[Array, ...]:
-    count = doublings(jnp.max(jnp.abs(rate) * t, initial=0.0))
-    h = t * 2.0 ** (-count)
-
-    def doubled(m: tuple[Array, ...]) -> tuple[Array, ...]:
-        integral, squared, integral_squared = m
-        decay = 1.0 - rate * integral
-        return (
-            integral * (1.0 + decay),
-            squared * (1.0 + decay**2),
-            2.0 * integral_squared + integral * integral * (squared + integral),
-        )
-
-    p = rate * h
-    c = [jnp.ones_like(p)]
-    for n in range(1, _TERMS):
-        c.append(-p * c[n - 1] / n)
-    d = [cn / (n + 1) for n, cn in enumerate(c)]
-    series = (
-        h * sum(d),
-        h * sum(s / (n + 1) for n, s in enumerate(square_series(c))),
-        h**3 * sum(s / (n + 3) for n, s in enumerate(square_series(d))),
-    )
-    return double(count, series, doubled)
+def _mean_decay(x: Array) -> Array:
+    """Mean of exp(-x s) over s in [0, 1]."""
+    return _entire(x, [(-1.0) ** n / factorial(n + 1) for n in range(_TERMS)], lambda x: -jnp.expm1(-x) / x)
 
 
-_moments = differentiable(_moments_by_doubling)
+def _mean_square(x: Array) -> Array:
+    """Mean of ((1 - exp(-x s)) / x)² over s in [0, 1]."""
+
+    def closed(x: Array) -> Array:
+        return (1.0 + 2.0 * jnp.expm1(-x) / x - 0.5 * jnp.expm1(-2.0 * x) / x) / x**2
+
+    return _entire(x, [(-1.0) ** n * (2.0**n - 2.0) / factorial(n + 1) for n in range(2, _TERMS + 2)], closed)
+
+
+def _entire(x: Array, series: list[float], closed: Callable[[Array], Array]) -> Array:
+    """A function without a singularity: its power series near 0, where the closed form divides by 0."""
+    near = jnp.abs(x) < _NEAR
+    inside, outside = jnp.where(near, x, 0.0), jnp.where(near, 1.0, x)
+    return jnp.where(near, jnp.polyval(jnp.array(series[::-1]), inside), closed(outside))

@@ -53,7 +53,7 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     (de Jong 1989, https://doi.org/10.1080/01621459.1989.10478870).
 
     Args:
-        space: The law on the rows.
+        space: The regime on the rows.
         y: Logged rewards, shape (T,); NaN = missing.
         filtered: Result of `filter_rows` on the same input, to spare its repetition.
 

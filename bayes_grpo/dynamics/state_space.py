@@ -1,4 +1,4 @@
-"""The one form into which every law is put: a linear Gaussian state space, one row of the log after another.
+"""The one form into which every regime is put: a linear Gaussian state space, one row of the log after another.
 
 Row ``i`` observes the way from the state ``s[i-1]`` to ``s[i]``, because a logged reward is a mean over a window:
 
@@ -30,7 +30,7 @@ Matrix = tuple[Vector, ...]
 
 
 class StateSpace(NamedTuple):
-    """A law on the rows of one log. ``n`` is the size of the state, ``T`` the number of rows.
+    """A regime on the rows of one log. ``n`` is the size of the state, ``T`` the number of rows.
 
     Attributes:
         initial_mean: Mean of ``s[0]``, n scalars.
@@ -112,6 +112,11 @@ def matvec(m: Matrix, v: Vector) -> Vector:
 def transpose(m: Matrix) -> Matrix:
     """Transpose of a matrix of entries."""
     return tuple(zip(*m, strict=True))
+
+
+def product(m: Matrix, k: Matrix) -> Matrix:
+    """Product of two matrices of entries."""
+    return tuple(tuple(dot(row, column) for column in transpose(k)) for row in m)
 
 
 def symmetric_product(f: Matrix, p: Matrix) -> Matrix:

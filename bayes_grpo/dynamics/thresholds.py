@@ -53,7 +53,7 @@ def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, r
     Args:
         gain: g = η K (effective learning rate), any shape.
         momentum: μ.
-        lag_exposure: Share of the gradient evaluated at the held policy, the rest at x[t]; broadcasts with the gain.
+        lag_exposure: Share of the gradient evaluated at the frozen policy, the rest at x[t]; broadcasts with the gain.
         refresh: Whether the sampling policy is renewed at the start of this step.
     """
     g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
@@ -72,11 +72,6 @@ def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposu
         later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
         cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
     return cycle[..., :2, :2]
-
-
-def hold_growth(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
-    """Growth factor per optimizer step of the hold model's slowest mode, shape (...); above 1 is unstable."""
-    return _radius(hold_map(gain, momentum, refresh_interval, lag_exposure)) ** (1.0 / refresh_interval)
 
 
 def spectral_radius(
@@ -103,7 +98,7 @@ def spectral_radius(
     if lag_model == "delay":
         return float(_radius(delay_map(gain, mu, interval, lag_exposure)))
     if lag_model == "hold":
-        return float(hold_growth(gain, mu, interval, lag_exposure))
+        return float(_radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval))
     raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")
 
 
@@ -131,7 +126,7 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
 
 @lru_cache(maxsize=1024)
 def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
-    """Smallest gain g = η K at which a run under a held policy oscillates: `onset_of_oscillation` with its lag.
+    """Smallest gain g = η K at which a run under a frozen policy oscillates: `onset_of_oscillation` with its lag.
 
     Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
     the cycle too. A run that is unstable counts as one that oscillates.

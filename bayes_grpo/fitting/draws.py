@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
-from bayes_grpo.fitting.sampling.batch import DrawSummary, level_draws, summarise
+from bayes_grpo.fitting.sampling.batch import level_draws, summarise
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
 from bayes_grpo.fitting.sampling.target import Target
@@ -29,7 +29,7 @@ class Draws:
         z: The same in the sampler's coordinates, shape (chains, draws, p); p is 0 for draws of a fit, which keeps their
             values alone.
         diagnostics: Checks of the chains, or of the weights that the draws were taken by.
-        chains: What NUTS said of every draw; None for importance sampling.
+        chains: What NUTS reports of every draw; None for importance sampling.
         log_evidence: Log marginal likelihood of the rows; NaN for chains, which do not tell it.
         usable: Whether the draws can be used.
         note: Why they should not be used, or what was done to get them; empty where all went well.
@@ -46,7 +46,7 @@ class Draws:
 
     @property
     def regime(self) -> Regime:
-        """The law."""
+        """The regime."""
         return self.target.regime
 
     @property
@@ -74,7 +74,7 @@ class Draws:
         return self.values[name].ravel()
 
     def initial(self) -> np.ndarray:
-        """Draws of the initial reward, shape (size,); NaN for a law without a start."""
+        """Draws of the initial reward, shape (size,); NaN for a regime without a start."""
         return self.flat("initial_reward") if self.regime.has_trend else np.full(self.size, np.nan)
 
     def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
@@ -98,7 +98,7 @@ class SmoothedDraws:
 
     Attributes:
         draws: The draws, the linear parameters among them.
-        curve: The unforced law.
+        curve: The unforced regime.
         latent: Mean of the latent reward given all rows.
         latent_var: Its variance.
         left_out: Log density of every row given all others.
@@ -116,7 +116,7 @@ class SmoothedDraws:
 
     @property
     def curve_mean(self) -> np.ndarray:
-        """Posterior mean of the unforced law, shape (n,)."""
+        """Posterior mean of the unforced regime, shape (n,)."""
         return self.curve.mean((0, 1))
 
     @property
@@ -131,22 +131,19 @@ class SmoothedDraws:
         return spread(draws, max(1, TRAJECTORIES // chains))
 
     def curves(self) -> np.ndarray:
-        """Evenly spread draws of the unforced law, shape (chains, kept, n)."""
-        return self._spread(self.curve)
+        """Evenly spread draws of the unforced regime, shape (chains, kept, n)."""
+        return self.curve[:, self.kept]
 
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The logged run itself, measured again, shape (chains, kept, n) each.
 
         Evenly spread draws of its latent reward, and rows about it.
         """
-        mean, var = self._spread(self.latent), self._spread(self.latent_var)
-        noise = self._spread(self.draws.values["observation_sd"][..., None])
+        mean, var = self.latent[:, self.kept], self.latent_var[:, self.kept]
+        noise = self.draws.values["observation_sd"][:, self.kept, None]
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
         precision = self.draws.rows.table.precision
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
-
-    def _spread(self, x: np.ndarray) -> np.ndarray:
-        return x[:, self.kept]
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
@@ -154,11 +151,11 @@ def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
     return smoothed_by(draws, summarise(draws.target, draws.z, seed))
 
 
-def smoothed_by(draws: Draws, found: DrawSummary) -> SmoothedDraws:
+def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
     """The same out of a summary that is there already."""
-    n, linear = len(draws.rows.table.y), np.asarray(found.linear)
+    n, linear = len(draws.rows.table.y), found[0]
     levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
-    logged = (np.asarray(x)[..., :n] for x in found[1:])
+    logged = (x[..., :n] for x in found[1:])
     return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
 
 
@@ -167,18 +164,18 @@ _FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
 
 
 def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float, rows: int) -> dict[str, float]:
-    """Probabilities of what a law can do.
+    """Probabilities of what a regime can do.
 
     Args:
-        regime: The law.
+        regime: The regime.
         draws: Draws of its parameters and derived quantities, arrays of one shape.
-        length: Steps from the law's start to the last row.
+        length: Steps from the regime's start to the last row.
         rows: Rows in them.
 
     Returns:
-        "growth" for a law with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
+        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
         (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
-        fewer rows than that) for a law with a damping ratio.
+        fewer rows than that) for a regime with a damping ratio.
     """
     out = {}
     if regime.has_trend:

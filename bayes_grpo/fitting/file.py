@@ -11,6 +11,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
 
     Args:
         path: The NetCDF file.
-        regime: The law of the fit, for one that neither this package nor an installed one has under its name.
+        regime: The regime of the fit, for one that neither this package nor an installed one has under its name.
 
     Returns:
         The fit, fully in memory.
@@ -117,7 +118,8 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
         check_tree(tree, found_regime)
     except FitFileError as error:
         raise FitFileError(f"{where}: {error}; fit the log again") from None
-    return Fit(tree, found_regime)
+    levels = json.loads(attrs["sampled_levels"])
+    return Fit(tree, replace(found_regime, sampled_levels=tuple(levels)))
 
 
 _EXPANDED = 300
@@ -165,7 +167,14 @@ _TEXTS = (
 )
 _NUMBERS = ("seed", "mass", "momentum", "refresh_interval", "start", "from_rest")
 _MAY_BE_NAN = ("reference_learning_rate", "window_start", "rate_ended")
-_JSON: dict[str, type] = {"sampler": dict, "priors": dict, "settings": dict, "notes": list, "convergence": dict}
+_JSON: dict[str, type] = {
+    "sampler": dict,
+    "priors": dict,
+    "settings": dict,
+    "notes": list,
+    "convergence": dict,
+    "sampled_levels": list,
+}
 _DATA = ("row_window", "row_weight")
 _CHECKS = ("rhat", "ess_bulk", "ess_tail")
 
@@ -263,6 +272,8 @@ def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
     found = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
     if not all(isinstance(note, str) for note in found["notes"]):
         raise FitFileError("expected texts in the attribute notes, found other values")
+    if not set(map(str, found["sampled_levels"])) <= set(parameters):
+        raise FitFileError("expected names of parameters in the attribute sampled_levels, found other values")
     if not all(isinstance(v, dict) for v in found["settings"].values()):
         raise FitFileError("expected settings with their provenance in the attribute settings, found other values")
     try:

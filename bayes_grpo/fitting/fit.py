@@ -73,7 +73,7 @@ def prior_side(target: Target, seed: int) -> PriorSide:
     """Draws of the prior and runs drawn from them, by the seed of a fit."""
     rng = np.random.default_rng(seed)
     draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
-    rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS])).rows
+    rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
     return PriorSide(draws, target.regime.derived(draws, table), _drawn(rows, table), rng)
 
 
@@ -93,7 +93,7 @@ def build_fit(
     regime, table, values = draws.regime, draws.rows.table, draws.values
     latent, rows = found.measured_again(prior.rng)
     trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
-    ours = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
+    replicated, density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
     constant = _constant_data(found)
     tree = az.from_dict(
         {
@@ -109,9 +109,9 @@ def build_fit(
             },
             "log_prior": _log_prior(draws),
             "log_likelihood": {"y": found.left_out},
-            "joint_log_likelihood": {"rows": ours.log_density},
+            "joint_log_likelihood": {"rows": density},
             "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},
-            "replicated_runs": {"y": _drawn(ours.rows, table)},
+            "replicated_runs": {"y": _drawn(replicated, table)},
             "prior_predictive": {"y": prior.rows[None]},
             "observed_data": {"y": table.y},
             "constant_data": constant,
@@ -164,7 +164,7 @@ def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
     Steps that are a power of two leave zeros behind, so that a file of them is half as long.
     """
     step = 2.0 ** np.floor(np.log2(max(table.scale, 1e-30)) - 12.0)
-    with np.errstate(over="ignore"):  # a law that explodes is infinite beyond single precision
+    with np.errstate(over="ignore"):  # a regime that explodes is infinite beyond single precision
         return (np.round(rows / step) * step).astype(np.float32)
 
 
@@ -199,6 +199,7 @@ def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSetti
         "log_hash": run.log_hash,
         "seed": seed,
         "sampler": json.dumps(asdict(sampler)),
+        "sampled_levels": json.dumps(regime.sampled_levels),
         "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
         "settings": json.dumps(settings, default=str),
         "mass": table.optimizer.mass,
@@ -223,20 +224,10 @@ _CHUNK = 500
 """Draws a call of the compiled program."""
 
 
-class Replicates(NamedTuple):
-    """Runs drawn from the regime, and the log likelihood of the logged run.
-
-    Attributes:
-        rows: Rows of a new run with the same steps at every draw, shape (..., n).
-        log_density: log p(rows | all parameters) of the logged run at every draw, shape (...).
-    """
-
-    rows: np.ndarray
-    log_density: np.ndarray
-
-
-def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator) -> Replicates:
-    """Draws a run at every draw of the parameters.
+def replicate(
+    target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws a run at every draw of the parameters, and the log likelihood of the logged run there.
 
     Here the levels are known, as every other parameter is; only the path of the latent reward is integrated out. So
     rows drawn at a draw of the posterior (or prior) are its predictive, and the likelihood is the one that belongs to
@@ -244,8 +235,12 @@ def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.G
 
     Args:
         target: Regime and rows; the priors play no part.
-        values: Every parameter of the law, the levels included, in its unit; arrays of one shape (...).
+        values: Every parameter of the regime, the levels included, in its unit; arrays of one shape (...).
         rng: Randomness of the rows.
+
+    Returns:
+        Rows of a new run with the same steps at every draw, shape (..., n); and log p(rows | all parameters), shape
+        (...).
     """
     regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
     sampled, levels = (
@@ -257,7 +252,7 @@ def replicate(target: Target, values: Mapping[str, np.ndarray], rng: np.random.G
     each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
     with jax.enable_x64(True):
         shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
-    return Replicates(shown[:, :n].reshape(*shape, n), log_density.reshape(shape))
+    return shown[:, :n].reshape(*shape, n), log_density.reshape(shape)
 
 
 def _replicate_program(regime: Regime) -> Any:

@@ -1,7 +1,7 @@
 """Posterior-predictive paths: each draw's state after the last row, carried over future rows with its noise.
 
-The future rows are appended to the past ones with missing values, so that every law is put on them by the same code
-that put it on the log: windows, gaps, learning rate and laws that depend on the step all hold beyond the last row.
+The future rows are appended to the past ones with missing values, so that every regime is put on them by the same code
+that put it on the log: windows, gaps, learning rate and regimes that depend on the step all hold beyond the last row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Paths(NamedTuple):
 
     Attributes:
         latent: Latent reward of each future row, shape (draws, h).
-        trend: What the law expects of it from the same present state, without the noise to come, shape (draws, h).
+        trend: What the regime expects of it from the same present state, without the noise to come, shape (draws, h).
         rows: What a logged row would show, shape (draws, h).
         fixed_point: Fixed point of each draw, shape (draws,).
     """
@@ -62,7 +62,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> P
 
 
 def state_size(regime: Regime, rows: Rows) -> int:
-    """Number of components of a law's state; known once for rows of the same shapes."""
+    """Number of components of a regime's state; known once for rows of the same shapes."""
     leaves, tree = jax.tree.flatten(rows)
     return _state_size(regime, tree, tuple((np.shape(x), np.asarray(x).dtype) for x in leaves))
 
@@ -73,7 +73,7 @@ def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
     levels = {p.name: (0.0, 1.0) for p in regime.linear}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
-        return len(jax.eval_shape(lambda v, r: regime.state_space(v, levels, r).initial_mean, values, rows))
+        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
 
 
 def _paths_program(regime: Regime) -> Any:

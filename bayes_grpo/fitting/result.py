@@ -49,13 +49,13 @@ class Fit(Shown):
             - `joint_log_likelihood`: log p(all rows | all parameters, levels included), a number a draw, which power
               scaling needs: ``tree["log_likelihood"] = tree["joint_log_likelihood"]``, then ``arviz.psense_summary``;
             - `replicated_runs`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
-            - `posterior_mean`: of the latent reward and of the unforced law;
-            - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced law (``curve``), the
+            - `posterior_mean`: of the latent reward and of the unforced regime;
+            - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
             - `observed_data`, `constant_data`.
 
             Attributes hold regime, priors, settings, versions, seed, the log's hash and the convergence checks.
-        regime: The law that was fitted. A fit carries it, so that one that no registry knows can do all that others
+        regime: The regime that was fitted. A fit carries it, so that one that no registry knows can do all that others
             can.
     """
 
@@ -64,7 +64,7 @@ class Fit(Shown):
 
     @property
     def sentence(self) -> str:
-        """Law, run and rows; what it says is `summarize`'s."""
+        """Regime, run and rows; what it says is `summarize`'s."""
         about = self.about
         return f"{self.regime.name} on {about.rows} rows of {about.run}'s {about.reward}; summarize(fit) says the rest"
 
@@ -150,7 +150,7 @@ class Fit(Shown):
         return self.data["observed_data"].dataset["y"].to_numpy()
 
     def trajectories(self, name: str) -> np.ndarray:
-        """Draws of "curve" (the unforced law), "latent" (the latent reward) or "rows" (the same, measured again).
+        """Draws of "curve" (the unforced regime), "latent" (the latent reward) or "rows" (the same, measured again).
 
         Shape (chains, kept draws, n).
         """
@@ -187,7 +187,7 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
 
 
 def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
-    """What the log said of the measurement noise of a typical row."""
+    """What the log says of the measurement noise of a typical row."""
     stored = json.loads(attrs.get("noise_level", "null"))
     return None if stored is None else NoiseLevel(**stored)
 

@@ -54,7 +54,7 @@ def _total(fit: Fit, group: str) -> np.ndarray:
 
 
 def _weights(log_density: np.ndarray) -> list[np.ndarray]:
-    """Smoothed weights of the draws for each power, normalised, shape (draws,)."""
+    """Smoothed weights of the draws for each power, normalized, shape (draws,)."""
     # All chains in a row as one, as ArviZ takes them.
     efficiency = ess_tail(log_density.reshape(1, -1), 0.05, 0.95) / log_density.size
     return [smoothed_weights((alpha - 1.0) * log_density.ravel(), efficiency)[0] for alpha in ALPHAS]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
 # Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
-# grows fourfold with a prior twice as wide. Both are said, because what is mostly prior has not been learned at all.
+# grows fourfold with a prior twice as wide. Both are shown, because what is mostly prior has not been learned at all.
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class Summary(Result):
     Attributes:
         verdict: The sentence.
         rows: The table.
-        probabilities: Probability of overdamped, oscillatory, unstable (oscillator) and of growth (laws with a trend).
-        r2: Plain R² of the posterior mean of the unforced law, against the logged rows.
-        r2_latent: The same for the posterior mean of the latent reward (law plus gradient noise).
-        bayes_r2: Bayesian R² of the unforced law (Gelman et al. 2019).
+        probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
+        r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
+        r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
+        bayes_r2: Bayesian R² of the unforced regime (Gelman et al. 2019).
         convergence: Convergence checks.
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
         warnings: Plain sentences about what not to believe.
-        assumed: Settings that nobody stated, as "name = value (why)".
+        assumed: Settings that are assumed, as "name = value (why)".
         notes: What reader and rows did.
         about: Which rows were fitted.
-        regime: Name of the law.
+        regime: Name of the regime.
         log_format: What the log was read as.
         interval_level: Probability inside the intervals.
         mass: Mass of the optimizer's momentum, in optimizer steps.
@@ -137,7 +137,7 @@ class Summary(Result):
 
 
 def summarize(fit: Fit, level: float = LEVEL) -> Summary:
-    """Summarises a fit.
+    """Summarizes a fit.
 
     Args:
         fit: The fit.
@@ -177,7 +177,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
 
 def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
     """Plain R² of one curve, 1 − SS_res / SS_tot."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable law can be enormous
+    with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable regime can be enormous
         return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
 
 

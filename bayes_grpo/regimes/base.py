@@ -1,15 +1,15 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a law of the reward curve, and one file: its parameters in physical words with weak priors, and how they
-become a state space on the rows of a log. What nearly every law has in common is a default here, so that a file says
-only what its law is.
+A regime is a regime of the reward curve, and one file: its parameters in physical words with weak priors, and how they
+become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
+only what its regime is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jax import Array
@@ -26,22 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A law of the reward curve.
+    """A regime of the reward curve.
 
     A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
-    it needs no decorator; with fields (options of the law) it is a frozen dataclass. Instances are hashable, because
+    it needs no decorator; with fields (options of the regime) it is a frozen dataclass. Instances are hashable, because
     compiled programs are kept by them.
 
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
-        forecasts: Whether the law says what comes after the last row from steps and learning rates alone. One that
+        forecasts: Whether the regime says what comes after the last row from steps and learning rates alone. One that
             needs another logged signal does not.
-        rests_on_settings: Whether it means nothing where nobody stated momentum and refresh interval.
+        rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
+        sampled_levels: Linear parameters that are sampled instead of integrated out, as a prior needs that is not
+            normal; by `dataclasses.replace`.
     """
+
+    sampled_levels: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -58,7 +62,7 @@ class Regime(ABC):
 
     @abstractmethod
     def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
-        """The law on the rows.
+        """The regime on the rows.
 
         Args:
             values: Sampled parameters by name, scalars in their units.
@@ -66,7 +70,7 @@ class Regime(ABC):
             rows: Rows of the log, padded.
 
         Returns:
-            The state space of the rows. Its state ends with the fixed point and, in a law with a trend, begins with
+            The state space of the rows. Its state ends with the fixed point and, in a regime with a trend, begins with
             the distance to it, unless `linear_values` says otherwise.
         """
 
@@ -75,7 +79,7 @@ class Regime(ABC):
         return values
 
     def check(self, table: RowTable) -> None:
-        """Whether the law can be put on these rows: as many as it has parameters, and two more.
+        """Whether the regime can be put on these rows: as many as it has parameters, and two more.
 
         Raises:
             FitError: It cannot.
@@ -100,18 +104,24 @@ class Regime(ABC):
 
     @property
     def has_trend(self) -> bool:
-        """Whether the law has a start apart from its fixed point."""
+        """Whether the regime has a start besides its fixed point."""
         return any(p.name == "initial_reward" for p in self.parameters)
 
     @property
     def sampled(self) -> tuple[Parameter, ...]:
         """Parameters in which the sampler moves."""
-        return tuple(p for p in self.parameters if not p.linear)
+        levels = (replace(p, linear=False) for p in self.parameters if p.name in self.sampled_levels)
+        return (*(p for p in self.parameters if not p.linear), *levels)
 
     @property
     def linear(self) -> tuple[Parameter, ...]:
         """Parameters in which the rows are linear: they are integrated out."""
-        return tuple(p for p in self.parameters if p.linear)
+        return tuple(p for p in self.parameters if p.linear and p.name not in self.sampled_levels)
+
+    def on_rows(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """`state_space` from the values of `sampled` and the priors of `linear`."""
+        known = {name: (values[name], 0.0) for name in self.sampled_levels}
+        return self.state_space(values, {**linear, **known}, rows)
 
     def described(self, name: str) -> Quantity:
         """Unit and meaning of a parameter or derived quantity."""

@@ -1,4 +1,4 @@
-"""What the laws share: noises, levels, relaxation with noise on the rows, and the step of half the gain."""
+"""What the regimes share: noises, levels, relaxation with noise on the rows, and the step of half the gain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OSCILLATOR_NOISES: tuple[Parameter, ...] = (
         "sqrt(sqrt(1 + 4 ζ²) / (2 ζ)), which is 1 where overdamped",
     ),
 )
-"""Of second-order laws, for which only the overdamped limit of the stationary sd is finite at every damping."""
+"""Of second-order regimes, for which only the overdamped limit of the stationary sd is finite at every damping."""
 
 LEVELS: tuple[Parameter, ...] = (
     Parameter(
@@ -64,7 +64,7 @@ LEVELS: tuple[Parameter, ...] = (
 
 
 HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the unforced law")}
-"""Derived by laws with a trend."""
+"""Derived by regimes with a trend."""
 SECOND_ORDER = {
     "stiffness": Quantity("1/step²", "k = m ω₀²"),
     "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
@@ -74,12 +74,12 @@ SECOND_ORDER = {
     "inertial_time": Quantity("step", "m/c; below 0 where unstable"),
     **HALF_GAIN,
 }
-"""Derived by second-order laws."""
+"""Derived by second-order regimes."""
 FROM_SETTINGS = {
     "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
     "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
 }
-"""Derived by laws that rest on the optimizer's settings."""
+"""Derived by regimes that rest on the optimizer's settings."""
 
 
 def measurement_prior(table: RowTable) -> Prior:
@@ -89,9 +89,9 @@ def measurement_prior(table: RowTable) -> Prior:
 
 
 def response_prior(table: RowTable) -> Prior:
-    """Prior of a law's time: a fifth of the log, within a few e-folds, and rarely below the spacing of the rows.
+    """Prior of a regime's time: a fifth of the log, within a few e-folds, and rarely below the spacing of the rows.
 
-    A law faster than the rows cannot be told from white noise, and an oscillation faster than them only aliases.
+    A regime faster than the rows looks like white noise, and an oscillation faster than them only aliases.
     """
     return Prior(table.length / 5.0, min(1.0, math.log(max(len(table.y), 8) / 5.0) / 2.5))
 
@@ -100,7 +100,7 @@ def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) ->
     """Prior moments of the state before the first row, (x, fixed point) or (x, velocity, fixed point).
 
     ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly. The variance of the
-    initial velocity is 0 from rest, None for a law without velocity.
+    initial velocity is 0 from rest, None for a regime without velocity.
     """
     (fixed, fixed_sd), (start, start_sd) = linear["fixed_point"], linear["initial_reward"]
     x_var, fixed_var = start_sd**2 + fixed_sd**2, fixed_sd**2
@@ -138,7 +138,7 @@ def first_order_space(
 def half_gain_time(zeta: Any, omega: Any) -> Any:
     """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
 
-    Solved on the unforced law by bisection, vectorised over draws; NaN where a growing oscillation is too violent.
+    Solved on the unforced regime by bisection, vectorized over draws; NaN where a growing oscillation is too violent.
     """
     xp = namespace(zeta)
     zeta, omega = xp.broadcast_arrays(zeta, omega)

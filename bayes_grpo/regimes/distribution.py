@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from jax.core import Tracer
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
@@ -53,7 +54,7 @@ class RowsDistribution(dist.Distribution):
     """The logged values of rows under a regime.
 
     Attributes:
-        regime: The law.
+        regime: The regime.
         values: Parameters whose values are known, by name; leading batch axes.
         levels: (mean, sd) of the linear parameters by name; an sd of 0 is a known value. Leading batch axes.
         rows: The rows; leading batch axes are those of ``rows.y`` but its last.
@@ -86,7 +87,7 @@ class RowsDistribution(dist.Distribution):
         """Raises `SettingError` where a known value lies outside of its parameter's range."""
         for p in self.regime.sampled:
             value = self.values[p.name]
-            if isinstance(value, jax.core.Tracer):
+            if isinstance(value, Tracer):
                 continue
             inside = value > 0 if p.transform.positive else (value > 0) & (value < 1) if p.transform is UNIT else True
             if not jnp.all(jnp.isfinite(value) & inside):
@@ -129,7 +130,7 @@ class RowsDistribution(dist.Distribution):
         first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.state_space(values, levels, rows)
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
             now, later = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key), _noise(space, y), strict=True))
             mean, cov = state_before(space, y, first)
             start = tuple(m + dot(row, tuple(now)) for m, row in zip(mean, square_root(cov), strict=True))
@@ -141,7 +142,7 @@ class RowsDistribution(dist.Distribution):
         y = jnp.asarray(value, float)
 
         def one(values: Any, levels: Any, rows: Rows, y: Array) -> Any:
-            return function(self.regime.state_space(values, levels, rows), y)
+            return function(self.regime.on_rows(values, levels, rows), y)
 
         return self._over_batch(one, y, y.shape[:-1], 1)
 
@@ -150,7 +151,7 @@ class RowsDistribution(dist.Distribution):
         shape = (*sample_shape, *self._batch())
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.state_space(values, levels, rows)
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
             length = rows.y.shape[-1:]
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 
@@ -167,32 +168,17 @@ class RowsDistribution(dist.Distribution):
         The last argument has leading batch axes of a shape, and so many axes of its own.
         """
         shape = jnp.broadcast_shapes(self._batch(), last_batch)
+        if not shape:
+            return one(self.values, self.levels, self.rows, last)
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows
-        parts = (
-            jax.tree.map(lambda x: (x, 0), (self.values, self.levels)),
-            jax.tree.map(lambda x: (x, jnp.ndim(x) - batched), self.rows),
-            (last, own),
-        )
-        leaves, tree = jax.tree.flatten(parts, is_leaf=lambda x: isinstance(x, tuple) and _is_pair(x))
-        flat, axes = [], []
-        for x, event in leaves:
-            lead = jnp.ndim(x) - event
-            if lead == 0:  # the same at every point
-                flat.append(x)
-                axes.append(None)
-            else:
-                whole = jnp.broadcast_to(x, shape + jnp.shape(x)[lead:])
-                flat.append(whole.reshape(-1, *jnp.shape(x)[lead:]))
-                axes.append(0)
 
-        def at(*leaves: Array) -> Array:
-            (values, levels), rows, argument = jax.tree.unflatten(tree, leaves)
-            return one(values, levels, rows, argument)
+        def flat(x: Array, event: int) -> Array:
+            own = jnp.shape(x)[jnp.ndim(x) - event :]
+            return jnp.broadcast_to(x, (*shape, *own)).reshape(-1, *own)
 
-        if all(a is None for a in axes):
-            found = at(*flat)
-            return jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape, *x.shape)), found)
-        found = jax.vmap(at, in_axes=tuple(axes))(*flat)
+        values, levels = jax.tree.map(lambda x: flat(x, 0), (self.values, self.levels))
+        rows = jax.tree.map(lambda x: flat(x, jnp.ndim(x) - batched), self.rows)
+        found = jax.vmap(one)(values, levels, rows, flat(last, own))
         return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
 
 
@@ -202,12 +188,8 @@ def _keys(key: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.paths.carried`."""
+    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.kalman.carried`."""
     return (space.size,), (len(y), space.size + 2)
-
-
-def _is_pair(x: tuple[Any, ...]) -> bool:
-    return len(x) == 2 and isinstance(x[1], int)
 
 
 def model(

@@ -1,4 +1,4 @@
-"""Parameters of a law: coordinates in which their priors are normal, and the priors."""
+"""Parameters of a regime: coordinates in which their priors are normal, and the priors."""
 
 from __future__ import annotations
 

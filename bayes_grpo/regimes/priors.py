@@ -1,4 +1,4 @@
-"""Default priors of a law for a log, with the user's in their place, by medians and spreads or by a distribution.
+"""Default priors of a regime for a log, with the user's in their place, by medians and spreads or by a distribution.
 
 The sampler moves in coordinates z that are standard normal a priori. A NumPyro distribution becomes the table
 u(z) = F⁻¹(Φ(z)), F its distribution function in the coordinate u in which the parameter's transform takes it to values.
@@ -142,7 +142,7 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:
-        regime: The law.
+        regime: The regime.
         table: Rows of the log, for their scale and length.
         overrides: Parameter name → `Prior`, or a pair (median, spread), or a mapping with these keys, or a NumPyro
             distribution over the parameter's values.
@@ -153,7 +153,7 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     Raises:
         PriorError: An override names no parameter of the regime or has impossible numbers.
     """
-    known = {p.name: p for p in regime.parameters}
+    known = {p.name: p for p in (*regime.sampled, *regime.linear)}
     priors = {p.name: p.default(table) for p in regime.parameters}
     for name, given in (overrides or {}).items():
         if name not in known:
@@ -172,8 +172,6 @@ def is_distribution(given: Any) -> bool:
 def _checked(parameter: Parameter, given: Any) -> Prior:
     where = f"prior for {parameter.name!r}"
     if is_distribution(given):
-        from bayes_grpo.regimes.priors import tabulated
-
         return tabulated(parameter, given)
     if isinstance(given, Prior) and given.quantiles is not None:
         return given

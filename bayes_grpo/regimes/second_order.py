@@ -1,4 +1,4 @@
-"""What the second-order laws share: a forced oscillator with given coefficients, put on the rows of a log."""
+"""What the second-order regimes share: a forced oscillator with given coefficients, put on the rows of a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.oscillator import OscillatorStep, oscillator_step
-from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
+from bayes_grpo.dynamics.state_space import (
+    Entry,
+    Matrix,
+    StateSpace,
+    Vector,
+    dot,
+    matvec,
+    plus,
+    product,
+    symmetric_product,
+    transpose,
+)
 from bayes_grpo.regimes.common import half_gain_time, initial_levels, measurement_var
 from bayes_grpo.rows.padding import Rows
 
@@ -25,7 +36,7 @@ def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
 
 
 def unstable_damping(growth: Any) -> Any:
-    """|ζ| of an unstable law that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
+    """|ζ| of an unstable curve that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
     return growth * (2.0 / (1.0 + (1.0 + 16.0 * growth**2) ** 0.5)) ** 0.5
 
 
@@ -77,27 +88,16 @@ def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matr
     r = diffusion * jnp.where(instant, step.q_xx, step.q_zz / width**2)
     if rows.gap is None:
         return transition, noise, (hx, hv, 1.0), (sx, sv, 0.0), r
-    g = oscillator_step(a, b, jnp.asarray(rows.gap))
-    gx, gxv, gv = diffusion * g.q_xx, diffusion * g.q_xv, diffusion * g.q_vv
-    f = ((step.xx, step.xv), (step.vx, step.vv))
-    carried = (gx * hx + gxv * hv, gxv * hx + gv * hv)
-    both = tuple(
-        tuple(f[i][0] * (gx * f[j][0] + gxv * f[j][1]) + f[i][1] * (gxv * f[j][0] + gv * f[j][1]) for j in range(2))
-        for i in range(2)
+    free, kicked = _matrices(oscillator_step(a, b, jnp.asarray(rows.gap)), diffusion)
+    before = matvec(kicked, (hx, hv, 0.0))
+    spread = symmetric_product(transition, kicked)
+    return (
+        product(transition, free),
+        tuple(tuple(map(plus, *two)) for two in zip(noise, spread, strict=True)),
+        matvec(transpose(free), (hx, hv, 1.0)),
+        tuple(map(plus, (sx, sv, 0.0), matvec(transition, before))),
+        r + dot((hx, hv), before[:2]),
     )
-    transition = (
-        (f[0][0] * g.xx + f[0][1] * g.vx, f[0][0] * g.xv + f[0][1] * g.vv, 0.0),
-        (f[1][0] * g.xx + f[1][1] * g.vx, f[1][0] * g.xv + f[1][1] * g.vv, 0.0),
-        (0.0, 0.0, 1.0),
-    )
-    noise = (*((noise[i][0] + both[i][0], noise[i][1] + both[i][1], 0.0) for i in range(2)), (0.0, 0.0, 0.0))
-    cross = (
-        sx + f[0][0] * carried[0] + f[0][1] * carried[1],
-        sv + f[1][0] * carried[0] + f[1][1] * carried[1],
-        0.0,
-    )
-    observation = (hx * g.xx + hv * g.vx, hx * g.xv + hv * g.vv, 1.0)
-    return transition, noise, observation, cross, r + hx * carried[0] + hv * carried[1]
 
 
 def _matrices(step: OscillatorStep, diffusion: Array) -> tuple[Matrix, Matrix]:

@@ -1,4 +1,4 @@
-"""What the two nonlinear laws share: a success rate on an exact flow between a floor and a ceiling of the reward.
+"""What the two nonlinear regimes share: a success rate on an exact flow between a floor and a ceiling of the reward.
 
 R = floor + (R* - floor) p, with p the success rate on a flow of `bayes_grpo.dynamics.flows` and R* the ceiling. With
 both levels linear the shape is s = (1 - p(t))/(1 - p₀). Its two parameters are the initial success rate p₀, which

@@ -1,12 +1,12 @@
-"""What the laws share whose unforced mean is a given curve: R(t) = R* + (R₀ - R*) s(t), s from 1 towards 0.
+"""What the regimes share whose unforced mean is a given curve: R(t) = R* + (R₀ - R*) s(t), s from 1 towards 0.
 
 Both levels are linear in the rows and stay integrated out; only the shape's parameters are sampled. About the curve
 runs a fluctuation u with an e-fold time T of its own,
 
     du = [f'(m(t)) - 1/T] u dt + noise,
 
-f' the derivative of the law's drift along the unforced path m: the nonlinear law
-dR = [f(R) - (R - m(t))/T] dt + noise, linearised about its path, with growth cut off at a net rate of 0. A curve
+f' the derivative of the regime's drift along the unforced path m: the nonlinear regime
+dR = [f(R) - (R - m(t))/T] dt + noise, linearized about its path, with growth cut off at a net rate of 0. A curve
 without a drift of its own has f' = 0.
 State: (R₀ - R*, u, R*).
 """
@@ -32,7 +32,7 @@ FLUCTUATION: tuple[Parameter, ...] = (
         "step",
         "T: e-fold time of the latent reward's return to the law",
         POSITIVE,
-        # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the laws differ in.
+        # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the regimes differ in.
         lambda t: Prior(max(t.length / 20.0, t.length / len(t.y)), 0.8),
     ),
     *NOISES,
@@ -45,10 +45,10 @@ _NODES, _WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
 
 
 class TrendRegime(Regime):
-    """A law whose unforced mean is a given curve, with a fluctuation about it."""
+    """A regime whose unforced mean is a given curve, with a fluctuation about it."""
 
     def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """Fluctuation time no shorter than half a row: a faster one cannot be told from row noise."""
+        """Fluctuation time no shorter than half a row: a faster one cannot be distinguished from row noise."""
         return {**values, "fluctuation_time": jnp.sqrt(values["fluctuation_time"] ** 2 + (0.5 * rows.spacing) ** 2)}
 
 
@@ -67,7 +67,7 @@ class RowTimes(NamedTuple):
 def row_times(rows: Rows, weighted: bool) -> RowTimes:
     """Times of the rows since the start of the log.
 
-    Weighted, the clock runs with the learning rate: the clock of a law that is driven by updates.
+    Weighted, the clock runs with the learning rate: the clock of a regime that is driven by updates.
     """
     window = 0.0 if rows.window is None else rows.window
     gap = 0.0 if rows.gap is None else rows.gap
@@ -98,7 +98,7 @@ def fluctuation_rows(
     Args:
         values: Holds "fluctuation_time" and "fluctuation_sd".
         rows: Rows of the log.
-        slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the law then
+        slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the regime then
             starts from the latent reward itself; without it, it starts stationary, which is noise of the first row, so
             that the unforced curve is free of it.
         gap_slope: f' at the middle of every gap.
@@ -118,7 +118,7 @@ def fluctuation_rows(
 def _net_rate(rate: Array, slope: Array) -> Array:
     """Rate of return 1/T - f', falling off smoothly to 0 below a quarter of 1/T.
 
-    Where the drift makes a fluctuation grow faster than it returns, the linearised one would grow by orders of
+    Where the drift makes a fluctuation grow faster than it returns, the linearized one would grow by orders of
     magnitude while the nonlinear one soon leaves the steep stretch.
     """
     net, least = rate - slope, 0.25 * rate

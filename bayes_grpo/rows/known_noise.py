@@ -1,4 +1,4 @@
-"""Measurement noise of rows from what is logged beside the mean, known before a law is fitted.
+"""Measurement noise of rows from what is logged with the mean, known before a regime is fitted.
 
 A row is the mean over N completions in groups of G. Completions of one prompt are alike: with intraclass correlation ρ,
 
@@ -10,7 +10,7 @@ distribution. Where nothing says it, a typical ρ stands in, and the prediction 
 
 This holds for prompts that are new in every step. Where the same ones come back, the variance between prompts is no
 noise at all, and rows scatter less; where a trainer drops groups before it averages, or several rewards are summed, the
-numbers beside the mean are not of the same completions. A log that scatters otherwise than predicted says so itself,
+numbers logged with the mean are not of the same completions. A log that scatters otherwise than predicted shows it,
 and the prediction is then less sure by as much (`NoiseLevel.prior_spread`).
 """
 
@@ -90,7 +90,7 @@ def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
 def _level(
     run: Run, kept: np.ndarray, variance: np.ndarray, typical: float, success: np.ndarray | None
 ) -> NoiseLevel | None:
-    """The sd of a typical row, by the best evidence that there is; None where nobody states the batch."""
+    """The sd of a typical row, by the best evidence that there is; None where the batch is unknown."""
     y = run.reward[kept]
     group, prompts = (_stated(run, name) for name in ("group_size", "prompts_per_step"))
     if not group or not prompts:
@@ -179,6 +179,6 @@ def _smooth(values: np.ndarray) -> np.ndarray:
 
 
 def _stated(run: Run, name: str) -> float | None:
-    """A setting that somebody stated; None where it is only assumed."""
+    """A setting that is known; None where it is only assumed."""
     setting = getattr(run.settings, name)
     return None if setting.value is None or setting.provenance is Provenance.ASSUMED else float(setting.value)

@@ -1,7 +1,7 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads. Whoever has a table of rows has its arrays too (`PreparedRows`), so no function
+shapes (`shared`); nothing else pads. A table of rows has its arrays with it (`PreparedRows`), so no function
 takes both.
 """
 
@@ -15,6 +15,8 @@ import jax
 import numpy as np
 from jax import Array
 
+from bayes_grpo.logs.reading import RunLike
+from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
@@ -114,15 +116,16 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     )
 
 
-def stacked(tables: Sequence[RowTable]) -> Rows:
+def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
     """Rows of several logs in one, for a model of all of them: a leading axis of logs on every field.
 
     Args:
-        tables: The rows of each log, n of them.
+        logs: The rows of each of n logs, or the runs, of which the train reward is taken.
 
     Returns:
         The rows, padded to the longest: ``y`` has the shape (n, T).
     """
+    tables = [x if isinstance(x, RowTable) else rows_of(x) for x in logs]
     length = max(len(t.y) for t in tables)
     return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
 
@@ -181,7 +184,7 @@ class PreparedRows:
         return PreparedRows(self.table, self.arrays._replace(y=y))
 
     def before(self, cut: int) -> PreparedRows:
-        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled anew."""
+        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled again."""
         whole, n = self.arrays, len(self.table.y)
         columns = {f.name: getattr(self.table, f.name) for f in fields(self.table)}
         table = replace(
@@ -206,7 +209,7 @@ class PreparedRows:
     def followed_by(self, future: FutureRows) -> Rows:
         """Arrays of the rows with future ones after them, which have no values.
 
-        Some coordinates refer to the log's length: they keep the meaning that they had when the law was fitted.
+        Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
         """
         past, rows = self.arrays, shared(self.table.extended(*future))
         speed = rows.start_speed if past.start_speed is None else past.start_speed

@@ -1,6 +1,6 @@
-"""The range of a reward: as stated, or taken to be [0, 1] where all rows lie in it.
+"""The range of a reward: as set, or taken to be [0, 1] where all rows lie in it.
 
-A range cuts off the prior of a law's fixed point, so it changes what the law is worth: by the share of the posterior
+A range cuts off the prior of a regime's fixed point, so it changes the evidence: by the share of the posterior
 that lies inside over that of the prior. Where it is only probable, Bayes' rule weighs it against no range at all.
 """
 
@@ -16,7 +16,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.table import RowTable, is_share
 
 ASSUMED_SHARE = 0.9
-"""Probability that a reward stays in [0, 1] which has done so until now and of which nobody said more: among 14
+"""Probability that a reward stays in [0, 1] which has done so until now, without a setting: among 14
 repositories with public logs of such rewards, one had runs that left it."""
 
 
@@ -26,8 +26,8 @@ class RewardRange(NamedTuple):
     Attributes:
         low: Smallest possible reward; minus infinity where unknown.
         high: Largest possible reward; infinity where unknown.
-        share: Probability that this holds, before a law is fitted.
-        assumed: What was taken for granted, a sentence; "" where it was stated or is unknown.
+        share: Probability that this holds, before a regime is fitted.
+        assumed: What was taken for granted, a sentence; "" where it was set or is unknown.
     """
 
     low: float = -math.inf
@@ -50,7 +50,7 @@ class RewardRange(NamedTuple):
 def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
 
-    With one end alone where only that is stated. Rows may be those of the log so far, the run itself, or values.
+    With one end alone where only that is set. Rows may be those of the log so far, the run itself, or values.
     """
     low, high = _stated(settings)
     if low is None and high is None:
@@ -68,8 +68,8 @@ def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setti
 def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward with both ends or none, as it takes to call a level high or low.
 
-    A stated end always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a stated highest reward,
-    1 above a stated lowest. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
+    An end that is set always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a highest reward,
+    1 above a lowest one. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
     rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
     """
     low, high = _stated(settings)
@@ -103,7 +103,7 @@ def _stated(settings: Mapping[str, Setting]) -> tuple[float | None, float | None
 
 
 def _values(rows: RowTable | Run | np.ndarray) -> np.ndarray:
-    """The logged rewards themselves: of a run the train reward, or the held-out one where that is all there is."""
+    """The logged rewards themselves: of a run the train reward, or the held-out reward where that is all there is."""
     if isinstance(rows, RowTable):
         return rows.y
     if isinstance(rows, Run):

@@ -20,7 +20,7 @@ MAX_ROWS = 2048
 
 
 MIN_ROWS = 4
-"""Fewer logged rewards than this cannot tell a law from its noise at all."""
+"""Fewer logged rewards than this cannot tell a regime from its noise at all."""
 
 
 def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
@@ -51,7 +51,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         signal: "auto", "reward" or "eval".
-        max_rows: Longer logs are averaged in blocks of neighbouring rows.
+        max_rows: Longer logs are averaged in blocks of neighboring rows.
 
     Returns:
         The rows; rows without a value are left out (their steps become gaps).
@@ -115,7 +115,7 @@ def _said_of(outliers: np.ndarray) -> tuple[str, ...]:
 
 
 def _optimizer(settings: Settings) -> Optimizer:
-    """Momentum and refresh interval of a run, or the commonest values where nobody knows them."""
+    """Momentum and refresh interval of a run, or the commonest values where they are unknown."""
     momentum, convention, refresh = settings.momentum, settings.momentum_convention, settings.refresh_interval
     unknown = [s for s in (momentum, refresh) if s.value is None or s.provenance is Provenance.ASSUMED]
     return Optimizer(
@@ -133,7 +133,7 @@ def window_weight(window: np.ndarray) -> np.ndarray:
 
 
 def _blocked(table: RowTable, limit: int) -> RowTable:
-    """Averages blocks of neighbouring rows; a mean of windows is the mean over a longer window."""
+    """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
     n = len(table.y)
     blocks = row_blocks(n, limit)
     ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
@@ -162,9 +162,9 @@ def entropy_at(run: Run, step: np.ndarray) -> np.ndarray | None:
     """Policy entropy at ``step``, from the logged values before it; None where fewer than two were logged.
 
     A row's reward and its logged entropy come from the same completions: easy prompts raise one and lower the other.
-    That shared noise is no law. So a row's own value is left out: a local line through the rows before it stands for
+    That shared noise is no regime. So a row's own value is left out: a local line through the rows before it stands for
     it, and at the start of the log one through the rows after it. Rows on both sides would not do: their mean with a
-    hole, beside a slow fluctuation that takes what the mean has in common with its neighbours, tells the value in the
+    hole, with a slow fluctuation that takes what the mean has in common with its neighbors, reveals the value in the
     hole.
     """
     logged = run.signals.get("entropy")
@@ -191,7 +191,7 @@ def entropy_at(run: Run, step: np.ndarray) -> np.ndarray | None:
 
 
 SIDE = 5
-"""Rows on either side whose median a row is held against."""
+"""Rows on either side with whose median a row is compared."""
 
 OUTLIER_FEWEST = 3
 """Fewer rows than this on a side say nothing: whether the last rows are outliers is seen when others have come."""
@@ -218,7 +218,7 @@ OUTLIER_MIN_ROWS = 20
 
 
 def outliers(y: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """How far rows lie from their neighbours on both sides, where that is too far; 0 for all others.
+    """How far rows lie from their neighbors on both sides, where that is too far; 0 for all others.
 
     Under normal noise a few outliers widen the band of all rows: a broken batch, a grader that was down for a step.
     They are so rare and so far that there is no doubt which rows they are: each is given the measurement variance at

@@ -1,4 +1,4 @@
-"""The learning rate on the rows of a log, and on those to come: logged, stated, or continued and named as assumed."""
+"""The learning rate on the rows of a log, and on those to come: logged, set, or continued and named as assumed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RemainingRate:
         shape: "constant", "linear" or "cosine".
         now: Last logged step.
         rate_now: Rate there, over the reference rate.
-        begin: Step at which the decay began (0 where nobody knows better).
+        begin: Step at which the decay began (0 where unknown).
         total_steps: Step at which a decay reaches 0; infinite where the rate is constant.
-        assumed: What of this was assumed, for the reader ("" where all was stated).
+        assumed: What of this was assumed, for the reader ("" where nothing was).
     """
 
     shape: str
@@ -75,7 +75,7 @@ def remaining_rate(
         logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
         total_steps: Planned length of the run, where known.
         schedule: The user's word on the remaining steps: "constant", "linear" or "cosine"; it comes first.
-        stated: Whether somebody stated the run's schedule setting, rather than its trainer's documentation.
+        stated: Whether log, config or user set the run's schedule, rather than its trainer's documentation.
 
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
@@ -168,7 +168,7 @@ def decay(shape: str, step: np.ndarray, begin: float, end: float) -> np.ndarray:
 def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
     """Learning rate on ``step`` over the run's highest one; ones where it was not logged.
 
-    The highest one is the stated one where somebody states it.
+    The highest one is the setting's where there is one.
     """
     logged = run.signals.get("learning_rate")
     known = np.zeros(0, bool) if logged is None else np.isfinite(logged) & (logged > 0)
@@ -185,7 +185,7 @@ def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
-    """Learning rate by a stated schedule, as a share of its peak."""
+    """Learning rate by a schedule that is set, as a share of its peak."""
     schedule, total = run.settings.schedule.value, run.settings.total_steps.value
     if schedule not in ("linear", "cosine") or not total:
         return np.ones(len(step))
@@ -193,7 +193,7 @@ def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
 
 
 class FutureRows(NamedTuple):
-    """Rows that nobody has logged yet.
+    """Rows to come.
 
     Attributes:
         step: Steps at which they end, shape (h,), increasing, the first not before the last logged row.
@@ -209,7 +209,7 @@ class FutureRows(NamedTuple):
 
 
 class RowsAhead(NamedTuple):
-    """What a forecast is asked for.
+    """Rows that a forecast is for.
 
     Attributes:
         step: Steps of the forecast, shape (h,), the last one the horizon.
@@ -242,7 +242,7 @@ def rows_until(table: RowTable, until: float) -> int:
 
 
 def future_steps(table: RowTable, until: float) -> np.ndarray:
-    """Steps of the forecast: as the log's rows are spaced, or further apart so that there are `_GRID` at most.
+    """Steps of the forecast: as the log's rows are spaced, or with wider steps so that there are `_GRID` at most.
 
     Raises:
         SettingError: The horizon is not after the last row.
@@ -261,7 +261,7 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
 
 
 def beyond_steps(table: RowTable, until: float) -> np.ndarray:
-    """Steps after the horizon at which the trend is followed on, further and further apart."""
+    """Steps after the horizon at which the trend is followed on, at growing distances."""
     span = until - table.start
     step = until + span * np.geomspace(0.05, _FAR, _BEYOND)
     return np.unique(np.round(step)) if until == round(until) and span > 2 * _BEYOND else step

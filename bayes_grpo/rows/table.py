@@ -1,4 +1,4 @@
-"""Rows of one signal of a run, as a law sees them: where each window starts and ends, and how it is weighted."""
+"""Rows of one signal of a run, as a regime sees them: where each window starts and ends, and how it is weighted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Optimizer(NamedTuple):
         momentum: μ or Adam's β₁.
         convention: "heavy_ball" or "ema".
         refresh: Optimizer steps between refreshes of the sampling policy.
-        stated: Whether momentum and refresh were stated by log, config or user, rather than assumed.
+        stated: Whether log, config or user set momentum and refresh, rather than assumed.
     """
 
     momentum: float
@@ -35,7 +35,7 @@ CHANCE = 2.0
 
 
 class NoiseLevel(NamedTuple):
-    """Measurement noise of a typical row, predicted from what is logged beside its mean; by `row_noise`.
+    """Measurement noise of a typical row, predicted from what is logged with its mean; by `row_noise`.
 
     Attributes:
         sd: Predicted standard deviation, reward.
@@ -80,7 +80,7 @@ class RowTable:
         step: Steps at which the rows end, shape (n,).
         y: Logged values, shape (n,), all finite.
         window: Steps averaged into each row, shape (n,), ≥ 0; 0 = instantaneous.
-        start: Step at which the first row's window starts, t = 0 of the law.
+        start: Step at which the first row's window starts, t = 0 of the regime.
         rate: Learning rate over the reference one, shape (n,).
         weight: Completions of each row over the typical number, shape (n,); of an outlier as few as make it an ordinary
             row.
@@ -147,7 +147,7 @@ class RowTable:
     def lag(self) -> float:
         """Mean age of the policy that a row tells of, steps.
 
-        A row is the mean over its window, and a train reward is that of the sampling policy, which is held for
+        A row is the mean over its window, and a train reward is that of the sampling policy, which stays for
         ``refresh`` steps.
         """
         held = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
@@ -192,7 +192,7 @@ def is_share(values: np.ndarray) -> bool:
 
 
 class Blocks(NamedTuple):
-    """Blocks of neighbouring rows, of nearly equal size.
+    """Blocks of neighboring rows, of nearly equal size.
 
     Attributes:
         start: Index of the first row of each block, shape (b,).

@@ -274,53 +274,6 @@ def test_gradient_and_hessian_equal_finite_differences(zeta):
     np.testing.assert_allclose(hessian(at), numeric, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", few(KINDS, *DIFFERENT, "everything"))
-def test_exponential_equals_dense_normal(kind):
-    """First-order relaxation is the oscillator with infinite damping at the same c/k; checked by its own moments."""
-    rows, step, window, _rate, start = make_rows(kind)
-    tau, fluctuation = 70.0, 0.04
-    values = {
-        "relaxation_time": jnp.asarray(tau),
-        "observation_sd": jnp.asarray(0.05),
-        "fluctuation_sd": jnp.asarray(fluctuation),
-    }
-    found = float(kalman.log_likelihood(Exponential().state_space(values, LEVELS, rows), jnp.asarray(rows.y)))
-    # a x' + b x = noise with v integrated out: a → ∞ at fixed a/b.
-    mean, cov = _first_order_moments(1 / tau, 2 * fluctuation**2 / tau, step, window, _rate, start)
-    weight = np.ones(len(step)) if rows.weight is None else np.asarray(rows.weight)
-    expected = dense_log_density(np.asarray(rows.y), mean, cov + np.diag(0.05**2 / weight))
-    assert found == pytest.approx(expected, rel=1e-9)
-
-
-def _first_order_moments(k, diffusion, step, window, rate, start):
-    """Rows of x' = -k x + noise by integrating its covariance kernel on a fine grid of exact transitions."""
-    from scipy.linalg import expm
-
-    (fixed, fixed_sd), (first, first_sd) = LEVELS["fixed_point"], LEVELS["initial_reward"]
-    n = len(step)
-    state = np.zeros((3, 2 + 3 * 2 * n))
-    state[0, 0], state[0, 1], state[2, 0] = -fixed_sd, first_sd, fixed_sd
-    mean = np.array([first - fixed, 0.0, fixed])
-    rows, means, before = np.zeros((n, state.shape[1])), np.zeros(n), start
-    for i in range(n):
-        for part, length in enumerate((step[i] - window[i] - before, window[i])):
-            if part:
-                state[1], mean[1] = 0.0, 0.0
-            if length > 0:
-                drift = np.array([[-k * rate[i], 0, 0], [1, 0, 0], [0, 0, 0]])
-                noise = np.diag([diffusion * rate[i] ** 2, 0, 0])
-                block = expm(np.block([[-drift, noise], [np.zeros((3, 3)), drift.T]]) * length)
-                f = block[3:, 3:].T
-                q = f @ block[:3, 3:]
-                values, vectors = np.linalg.eigh(0.5 * (q + q.T))
-                state, mean = f @ state, f @ mean
-                at = 2 + 3 * (2 * i + part)
-                state[:, at : at + 3] += vectors * np.sqrt(np.maximum(values, 0))
-        x = np.array([0, 1 / window[i], 1.0]) if window[i] > 0 else np.array([1.0, 0, 1.0])
-        rows[i], means[i], before = x @ state, x @ mean, step[i]
-    return means, rows @ rows.T
-
-
 def test_oscillator_tends_to_exponential():
     rows = make_rows("windows")[0]
     shared = {"observation_sd": jnp.asarray(0.05), "fluctuation_sd": jnp.asarray(0.03)}

@@ -12,8 +12,8 @@ import pytest
 from numpyro.infer import MCMC, NUTS, Predictive
 from numpyro.infer.util import log_density
 
-from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_of, stacked
-from bayes_grpo.common.errors import PriorError, SettingError
+from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, load_fit, padded, rows_of, save_fit, stacked
+from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
@@ -118,13 +118,89 @@ def test_rows_missing_in_the_middle_are_never_a_wrong_number(table):
     rows = padded(table)
     y = np.array(rows.y)
     y[7] = np.nan
-    space = EXPONENTIAL.state_space(
-        {k: jnp.asarray(v) for k, v in VALUES.items()},
-        {k: (VALUES[k], 0.0) for k in ("fixed_point", "initial_reward")},
-        rows,
-    )
+    space = EXPONENTIAL.state_space(*_parts(VALUES), rows)
     found = EXPONENTIAL.distribution(VALUES, rows).log_prob(y)
     np.testing.assert_allclose(found, _dense(space, y), rtol=1e-9)
+
+
+def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
+    """Against conditionals of a dense normal, for a batch of draws at once."""
+    times = jnp.array([10.0, 25.0])
+    batch = EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, table)
+    full = [EXPONENTIAL.on_rows(*_parts(VALUES | {"relaxation_time": t}), padded(table, len(table.y))) for t in times]
+    y, loo, smoothed = jnp.asarray(table.y), batch.loo_log_prob(table.y), batch.smooth(table.y)
+    np.testing.assert_allclose(batch.filter(table.y).log_likelihood, batch.log_prob(table.y), rtol=1e-12)
+    for i, space in enumerate(full):
+        mean, cov = dense_moments(jax.tree.map(np.asarray, dense(space, len(y))))
+        inverse = np.linalg.inv(cov)
+        error, var = (inverse @ (y - mean)) / np.diag(inverse), 1.0 / np.diag(inverse)
+        np.testing.assert_allclose(loo[i], -0.5 * (np.log(2 * np.pi * var) + error**2 / var), rtol=1e-8)
+        np.testing.assert_allclose(smoothed.loo_mean[i], y - error, rtol=1e-8)
+
+
+def test_a_forecast_of_ones_own_draws_has_the_moments_of_the_smoother(table):
+    ahead = table.extended(table.step[-1] + np.array([1.0, 2.0, 10.0]))
+    found = EXPONENTIAL.distribution(VALUES, ahead)
+    draws = np.asarray(found.forecast(jax.random.key(0), ahead.y, (4000,)))[:, -3:]
+    exact = found.smooth(ahead.y)
+    sd = np.sqrt(np.asarray(exact.latent_var)[-3:] + VALUES["observation_sd"] ** 2 / ahead.precision[-3:])
+    np.testing.assert_allclose(draws.mean(0), np.asarray(exact.latent_mean)[-3:], atol=4 * sd.max() / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(0), sd, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", list(REGIMES))
+def test_derived_quantities_are_traceable(name, table):
+    """So that a hierarchy can pool them; the same numbers from NumPy and from a compiled function."""
+    regime = get_regime(name)
+    values = {p.name: np.full((2, 3), p.default(table).median) for p in regime.parameters}
+    plain, traced = regime.derived(values, table), jax.jit(lambda v: regime.derived(v, table))(values)
+    for key, found in plain.items():
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_allclose(found, traced[key], rtol=1e-9)
+
+
+def test_single_precision_is_warned_of_and_values_are_validated(table):
+    with jax.enable_x64(False), numpyro.handlers.seed(rng_seed=0), pytest.warns(BayesGrpoWarning, match="enable_x64"):
+        EXPONENTIAL.model(table)
+    with pytest.raises(SettingError, match="values above 0 of observation_sd"):
+        EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
+
+
+def test_the_model_can_integrate_levels_out(table):
+    with numpyro.handlers.seed(rng_seed=0):
+        trace = numpyro.handlers.trace(EXPONENTIAL.model).get_trace(table, marginalize=True)
+    assert "fixed_point" not in trace
+    assert trace["y"]["fn"].levels["fixed_point"][1] > 0
+
+
+def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
+    """The same density at the same law, and a prior on either is what is drawn."""
+    other = get_regime("stiffness_damping")
+    noises = {k: VALUES[k] for k in ("observation_sd", "fluctuation_sd", "fixed_point", "initial_reward")}
+    at = {"response_time": 12.0, "damping_ratio": 0.7}
+    found = get_regime("oscillator").derived(noises | at, table)
+    named = noises | {k: found[k] for k in ("stiffness", "damping")}
+    both = (get_regime("oscillator"), noises | at), (other, named)
+    one, two = (regime.distribution(values, table).log_prob(table.y) for regime, values in both)
+    np.testing.assert_allclose(one, two, rtol=1e-10)
+    np.testing.assert_allclose([other.derived(named, table)[k] for k in at], list(at.values()), rtol=1e-12)
+    prior = dist.Gamma(2.0, 10.0)
+    drawn = draw_prior(target_of(other, prepare_rows(table), {"damping": prior}), np.random.default_rng(0), 20_000)
+    shares = [0.1, 0.5, 0.9]
+    expected = np.quantile(np.asarray(prior.sample(jax.random.key(1), (100_000,))), shares)
+    np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
+
+
+@pytest.mark.thorough
+def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
+    """A truncated normal far from its end is the normal that is integrated out."""
+    priors = dist.Normal(0.8, 0.1), dist.TruncatedNormal(0.8, 0.1, low=-5.0)
+    one, two = (fit(run, "exponential", priors={"fixed_point": p}, seed=2, sampler=SHORT) for p in priors)
+    save_fit(two, tmp_path / "fit.nc")
+    assert load_fit(tmp_path / "fit.nc").regime == two.regime != one.regime
+    for name in VALUES:
+        a, b = (x.draws(name).ravel() for x in (one, two))
+        np.testing.assert_allclose(np.quantile(b, [0.1, 0.5, 0.9]), np.quantile(a, [0.1, 0.5, 0.9]), atol=0.2 * a.std())
 
 
 @pytest.mark.parametrize(
@@ -229,6 +305,12 @@ def test_quantiles_keep_both_tails():
     time = next(p for p in EXPONENTIAL.parameters if p.name == "relaxation_time")
     found = np.array(tabulated(time, dist.LogNormal(1.0, 0.5)).quantiles)
     np.testing.assert_allclose(found, 1.0 + 0.5 * GRID, atol=1e-5)
+
+
+def _parts(values):
+    """Sampled values and known levels."""
+    levels = {k: (jnp.asarray(values[k]), 0.0) for k in ("fixed_point", "initial_reward")}
+    return {k: jnp.asarray(v) for k, v in values.items() if k not in levels}, levels
 
 
 def _density(values, rows):

@@ -47,7 +47,7 @@ class WeightedPoints:
 
     @property
     def weight(self) -> np.ndarray:
-        """Normalised weights, shape (n,); equal ones where no point has any likelihood."""
+        """Normalized weights, shape (n,); equal ones where no point has any likelihood."""
         top = self.log_weight.max()
         if not np.isfinite(top):
             return np.full(len(self.z), 1.0 / len(self.z))
@@ -182,7 +182,7 @@ class Proposal:
     """A wide Student t about the mean, and narrow ones about some of the points: two modes keep both.
 
     Attributes:
-        centre: Shape (p,).
+        center: Shape (p,).
         wide: Cholesky factor of the wide t's scale, shape (p, p).
         kernels: Centres of the narrow ones, shape (k, p).
         narrow: Cholesky factor of their common scale, shape (p, p).

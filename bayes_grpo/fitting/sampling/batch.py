@@ -6,7 +6,7 @@ For likelihoods all draws advance together through the plain filter: a row costs
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -93,29 +93,18 @@ def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict
     return {p.name: drawn[:, i] for i, p in enumerate(target.regime.linear)}
 
 
-class DrawSummary(NamedTuple):
-    """What one draw of the sampled parameters implies; over the rows as in `bayes_grpo.fitting.draws.SmoothedDraws`.
+def summarise(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+    """What coordinates of shape (chains, draws, p) imply on the rows.
 
-    Attributes:
-        linear: Linear parameters drawn given the rows, in the order of the regime's, shape (l,).
+    Returns:
+        Linear parameters drawn given the rows, in the order of the regime's; and the fields of
+        `bayes_grpo.fitting.draws.SmoothedDraws` after the first. All with leading axes (chains, draws).
     """
-
-    linear: Array | np.ndarray
-    curve: Array | np.ndarray
-    latent: Array | np.ndarray
-    latent_var: Array | np.ndarray
-    loo_log_density: Array | np.ndarray
-    loo_mean: Array | np.ndarray
-    loo_var: Array | np.ndarray
-
-
-def summarise(target: Target, z: np.ndarray, seed: int) -> DrawSummary:
-    """What coordinates of shape (chains, draws, p) imply, with these leading axes on every field."""
     chains, draws, p = z.shape
     each = (random_keys(seed, chains * draws), z.reshape(-1, p))
     with jax.enable_x64(True):
         out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
-    return DrawSummary(*(x.reshape(chains, draws, *x.shape[1:]) for x in out))
+    return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 
 def random_keys(seed: int, size: int) -> np.ndarray:
@@ -141,30 +130,25 @@ def _densities_program(regime: Regime) -> Any:
 def summary_program(regime: Regime) -> Any:
     """Program that smooths the rows for draws, each with a key."""
 
-    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        return jax.lax.map(
-            lambda a: tuple(_summary_of(regime, jax.random.wrap_key_data(a[0]), a[1], prior, rows)),
-            draws,
-            batch_size=50,
+    def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        space = state_space(regime, draw[1], prior, rows)
+        smoothed = smooth(space, jnp.asarray(rows.y))
+        n = space.size
+        root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
+        noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (n,))
+        state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
+        levels = regime.linear_values(state)
+        return (
+            jnp.asarray([levels[p.name] for p in regime.linear]),
+            mean_path(space, state, rows.y.shape[0]),
+            smoothed.latent_mean,
+            smoothed.latent_var,
+            smoothed.loo_log_density,
+            smoothed.loo_mean,
+            smoothed.loo_var,
         )
 
+    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        return jax.lax.map(lambda draw: one(draw, prior, rows), draws, batch_size=50)
+
     return run
-
-
-def _summary_of(regime: Regime, key: Array, z: Array, prior: PriorNumbers, rows: Rows) -> DrawSummary:
-    space = state_space(regime, z, prior, rows)
-    smoothed = smooth(space, jnp.asarray(rows.y))
-    n = space.size
-    root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
-    noise = jax.random.normal(key, (n,))
-    state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
-    levels = regime.linear_values(state)
-    return DrawSummary(
-        linear=jnp.stack([levels[p.name] for p in regime.linear]),
-        curve=mean_path(space, state, rows.y.shape[0]),
-        latent=smoothed.latent_mean,
-        latent_var=smoothed.latent_var,
-        loo_log_density=smoothed.loo_log_density,
-        loo_mean=smoothed.loo_mean,
-        loo_var=smoothed.loo_var,
-    )

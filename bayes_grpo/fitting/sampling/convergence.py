@@ -64,7 +64,7 @@ class Convergence(Result):
 
     @property
     def usable(self) -> bool:
-        """Whether the draws serve as weights and for paths: looser than what is asked of reported parameters."""
+        """Whether the draws serve as weights and for paths: looser than for reported parameters."""
         worst = self.worst
         return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and self.divergences <= 20
 
@@ -176,7 +176,7 @@ def _ess(draws: np.ndarray) -> float:
     variance = autocovariance[0] + (np.var(draws.mean(axis=1), ddof=1) if chains > 1 else 0.0)
     correlation = 1.0 - (within - autocovariance) / variance
     correlation[0] = 1.0
-    # Sums of neighbouring pairs are positive and fall; where they stop to be positive there is only noise.
+    # Sums of neighboring pairs are positive and fall; where they stop to be positive there is only noise.
     kept, even = [correlation[0], correlation[1]], 1.0
     t, odd = 1, correlation[1]
     while t < n - 3 and even + odd > 0.0:

@@ -88,7 +88,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
     z, summary = np.asarray(chain.z), summarise(target, np.asarray(chain.z), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
-    named |= {p.name: summary.linear[..., i] for i, p in enumerate(target.regime.linear)}
+    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.linear)}
     found = check_convergence(
         named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
     )
@@ -134,7 +134,7 @@ def fast_posterior(
 
     Adaptive importance sampling needs no gradient and no warm-up, and gives the marginal likelihood with it. It is
     trusted where the weights' Pareto k-hat, their effective size and two halves of the points agree that it can be;
-    where not, NUTS is run, and the points are spread anew about its draws.
+    where not, NUTS is run, and the points are spread again about its draws.
 
     Args:
         target: Regime, priors and rows.

@@ -9,7 +9,7 @@ residuals alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,12 +23,12 @@ from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, resolve_priors, slopes_of
+from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
 class PriorNumbers(NamedTuple):
-    """Priors as numbers, so that overriding one does not compile anew.
+    """Priors as numbers, so that overriding one does not compile again.
 
     Attributes:
         location: Of the sampled parameters in their transformed coordinate, shape (p,).
@@ -77,7 +77,7 @@ class Target:
     """A posterior before it is sampled.
 
     Attributes:
-        regime: The law.
+        regime: The regime.
         rows: Rows of the log.
         priors: Prior of every parameter, by name.
         numbers: The same as numbers.
@@ -103,23 +103,31 @@ def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] |
     """A regime with its priors on rows; overrides as `bayes_grpo.regimes.priors.resolve_priors` takes them.
 
     Raises:
-        FitError: The law cannot be put on these rows.
+        FitError: The regime cannot be put on these rows.
         PriorError: An override is impossible.
     """
     regime.check(rows.table)
+    given = overrides or {}
+    # Only a normal prior can be integrated out by the filter.
+    levels = (p.name for p in regime.linear if is_distribution(given.get(p.name)) and not _is_normal(given[p.name]))
+    regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels))
     priors = resolve_priors(regime, rows.table, overrides)
     return Target(regime, rows, priors, prior_numbers(regime, priors))
 
 
+def _is_normal(distribution: Any) -> bool:
+    return type(distribution).__name__ == "Normal"
+
+
 def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
-    """Coordinates u of the parameters from standardised ones, shape (..., p)."""
+    """Coordinates u of the parameters from standardized ones, shape (..., p)."""
     if prior.quantiles is None or prior.slopes is None:
         return prior.location + prior.scale * z
     return interpolated_coordinates(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
 
 
 def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
-    """Sampled parameters in their units from standardised coordinates of shape (..., p)."""
+    """Sampled parameters in their units from standardized coordinates of shape (..., p)."""
     u = coordinates(z, prior)
     raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
     bound = regime.physical(raw, rows)
@@ -148,7 +156,7 @@ def state_space_at(
     """The state space of a draw; there is no other way from a draw to one.
 
     Args:
-        regime: The law.
+        regime: The regime.
         values: Sampled parameters in their units, in the order of the regime's, p of them.
         level_mean: Means of the linear parameters, l of them: of their priors, under which the filter integrates over
             them, or their values where these are known.
@@ -157,7 +165,7 @@ def state_space_at(
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
     levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
-    return regime.state_space(named, levels, rows)
+    return regime.on_rows(named, levels, rows)
 
 
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:

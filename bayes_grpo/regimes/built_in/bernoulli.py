@@ -10,7 +10,7 @@ from bayes_grpo.regimes.success import SuccessRegime
 
 
 class Bernoulli(SuccessRegime):
-    """The flow under normalised advantages; see the module's text."""
+    """The flow under normalized advantages; see the module's text."""
 
     name = "bernoulli"
     title = "success rate under std-normalised advantages (power-law tail 1/t²)"

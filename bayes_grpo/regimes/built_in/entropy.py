@@ -1,10 +1,10 @@
 """Regime `entropy`: reward exchanged for entropy, R = -a e^H + b (arXiv 2505.22617), with correlated fluctuation.
 
-H is the policy's logged entropy, in nats, and the ceiling b - a is where it is used up. The law has no clock: it says
+H is the policy's logged entropy, in nats, and the ceiling b - a is where it is used up. It has no clock: it says
 what the reward is at an entropy, not when, so it cannot forecast without a forecast of the entropy. Its fixed point is
 the ceiling; its initial reward is the one at the mean of e^H over the first rows. The entropy of
 a row is read off the rows before it, because its own logged value shares prompts, and so noise, with its reward; what
-noise is left counts as exact and flattens the law.
+noise is left counts as exact and flattens the regime.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
 FIRST_ROWS = 5
-"""Rows at whose entropy the initial reward is stated; one row would put its noise into the level."""
+"""Rows at whose entropy the initial reward is given; one row would put its noise into the level."""
 _LARGEST = 20.0
 """Nats; more than the logarithm of any vocabulary, hence no entropy of one token."""
 SMALLEST_CHANGE = 0.02

@@ -1,6 +1,6 @@
 """Regime `flat`: a constant reward with correlated fluctuation and measurement noise, the honest null.
 
-What short noisy logs often support and no more. A law with a trend has to beat it before its trend is believed.
+What short noisy logs often support and no more. A regime with a trend has to beat it before its trend is believed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Flat(TrendRegime):
         """Fits any rows."""
 
     def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
-        """The level again as initial reward, for what compares the two levels of any law."""
+        """The level again as initial reward, for what compares the two levels of any regime."""
         return {"initial_reward": values["fixed_point"]}
 
 

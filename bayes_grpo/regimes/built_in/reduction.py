@@ -6,7 +6,7 @@ With gain g = η K, momentum μ and the mean lag τ of the gradient,
 
 (reduced model of arXiv 2606.30789, with the mass that puts the onset of oscillation right). Only the gain, the lag
 exposure, the levels and the noises are free. The gain is measured by the learning time (1 − μ)/g, the e-fold time
-of a run without lag. Comparing this law with `oscillator`, which leaves the damping free, tests the mechanism.
+of a run without lag. Comparing this regime with `oscillator`, which leaves the damping free, tests the mechanism.
 
 The lag is that of the *hold* model, τ = lag exposure × (K_ref − 1)/2: a trainer that draws completions, updates K_ref
 times and draws again (TRL, verl) uses gradients that are 0 to K_ref − 1 steps old. The paper's rule counts the whole
@@ -52,7 +52,7 @@ GAIN: tuple[Parameter, ...] = (
         lambda t: Prior(0.5, 1.5),
     ),
 )
-"""Parameters of the laws that rest on the optimizer's settings."""
+"""Parameters of the regimes that rest on the optimizer's settings."""
 
 
 class Reduction(Regime):
@@ -103,7 +103,7 @@ REGIME = Reduction()
 
 
 def held_lag(refresh: Any) -> Any:
-    """Mean age in steps of a gradient that is late, with a sampling policy held between refreshes."""
+    """Mean age in steps of a gradient that is late, with a sampling policy frozen between refreshes."""
     return mean_lag(refresh, "hold")
 
 

@@ -26,7 +26,7 @@ def plot_check(fit: Fit, check: Check, level: float = LEVEL, figure: Canvas | No
     """Draws a check.
 
     Grey bands hold replicated rows of the same length under the regime, at each point with the probability of the
-    level. ArviZ draws Pareto k and the PIT (`plot_khat`, `plot_loo_pit` on `bayes_grpo.loo_view`).
+    level. ArviZ draws Pareto k and the PIT (`plot_khat`, `plot_loo_pit` on `Fit.to_datatree`).
 
     Args:
         fit: The fit.

@@ -2,15 +2,7 @@
 
 import jax.numpy as jnp
 
-from bayes_grpo.regimes.common import LEVELS
-from bayes_grpo.regimes.trend import (
-    FLUCTUATION,
-    TrendRegime,
-    fluctuation_rows,
-    row_times,
-    trend_space,
-    window_mean,
-)
+from bayes_grpo.regimes import FLUCTUATION, LEVELS, TrendRegime, fluctuation_rows, row_times, trend_space, window_mean
 
 
 class Linear(TrendRegime):
