@@ -58,7 +58,6 @@ from .logs.summary import describe_run as describe_run
 from .planning.curvature import curvature_of as curvature_of
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
-from .planning.question import check_plan as check_plan
 from .planning.result import StabilityReport as StabilityReport
 from .planning.stability import stability as stability
 from .probing.course import StiffnessCourse as StiffnessCourse
