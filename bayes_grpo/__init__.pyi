@@ -107,6 +107,7 @@ from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .siblings.departure import Departure as Departure
 from .siblings.departure import departure_of as departure_of
+from .siblings.nearby import NearbyRuns as NearbyRuns
 from .siblings.shared import SharedOrder as SharedOrder
 from .siblings.shared import shared_order as shared_order
 from .simulate.scenarios import scenario_names as scenario_names

@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     numbers_in,
     option,
-    reference_runs,
+    references_or_nearby,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -63,7 +63,7 @@ def plan(
             risk=risk,
             index=index,
             signal=signal,
-            like=reference_runs(like, log, reading.sidecar),
+            like=references_or_nearby(like, log, reading),
             seed=seed,
             progress=tell,
         )

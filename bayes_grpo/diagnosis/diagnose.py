@@ -30,6 +30,7 @@ from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.siblings.departure import Departure, departure_of
 from bayes_grpo.siblings.gather import Like
+from bayes_grpo.siblings.nearby import NearbyRuns
 
 
 def diagnose(
@@ -130,7 +131,7 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
 
 def _beside(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
     """The run beside its siblings, and which were left out, or why there is no such thing."""
-    if like is None:
+    if like is None or isinstance(like, NearbyRuns):  # a departure is from runs that were named
         return None, ()
     try:
         found = departure_of(run, like)

@@ -24,9 +24,10 @@ from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.nearby import NearbyRuns
 
-type Like = RunLike | Iterable[RunLike]
-"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames."""
+type Like = RunLike | Iterable[RunLike] | NearbyRuns
+"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
 MOST_SIBLINGS = 30
 """Siblings that are read together at most."""
 _SAME = 0.9
@@ -70,7 +71,7 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
-    found, left_out = named_runs(like)
+    found, left_out = (like.like(run), []) if isinstance(like, NearbyRuns) else named_runs(like)
     kept: list[tuple[Run, RowTable]] = []
     for other in found:
         name = plain(other.name, 80)

@@ -68,9 +68,16 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("Assumed", horizon, *s.assumed),
             section("Notes", *s.notes),
         ),
-        assumed="; ".join(x.rstrip(".") for x in (horizon, *s.assumed) if x),
+        assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
         docs="how/forecast",
     )
+
+
+def _references(s: ForecastSummary) -> str:
+    """Which other runs the forecast rests on."""
+    if s.siblings is None or not s.siblings.used:
+        return ""
+    return f"{s.siblings.named}, {percent(s.siblings.share)} of the paths follow them"
 
 
 def _quantities(s: ForecastSummary) -> Tabular:
