@@ -28,6 +28,8 @@ from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 
 SIBLINGS_NAME = "siblings"
+CLEAR = 0.9
+"""Probability that runs which were found and not named have to help with, to get any paths (`benchmarks/nearby.py`)."""
 _NAMED = 5
 """Reference runs that a sentence names."""
 MOST_SHARE = 0.5
@@ -132,7 +134,8 @@ def beside_siblings(
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
     told = known.foreseen(future.step, future.window)
-    part = 0.0 if told is None else MOST_SHARE * float(expit(told.gain))
+    helps = 0.0 if told is None else float(expit(told.gain))
+    part = 0.0 if known.searched and helps < CLEAR else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))

@@ -21,20 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.readings import LAWS, SAMPLER
+from bayes_grpo.families.readings import weighted_laws
 from bayes_grpo.families.recipes import seed_prior
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
-from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.planning.difficulty import Difficulty
 from bayes_grpo.planning.lessons import VARIANCE, Belief, Lessons
-from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
@@ -130,21 +123,8 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     Raises:
         FitError: No law can be put on the rows.
     """
-    found: list[Draws] = []
-    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
-    for name in LAWS:
-        law = get_regime(name)
-        try:
-            target = target_of(law, rows, forecast_priors(law, table))
-            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
-        except FitError:
-            if name == LAWS[-1]:
-                raise
-    evidence = np.array([f.log_evidence for f in found])
-    share = np.exp(evidence - evidence.max())
-    counts = np.round(_DRAWS * share / share.sum()).astype(int)
     parts: list[tuple[np.ndarray, ...]] = []
-    for f, count in zip(found, counts, strict=True):
+    for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
         if not count:
             continue
         values = {k: x.ravel() for k, x in f.with_levels(seed_of(seed, "levels", f.regime.name)).values.items()}

@@ -52,12 +52,14 @@ class SiblingRuns:
         tables: Their rows of the same signal.
         left_out: Runs and files that are none, with the reasons.
         named: How many runs were named.
+        searched: Whether nobody named them, and they were found near the log.
     """
 
     runs: tuple[Run, ...]
     tables: tuple[RowTable, ...]
     left_out: tuple[NotSibling, ...]
     named: int
+    searched: bool = False
 
 
 def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
@@ -92,7 +94,8 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
             for i in sorted(order[MOST_SIBLINGS:])
         ]
         kept = [kept[i] for i in sorted(order[:MOST_SIBLINGS])]
-    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
+    searched = isinstance(like, NearbyRuns)
+    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found), searched)
 
 
 def named_runs(
