@@ -72,7 +72,8 @@ class Prospect:
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
         """Cost of an optimizer step, in steps of the present run: it follows the completions."""
-        return math.prod(settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings)
+        moved = (settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings)
+        return math.prod(moved, start=1.0)
 
     @cached_property
     def _failing(self) -> dict[Any, Failing]:

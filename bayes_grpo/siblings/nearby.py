@@ -51,10 +51,11 @@ class NearbyRuns:
 
     def like(self, run: Run) -> list[Run]:
         """Those by the same trainer and with the same reward and parts of it as a run."""
-        return [other for other in self.found if other.log_hash != run.log_hash and _kind(other) == _kind(run)]
+        return [other for other in self.found if other.log_hash != run.log_hash and kind_of(other) == kind_of(run)]
 
 
-def _kind(run: Run) -> tuple[object, ...]:
+def kind_of(run: Run) -> tuple[object, ...]:
+    """Trainer, keys of the rewards and parts of the reward: what runs of one kind of task share."""
     parts = frozenset(name for name in run.components)
     return run.format, run.keys.get("reward"), run.keys.get("eval_reward"), parts
 
