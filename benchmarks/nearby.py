@@ -3,10 +3,10 @@
     python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --every 3
 
 A folder holds one log a run as CSV, many repositories together; an index names repository and task of each. Every log
-is seen after half of its rows. Its family are the runs of its repository of the same kind as it (`NearbyRuns.like`), and
-the strangers are as many as eight runs of the same kind of other repositories whose tasks have no word in common with
-its own. Of both the result is how often runs get paths of a forecast at all, how often they are taken to share the order
-of the data, and the CRPS of the later rows over that of the mean of the last rows alone, paths mixed as a forecast does.
+is seen after half of its rows. Its family are the runs of its repository of the same kind (`NearbyRuns.like`). The
+strangers are as many as eight runs of the same kind of other repositories, whose tasks have no word in common with its
+own. Of both the result is how often runs get paths of a forecast at all, how often they are taken to share the order of
+the data, and the CRPS of the later rows over that of the mean of the last rows alone, paths mixed as in a forecast.
 """
 
 from __future__ import annotations
