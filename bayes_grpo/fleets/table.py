@@ -147,7 +147,7 @@ def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
 
     Args:
         path: Its file, which is made where there is none; None to keep rows in memory alone.
-        resume: Whether to use its rows; it is begun anew otherwise.
+        resume: Whether to use its rows; otherwise it is emptied first.
 
     Raises:
         OutputError: It cannot be read or written.

@@ -26,7 +26,7 @@ WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
 """Candidates of a setting, over what the present run has, where none are given."""
 _RUNGS = 8
-"""Learning rates at most that are put between the present one and the highest asked for."""
+"""Learning rates at most between the present one and the highest that is tried."""
 _MOST = 5000
 """Candidates at most."""
 
@@ -68,7 +68,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
             if wanted:
                 raise SettingError(
                     f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
-                    f"--set {name}=…, a line in bayes_grpo.toml beside the log, or --index CSV with that column"
+                    f"--set {name}=…, a line in bayes_grpo.toml by the log, or --index CSV with that column"
                 )
             if name == "learning_rate":
                 now = UNKNOWN_RATE
@@ -100,7 +100,7 @@ def _assumed(run: Run, name: str) -> bool:
 
 
 def _rungs(now: float, most: float) -> set[float]:
-    """Learning rates between the present one and the highest that is asked for, each √2 times the one before."""
+    """Learning rates between the present one and the highest that is tried, each √2 times the one before."""
     if most <= now:
         return set()
     steps = math.floor(2.0 * math.log2(most / now) - 1e-6)

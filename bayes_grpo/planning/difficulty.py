@@ -1,6 +1,6 @@
 """How hard a run's prompts are for it: a Beta distribution of their success rates, as far as a log shows it.
 
-The mean is the mean reward of the rows, a share of successes. How far prompts lie apart shows in the share of groups
+The mean is the mean reward of the rows, a share of successes. How far prompts differ shows in the share of groups
 without spread that a log has, or in the spread within groups; where nothing says it, all
 prompts are taken to be of one difficulty, which says too few useless groups.
 """

@@ -160,15 +160,15 @@ def _course(prospect: Prospect, settings: Mapping[str, float]) -> Course:
 
 def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
-    out = ["one run says nothing of what settings do: all exponents are priors learned from pairs of public runs"]
+    out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
     if math.isfinite(prospect.most):
         out.append(
             f"no reward above {prospect.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
         )
     if prospect.failed:
         out.append(
-            "this run seems to have failed itself: P(fails) is that of settings beside a run that failed, and its "
-            "curve says little of what settings bring that hold"
+            "this run seems to have failed itself: P(fails) is that of settings near a run that failed, and its "
+            "curve says little of what stable settings bring"
         )
     else:
         out.append("P(fails) takes this run for one that worked: it is what became of siblings of public runs that did")

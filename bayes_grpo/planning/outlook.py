@@ -50,7 +50,7 @@ class Base:
         plateau: Where it settles.
         start: Where it began.
         fluctuation: Stationary standard deviation of the latent reward.
-        seed: What sets a further seed apart, reward.
+        seed: By how much another seed differs, reward.
         swing: Standard normal numbers of where a run stands in its fluctuation.
         stretch: How far the curve leaves its law beyond the run's length, log-odds per e-fold of it.
     """
@@ -149,7 +149,7 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
 
 
 def apart_of(lessons: Lessons, size: int, seed: int) -> np.ndarray:
-    """Draws of what sets one run apart from a sibling of equal settings, log-odds, shape (size,)."""
+    """Draws of how far two runs of equal settings differ, log-odds, shape (size,)."""
     return lessons.apart * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 

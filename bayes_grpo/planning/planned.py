@@ -109,7 +109,7 @@ class Plan(Result):
         courses: Expected reward against steps and cost: the best few and the present settings (last).
         difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
-        siblings: What became of siblings at their settings; None where none were asked for.
+        siblings: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 

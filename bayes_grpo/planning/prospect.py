@@ -37,7 +37,7 @@ class Prospect:
         most: Highest reward that is expected: where no end of the range is known, the highest row of the run. A
             regime's plateau can lie anywhere above the rows, and no row has shown that the task gives as much.
         difficulty: Success rates over prompts; None where they are not known.
-        apart: What distinguishes a run from one of equal settings, log-odds, shape (draws,).
+        apart: How far a run differs from one of equal settings, log-odds, shape (draws,).
         present: Present settings that a plan may move.
         known: All settings of the present run that P(fails) knows, by the names of `Change`.
         failed: Whether the present run failed itself.

@@ -1,4 +1,4 @@
-"""Which runs are siblings of a run: what is named, what of it can stand beside the run, and why the rest cannot.
+"""Reference runs of a run: which named runs can be compared with it, and why the others cannot.
 
 Logs do not say which task they are of. So siblings are the runs that somebody names, less those whose logs show that
 they are something else: another signal or reward, another unit, or the run itself. Of very many the nearest are taken,
@@ -33,7 +33,7 @@ MOST_SIBLINGS = 30
 _SAME = 0.9
 """Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
 _APART = 20.0
-"""Times by which rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
+"""Times by which rewards of one run may exceed another's, where they exceed this number: percents and shares."""
 
 
 class NotSibling(NamedTuple):
@@ -52,7 +52,7 @@ class SiblingRuns:
         tables: Their rows of the same signal.
         left_out: Runs and files that are none, with the reasons.
         named: How many runs were named.
-        searched: Whether nobody named them, and they were found near the log.
+        searched: Whether the runs were found near the log and not named.
     """
 
     runs: tuple[Run, ...]
@@ -174,7 +174,7 @@ def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
             return f"another range of the reward: {name} {stated[1]:g} in place of {stated[0]:g}"
     large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
     if large >= _APART and large >= _APART * small:
-        return "another unit: its rewards are of another size (shares beside percents?)"
+        return "another unit: its rewards are of another size (shares and percents?)"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Reference runs that nobody has to name: logs in the folder, store or project of a run with the same reward.
+"""Reference runs without naming them: logs in the folder, store or project of a run with the same reward.
 
 Runs of one experiment lie together: logs in one folder, output directories in one folder, runs of one store. Those that
 were written by the same trainer with the same reward are taken. How much they count in a forecast is another question,
@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.finding import is_output_directory, runs_at
 from bayes_grpo.logs.options import SIDECAR_NAME
-from bayes_grpo.logs.reading import read_log
+from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 
 MOST_READ = 40
@@ -34,18 +35,18 @@ class NearbyRuns:
         run: Name of the run in a store that holds several; None for a log of one run.
     """
 
-    log: Path
+    log: PathLike
     run: str | None = None
 
     @cached_property
     def found(self) -> tuple[Run, ...]:
         """The runs that can be read, whatever their reward; files that are no logs are passed by."""
         out, left = [], _MOST_BYTES
-        for path, name in _candidates(self.log, self.run)[:MOST_READ]:
+        for path, name in islice(_candidates(Path(self.log), self.run), MOST_READ):
             left -= _size(path)
             if left < 0:
                 break
-            with suppress(BayesGrpoError):
+            with suppress(Exception):  # a file that was not named must not cost the run its forecast
                 out.append(read_log(path, run=name))
         return tuple(out)
 
@@ -60,17 +61,17 @@ def kind_of(run: Run) -> tuple[object, ...]:
     return run.format, run.keys.get("reward"), run.keys.get("eval_reward"), parts
 
 
-def _candidates(log: Path, run: str | None) -> list[tuple[Path, str | None]]:
+def _candidates(log: Path, run: str | None) -> Iterator[tuple[Path, str | None]]:
     """Paths near a log, each with the name of the run in it, the most similar names first."""
     if run is not None:
         with suppress(BayesGrpoError):
-            return [(log, name) for name in sorted(runs_at(log), key=lambda x: _unlike(x, run)) if name != run]
-        return []
+            yield from ((log, name) for name in sorted(runs_at(log), key=lambda x: _unlike(x, run)) if name != run)
+        return
     own = log.absolute()
     if own.is_file() and is_output_directory(own.parent):
         own = own.parent
-    paths = [path for path in _entries(own.parent) if path != own and _may_be_a_run(path, own)]
-    return [(path, None) for path in sorted(paths, key=lambda path: _unlike(path.name, own.name))]
+    paths = sorted(_entries(own.parent), key=lambda path: _unlike(path.name, own.name))
+    yield from ((path, None) for path in paths if path != own and _may_be_a_run(path, own))
 
 
 def _unlike(name: str, own: str) -> tuple[int, str]:

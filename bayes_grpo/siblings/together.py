@@ -30,7 +30,7 @@ class ReadTogether:
         left_out: Runs that were named and not taken, with the reasons.
         order: The order of data that the run shares; None for none.
         effects: The effects of that order, by its siblings.
-        searched: Whether nobody named them, and they were found near the log.
+        searched: Whether the runs were found near the log and not named.
     """
 
     table: RowTable

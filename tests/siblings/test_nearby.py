@@ -1,4 +1,4 @@
-"""Reference runs that nobody names: what lies near a log, of the same kind, and what it may count."""
+"""Reference runs without naming them: logs near a log, of the same kind."""
 
 import shutil
 
