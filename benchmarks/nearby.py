@@ -1,6 +1,6 @@
 """Reference runs that are found and not named: whether a family's runs count, and runs of other tasks do not.
 
-    python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --every 3
+    python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --cache DIR --every 3
 
 A folder holds one log a run as CSV, many repositories together; an index names repository and task of each. Every log
 is seen after half of its rows. Its family are the runs of its repository of the same kind (`NearbyRuns.like`). The
@@ -24,28 +24,32 @@ from scipy.special import expit
 from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.forecasting.siblings import CLEAR, MOST_SHARE
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.forecasting.siblings import LEAST_HELP, MOST_SHARE
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.nearby import kind_of
 from bayes_grpo.siblings.together import read_together
 from benchmarks.common import keep
+from benchmarks.families import cached
 from benchmarks.siblings import Log, logs_of
 
 DRAWS, LEAST, STRANGERS = 800, 16, 8
 
 
-def case(log: Log, others: Sequence[Log]) -> dict[str, Any] | None:
-    """What other runs say of the second half of a run; None where they say nothing."""
+def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
+    """What other runs show of the second half of a run; empty where they show nothing."""
+    if len(others) < 2:
+        return {}
     n, t = len(log.table.y) // 2, log.table
     run = log.run.until(float(t.step[n - 1]))
     past = rows_of(run, "reward" if t.signal == "reward" else "eval")
     known = read_together(past, gather_siblings(run, past, [x.run for x in others]))
     told = known.foreseen(t.step[n:], t.window[n:])
     if told is None:
-        return None
+        return {}
     helps, y = float(expit(told.gain)), t.y[n:]
-    share = 0.0 if helps < CLEAR else MOST_SHARE * helps
+    share = 0.0 if helps < LEAST_HELP else MOST_SHARE * helps
     alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
     rows, count = alone.copy(), round(share * DRAWS)
     if count:
@@ -75,16 +79,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--index", type=Path, nargs="+", required=True)
+    parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--every", type=int, default=1, help="take one log in so many")
     options = parser.parse_args()
     logs = logs_of(options.folders, options.index)
-    rng = np.random.default_rng(0)
     found: dict[str, list[dict[str, Any]]] = {"family": [], "strangers": []}
     for log in logs[:: options.every]:
         if len(log.table.y) < LEAST:
             continue
         alike = [x for x in logs if x is not log and x.table.signal == log.table.signal]
         alike = [x for x in alike if kind_of(x.run) == kind_of(log.run)]
+        rng = np.random.default_rng(seed_of(0, log.run.name))
         strange = [x for x in alike if x.repo != log.repo and not _words(x.task) & _words(log.task)]
         groups = {
             "family": [x for x in alike if x.repo == log.repo],
@@ -92,11 +97,11 @@ def main() -> None:
         }
         for name, some in groups.items():
             try:
-                one = case(log, some) if len(some) > 1 else None
+                one = cached(options.cache, f"{log.run.name}.{name}", lambda a=(log, some): case(*a))
             except BayesGrpoError as error:
                 print(f"left out: {log.run.name}: {error}", flush=True)
                 continue
-            if one is not None:
+            if "share" in one:
                 found[name].append(one)
                 print(name, log.run.name, json.dumps(one), flush=True)
     result = {name: summary(some) for name, some in found.items() if some}

@@ -2,11 +2,12 @@
 
     python -m benchmarks.promises --index INDEX.csv ... --cache DIR
 
-A pair is a run that worked and another of its repository, task and model whose planned settings differ and that did not
-fail (`benchmarks.lab.learners.sibling_ends`). From the first run alone, by the exponents that the package ships, follow
-where the other ends and what it gains over the first. The other's last tenth of rows is what came. The result is the
-share of 90% intervals that hold what came, and the promised gain less the one that came, in standard deviations of the
-rows, by setting and by repository, a pair of runs counting once in each direction. Runs are read once and kept.
+A pair is a run that worked and another of its repository, task and model whose planned settings differ and that did
+not fail (`benchmarks.lab.learners.sibling_ends`); a pair of runs counts once in each direction. From the first run
+alone, by the exponents that the package ships, follow where the other ends and what it gains over the first. The
+other's last tenth of rows is what came. The result is the share of 90% intervals that contain what came, and the
+promised gain less the one that came, in standard deviations of the rows of the family's widest run, by setting and by
+repository. Runs are read once and kept.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def shipped() -> dict[str, list[float]]:
     return known | {"apart": [lessons.apart], "nearing": [*lessons.nearing]}
 
 
-def promised(pair: SiblingPair, z: np.ndarray) -> dict[str, Any]:
-    """Promise and outcome of one pair, in standard deviations of the rows."""
+def promised(pair: SiblingPair, z: np.ndarray, unit: float) -> dict[str, Any]:
+    """Promise and outcome of one pair, in a unit of reward."""
     own, error = pair.run.end(pair.step)
     still = pair._replace(change=np.zeros_like(pair.change), after=pair.before)
     there, here = ends_of(pair, shipped(), z), ends_of(still, shipped(), z)
@@ -54,9 +55,9 @@ def promised(pair: SiblingPair, z: np.ndarray) -> dict[str, Any]:
         "repo": pair.repo,
         "setting": moved[0] if len(moved) == 1 else "several",
         "inside": bool(low <= pair.level <= high),
-        "promised": float(np.mean(there - here)) / pair.run.unit,
-        "came": (pair.level - own) / pair.run.unit,
-        "error": math.hypot(pair.error, error) / pair.run.unit,
+        "promised": float(np.mean(there - here)) / unit,
+        "came": (pair.level - own) / unit,
+        "error": math.hypot(pair.error, error) / unit,
     }
 
 
@@ -90,8 +91,10 @@ def main() -> None:
     families = sibling_families(siblings_in(options.index))
     paths = {p.stem: p for index in options.index for p in sorted((index.parent / "csv").glob("*.csv"))}
     pairs = [p for p in sibling_pairs(families, public_reads(families, paths, options.cache)) if any(p.change)]
-    z = even_normals()
-    result = summary([promised(p, z) for p in with_borders(pairs, learned_failures())])
+    z, unit = even_normals(), dict[str, float]()
+    for p in pairs:
+        unit[p.family] = max(unit.get(p.family, 0.0), p.run.unit)
+    result = summary([promised(p, z, unit[p.family]) for p in with_borders(pairs, learned_failures())])
     keep("promises", result)
     print(json.dumps(result, indent=1))
 

@@ -28,7 +28,7 @@ from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 
 SIBLINGS_NAME = "siblings"
-CLEAR = 0.9
+LEAST_HELP = 0.9
 """Probability that runs which were found and not named have to help with, to get any paths (`benchmarks/nearby.py`)."""
 _NAMED = 5
 """Reference runs that a sentence names."""
@@ -135,7 +135,7 @@ def beside_siblings(
     rows = with_effect(paths, future, known, reward)
     told = known.foreseen(future.step, future.window)
     helps = 0.0 if told is None else float(expit(told.gain))
-    part = 0.0 if known.searched and helps < CLEAR else MOST_SHARE * helps
+    part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
