@@ -55,7 +55,7 @@ def test_existing_directory_is_left_alone(tmp_path):
         (["--curvature", 1, "--fit-learning-rate", 1e-6], "--fit-learning-rate"),
         (["--curvature", 1, "--lag-exposure", 2], "exposure"),
         (["--curvature", 1, "--source", "rumour"], "source"),
-        (["absent.nc"], "absent.nc: expected a log file, found nothing there"),
+        (["absent.nc"], "absent.nc: no such file"),
         (["--learning-time", 50], "found no learning rate that it was measured at"),
     ],
 )
