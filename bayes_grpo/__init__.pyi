@@ -58,7 +58,6 @@ from .logs.summary import describe_run as describe_run
 from .planning.curvature import curvature_of as curvature_of
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
-from .planning.question import check_plan as check_plan
 from .planning.result import StabilityReport as StabilityReport
 from .planning.stability import stability as stability
 from .probing.course import StiffnessCourse as StiffnessCourse
@@ -108,6 +107,7 @@ from .rows.rows_of import rows_of as rows_of
 from .rows.table import RowTable as RowTable
 from .siblings.departure import Departure as Departure
 from .siblings.departure import departure_of as departure_of
+from .siblings.nearby import NearbyRuns as NearbyRuns
 from .siblings.shared import SharedOrder as SharedOrder
 from .siblings.shared import shared_order as shared_order
 from .simulate.scenarios import scenario_names as scenario_names

@@ -189,7 +189,7 @@ def cases(folder: Path) -> dict[str, Case]:
         whole = "\n".join(map(json.dumps, entries)).encode()
         path.write_bytes(mutated(whole, rng) if rng.random() < 0.7 else whole)
         with journal(path) as kept:
-            table_of(list(kept.rows.values()), ("fit", "forecast", "diagnose"))
+            table_of(list(kept.rows.values()), ("fit", "forecast", "diagnosis"))
 
     def memory(rng: random.Random, place: Path) -> None:
         content: Any = {"format": 1, "sounded": {"any": 3.0}, "first": [0.5]}

@@ -122,8 +122,8 @@ def call(
     """Runs the command on logs; kills it half-way if asked."""
     journal = out.with_name(f"{out.name}.journal.jsonl")
     names = [str(x) for x in logs]
-    todo = len(logs) - _logs_in(journal, do)
-    rows = len(logs) * len(do.split(","))
+    todo = len(logs) - _lines(journal)
+    rows = len(logs)
     command = [sys.executable, "-m", "bayes_grpo", "batch", *names, "--do", do, "--out", str(out), *options]
     say(f"{way}: {todo} logs")
     begin = time.perf_counter()
@@ -137,16 +137,12 @@ def call(
     seconds = time.perf_counter() - begin
     if code not in (0, -signal.SIGKILL if kill else 0):
         raise RuntimeError(f"{way}: ended with exit code {code}")
-    done = todo if not kill else _logs_in(journal, do)
+    done = todo if not kill else _lines(journal)
     return Measured(way, done, seconds, 60.0 * done / seconds, watch.parent, watch.worker, watch.whole)
 
 
 def _lines(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
-
-
-def _logs_in(journal: Path, do: str) -> int:
-    return _lines(journal) // len(do.split(","))
 
 
 def main() -> None:
@@ -173,7 +169,7 @@ def main() -> None:
         found.append(call(f"{options.jobs} processes, killed", logs, out, many, **{**shared, "kill": True}))
         before = out.with_name(f"{out.name}.journal.jsonl").read_bytes()
         found.append(call(f"{options.jobs} processes, resumed", logs, out, many, **shared))
-        result = checked(folder, len(logs) * len(options.do.split(",")), before)
+        result = checked(folder, len(logs), before)
     result["ways"] = {x.way: asdict(x) for x in found}
     print(pd.DataFrame([asdict(x) for x in found]).to_string(index=False, float_format=lambda x: f"{x:.1f}"))
     print(json.dumps({k: v for k, v in result.items() if k != "ways"}, indent=1))
@@ -202,7 +198,7 @@ def checked(folder: Path, rows: int, before: bytes) -> dict[str, Any]:
     }
     whole = pd.read_parquet(folder / "all.parquet")
     part = whole[whole["source"].isin(tables["one"]["source"])].drop(columns="seconds").reset_index(drop=True)
-    fits = whole[whole["task"] == "fit"]
+    fits = whole.dropna(subset="converged") if "converged" in whole else whole[:0]
     return {
         "rows": rows,
         "rows_at_the_kill": before.count(b"\n"),

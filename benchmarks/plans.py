@@ -103,7 +103,6 @@ def decision(number: int) -> dict[str, Any]:
         "refresh_interval": int(numbers.refresh_interval),
         "group_size": size,
         "verdict": told.verdict,
-        "prior_share": told.prior_share,
         "truth": truth,
         "fails": fails,
         "chosen": names,
@@ -192,7 +191,6 @@ def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     out["coverage"] = float(np.mean([g[1] <= t <= g[2] for g, t in others]))
     out["p_better"] = {"ece": error, "reliability": rows}
-    out["prior_share"] = float(np.mean([f["prior_share"] for f in found]))
     out["verdicts"] = {v: sum(f["verdict"] == v for f in found) for v in ("change", "keep", "cannot tell")}
     return out
 

@@ -32,7 +32,7 @@ from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.executor import dask_executor
 
 
-@command("batch runs --out batch.csv --jobs 2")
+@command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
 def batch(
     logs: LogNames,
     do: Annotated[
@@ -41,14 +41,12 @@ def batch(
             help="Some of fit, forecast and diagnose, separated by commas.",
             autocompletion=completed_by(("fit", "forecast", "diagnose")),
         ),
-    ] = "fit",
+    ] = "diagnose",
     out: Annotated[
         Path | None,
         option(OUTPUT, help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
     ] = None,
-    regimes: Annotated[
-        str, typer.Option(help="Regimes to fit, separated by commas, a row each.", metavar=NAMES, **REGIME)
-    ] = "oscillator",
+    regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
     forecast_regimes: Annotated[
         str | None, typer.Option(help="Regimes that the forecast averages over.", metavar=NAMES, **REGIME)
     ] = None,
@@ -65,12 +63,12 @@ def batch(
     reading: Reading,
     known: RunSettings,
 ) -> None:
-    """Fit, forecast and diagnose many logs in one table; a killed call resumes."""
+    """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
     with dask_executor(dask) as executor, progress(left=True) as tell:
         result = bg.fleet(
             logs,
             names_in(do),
-            regimes=names_in(regimes),
+            regime=regime,
             forecast_regimes=names_in(forecast_regimes) or bg.FORECAST_REGIMES,
             until=until,
             signal=signal,

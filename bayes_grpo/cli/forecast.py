@@ -35,7 +35,7 @@ from bayes_grpo.cli.options import (
     names_in,
     numbers_in,
     option,
-    reference_runs,
+    references_or_nearby,
 )
 from bayes_grpo.cli.terminal import progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
@@ -122,7 +122,7 @@ def forecast(
         reach=reach or (),
         paths=draws,
         seed=seed,
-        like=reference_runs(like, log, reading.sidecar),
+        like=references_or_nearby(like, log, reading),
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)

@@ -21,7 +21,7 @@ from bayes_grpo.common.results import headline_of
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
-    from bayes_grpo import Diagnosis, Question, Run
+    from bayes_grpo import Diagnosis, NearbyRuns, Question, Run
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -106,10 +106,11 @@ Completions = Annotated[
 LikeRuns = Annotated[
     list[str] | None,
     typer.Option(
-        "--like",
+        "--reference-runs",
         metavar="RUNS",
-        help="Reference runs, other runs of the same task: a file, folder, store or pattern, repeatable. "
-        'Default: like = ["runs/"] in bayes_grpo.toml next to the log; --like none for none.',
+        help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
+        "with the same reward in the log's folder or store; none for none.",
     ),
 ]
 LogTo = Annotated[
@@ -317,6 +318,14 @@ def reference_runs(like: list[str] | None, log: list[Path], sidecar: Path | None
     if like is not None:
         return None if like == ["none"] else like
     return bg.stated_siblings(log[0], sidecar) or None
+
+
+def references_or_nearby(like: list[str] | None, log: list[Path], reading: Reading) -> list[str] | NearbyRuns | None:
+    """The same, or else the runs near the log."""
+    named = reference_runs(like, log, reading.sidecar)
+    if named is None and like is None and len(log) == 1:
+        return bg.NearbyRuns(log[0], reading.run)
+    return named
 
 
 def names_in(text: str | None) -> list[str]:

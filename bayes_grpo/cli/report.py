@@ -34,7 +34,7 @@ from bayes_grpo.cli.options import (
     completed_by,
     names_in,
     option,
-    reference_runs,
+    references_or_nearby,
 )
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
@@ -106,7 +106,7 @@ def report(
         docs=docs,
         run_link=run_link,
         commit=commit,
-        like=None if several else reference_runs(like, log, reading.sidecar),
+        like=None if several else references_or_nearby(like, log, reading),
     )
     if rollouts is not None and several:
         raise SettingError("--rollouts: expected the log of one run, found several; give the completions of one")

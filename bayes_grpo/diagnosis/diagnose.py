@@ -30,6 +30,7 @@ from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.siblings.departure import Departure, departure_of
 from bayes_grpo.siblings.gather import Like
+from bayes_grpo.siblings.nearby import NearbyRuns
 
 
 def diagnose(
@@ -124,7 +125,7 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
 
 def _departure(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
     """How the run departs from its siblings, and which were left out, or why there is no such comparison."""
-    if like is None:
+    if like is None or isinstance(like, NearbyRuns):  # a departure is from runs that were named
         return None, ()
     try:
         found = departure_of(run, like)

@@ -109,7 +109,6 @@ def family(
     draws, convergence = sample_family(data, seed_of(seed, "family"))
     tell("every run given the others")
     drawn = draw_runs(data, draws, seed_of(seed, "runs"))
-    changes = _slopes(data, draws, vary)
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
     groups = repetitions([m.run for m in members], [m.settings for m in members])
@@ -129,20 +128,9 @@ def family(
         runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
-        slopes=changes,
         orders=shared_orders(names, [m.table for m in members]).orders,
         left_out=left_out,
     )
-
-
-def _slopes(data: FamilyData, draws: FamilyDraws, vary: Sequence[str]) -> dict[str, np.ndarray]:
-    """Draws of every quantity's change per e-fold of every setting: of its logarithm, for levels in reward."""
-    unit = float(data.unit)
-    return {
-        f"{q.name} on {name}": (unit if q.name in _LEVELS else q.power) * draws.slopes[..., k, q.trait].ravel()
-        for k, name in enumerate(vary)
-        for q in _QUANTITIES
-    }
 
 
 def _exponent(
@@ -228,7 +216,6 @@ def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:
         step=member.table.step,
         reward=member.table.y,
         curve=np.quantile(curve, [0.5, tail, 1.0 - tail], axis=0),
-        draws=values,
     )
 
 

@@ -7,7 +7,9 @@ each run is read under the exponential law and under the flat one, each with the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.table import RowTable
 
@@ -55,6 +58,36 @@ class RunReading:
         return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
 
 
+def weighted_laws(
+    table: RowTable, size: int, seed: int, priors: Callable[[Regime, RowTable], Mapping[str, Any] | None] | None = None
+) -> list[tuple[Draws, int]]:
+    """Draws of both laws on rows, and how many of ``size`` each has by its marginal likelihood.
+
+    Args:
+        table: Rows.
+        size: Number of draws in all.
+        seed: Seed.
+        priors: Prior overrides of a law; its own if None.
+
+    Raises:
+        FitError: No law can be put on the rows.
+    """
+    found: list[Draws] = []
+    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=size)
+    for name in LAWS:
+        law = get_regime(name)
+        try:
+            target = target_of(law, rows, None if priors is None else priors(law, table))
+            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
+        except FitError:
+            if name == LAWS[-1]:
+                raise
+    evidence = np.array([f.log_evidence for f in found])
+    share = np.exp(evidence - evidence.max())
+    counts = np.round(size * share / share.sum()).astype(int)
+    return list(zip(found, counts.tolist(), strict=True))
+
+
 def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
     """Reads a run.
 
@@ -66,20 +99,9 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
     Raises:
         FitError: No law can be put on the rows.
     """
-    found: list[Draws] = []
-    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
-    for name in LAWS:
-        try:
-            target = target_of(get_regime(name), rows)
-            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
-        except FitError:
-            if name == LAWS[-1]:
-                raise
-    evidence = np.array([f.log_evidence for f in found])
-    share = np.exp(evidence - evidence.max())
-    counts = np.round(_DRAWS * share / share.sum()).astype(int)
+    found = weighted_laws(table, _DRAWS, seed)
     latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
-    for f, count in zip(found, counts, strict=True):
+    for f, count in found:
         if count:
             z = f.points[np.linspace(0, f.size - 1, count).astype(int)]
             draws = Draws(f.target, values_of_draws(f.target, z[None]), z[None], f.diagnostics)

@@ -98,7 +98,6 @@ class FamilyRun(Result):
         step: Steps of its rows.
         reward: Its rows.
         curve: The unforced curve at the rows: its median and the ends of its interval, shape (3, n).
-        draws: Draws of its parameters, by name.
     """
 
     name: str
@@ -108,9 +107,6 @@ class FamilyRun(Result):
     step: np.ndarray
     reward: np.ndarray
     curve: np.ndarray
-    draws: Mapping[str, np.ndarray]
-
-    not_in_json = ("draws",)
 
     @property
     def collapsed(self) -> bool:
@@ -133,7 +129,6 @@ class Family(Result):
         runs: Every run given the others.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
-        slopes: "quantity on setting" → draws of the change per e-fold: of the logarithm, for levels in reward.
         orders: Runs that saw the same data at the same steps, group by group.
         left_out: Runs with too few rows for the regime, and whether they failed.
     """
@@ -147,12 +142,10 @@ class Family(Result):
     runs: tuple[FamilyRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
-    slopes: Mapping[str, np.ndarray]
     orders: tuple[OneOrder, ...] = ()
     left_out: tuple[LeftOutRun, ...] = ()
 
     in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)
-    not_in_json = ("slopes",)
 
     @property
     def converged(self) -> bool:

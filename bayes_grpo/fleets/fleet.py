@@ -1,4 +1,4 @@
-"""`fleet`: the same tasks for many logs, in one table; after a kill the next call does the rest."""
+"""`fleet`: the same analysis of many logs, in one table; after a kill the next call does the rest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
@@ -17,14 +18,13 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journal_of, table_of, write_table
-from bayes_grpo.fleets.unit import FLEET_TASKS, FleetRow, FleetUnit, Log, fingerprint, work
+from bayes_grpo.fleets.unit import FLEET_TASKS, UNFORESEEN, FleetRow, FleetUnit, Log, fingerprint, work
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.reading import PathLike, logs_in, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.base import Regime
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
@@ -33,10 +33,10 @@ FleetProgress = Callable[..., None]
 
 def fleet(
     logs: Logs,
-    do: Sequence[str] = ("fit",),
+    do: Sequence[str] = ("diagnose",),
     *,
-    regimes: Sequence[str | Regime] = ("oscillator",),
-    forecast_regimes: Sequence[str | Regime] = FORECAST_REGIMES,
+    regime: str = "oscillator",
+    forecast_regimes: Sequence[str] = FORECAST_REGIMES,
     until: float | None = None,
     signal: str = "auto",
     out: PathLike | None = None,
@@ -48,34 +48,34 @@ def fleet(
     seed: int = 0,
     progress: FleetProgress | None = None,
 ) -> Fleet:
-    """Fits, forecasts and diagnoses many logs.
+    """Diagnoses, fits and forecasts many logs, by `bayes_grpo.analyze`.
 
     An error with one log is a text in its row. With ``out``, every finished row goes to a journal
-    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs or tasks, does only the rest.
+    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs, does only the rest.
     A row of the journal counts for a log of the same content under the same options and version of this package.
     Numbers depend on seed, log and options alone: `bayes_grpo.fit` with the row's ``seed`` gives the same.
 
     Args:
         logs: Files, folders, patterns (``runs/**/*.jsonl``) and runs. A folder that a trainer wrote is one log, another
             is looked into.
-        do: Some of "fit", "forecast" and "diagnose".
-        regimes: Regimes to fit, a row each.
+        do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
+        regime: Regime to fit.
         forecast_regimes: Regimes that a forecast averages over.
         until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
             that lies ahead, else 1.5 times its last step; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
         out: File for the table: .parquet, .csv or .json.
-        resume: Whether to use the journal's rows; it is begun anew otherwise.
+        resume: Whether to use the journal's rows; otherwise the journal is emptied first.
         jobs: Worker processes; with 1 the work is done in this process.
         executor: Any executor instead, such as ``distributed.Client(address).get_executor()``, whose workers see the
             same files.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
-        sampler: Sampler settings; each task's own if None.
+        sampler: Sampler settings; each part's own if None.
         seed: Seed.
         progress: Called with a short phrase, and with the share of the finished work once it is known.
 
     Returns:
-        The table, one row a log, task and regime.
+        The table, one row a log.
 
     Raises:
         MissingExtraError: Parquet without pyarrow.
@@ -83,47 +83,43 @@ def fleet(
         SettingError: An unknown task, regime or setting.
     """
     begin, tell = time.perf_counter(), teller(progress)
-    table = None if out is None else Path(os.fspath(out))
-    tasks = tuple(dict.fromkeys(do))
-    regimes_of = {
-        "fit": [(regime,) for regime in map(get_regime, regimes)],
-        "forecast": [tuple(map(get_regime, forecast_regimes))],
-        "diagnose": [()],
-    }
-    options = {"until": until, "signal": signal, "sampler": sampler, "seed": seed, "read": dict(read or {})}
-    _check(tasks, regimes_of, options, table, jobs)
+    table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
+    settings = AnalysisSettings(
+        regime=regime, regimes=tuple(forecast_regimes), until=until, signal=signal, sampler=sampler, seed=seed
+    )
+    _check(do, settings, options, table, jobs)
+    parts = tuple(dict.fromkeys((*(FLEET_TASKS[task] for task in do), "diagnosis")))
     skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
     units: list[FleetUnit] = []
-    for n, log in enumerate(survey(logs, options["read"], skipped), 1):
+    for n, log in enumerate(survey(logs, options, skipped), 1):
         tell(f"reading: {n} logs")
-        if log.error:
-            units.append(FleetUnit(log, "read"))
-        else:
-            units += [FleetUnit(log, task, some, **options) for task in tasks for some in regimes_of[task]]
+        units.append(FleetUnit(log, parts, settings, options))
     with journal(None if table is None else journal_of(table), resume) as kept:
         resumed = len({u.key for u in units} & set(kept.rows))
         failed = _work_through(units, kept, jobs, executor, tell)
         rows = [_row(u, failed.get(u.key) or kept.rows.get(u.key, {})) for u in units]
-    frame = table_of(rows, tasks)
+    frame = table_of(rows, parts)
     if table is not None:
         write_table(frame, table)
     return Fleet(frame, resumed, time.perf_counter() - begin)
 
 
 def _check(
-    tasks: Sequence[str], regimes_of: Mapping[str, Any], options: Mapping[str, Any], table: Path | None, jobs: int
+    do: Sequence[str], settings: AnalysisSettings, read: Mapping[str, Any], table: Path | None, jobs: int
 ) -> None:
     """Refuses now what would fail for every log."""
-    unknown = [task for task in tasks if task not in FLEET_TASKS]
-    if unknown or not tasks:
+    unknown = [task for task in do if task not in FLEET_TASKS]
+    if unknown or not do:
         raise SettingError(f"do: expected some of {', '.join(FLEET_TASKS)}, found {unknown[0] if unknown else ''!r}")
-    if not regimes_of["fit"] or not regimes_of["forecast"][0]:
-        raise SettingError("regimes: expected at least one regime, found none")
-    if options["signal"] not in ("auto", "reward", "eval"):
-        raise SettingError(f"signal: expected auto, reward or eval, found {options['signal']!r}")
-    check_settings(options["sampler"] or SamplerSettings(), options["seed"])
+    if not settings.regimes:
+        raise SettingError("forecast_regimes: expected at least one regime, found none")
+    for name in (settings.regime, *settings.regimes):
+        get_regime(name)
+    if settings.signal not in ("auto", "reward", "eval"):
+        raise SettingError(f"signal: expected auto, reward or eval, found {settings.signal!r}")
+    check_settings(settings.sampler or SamplerSettings(), settings.seed)
     check_jobs(jobs)
-    checked(options["read"].get("settings") or {}, "settings")
+    checked(read.get("settings") or {}, "settings")
     if table is not None:
         check_table(table)
 
@@ -132,10 +128,11 @@ def _work_through(
     units: Sequence[FleetUnit], kept: Journal, jobs: int, executor: Executor | None, tell: FleetProgress
 ) -> dict[str, FleetRow]:
     """Does what the journal lacks; returns, by key, the rows that the next call has to do again."""
-    # Compiling takes longer than sampling, so units that share compiled programs follow each other.
-    ordered = sorted(units, key=lambda u: (u.task, u.regime, u.log.rows))
-    todo = {u.key: u for u in ordered if u.task in FLEET_TASKS and u.key not in kept.rows}
-    left, failed, errors = list(todo.values()), {}, 0
+    # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
+    ordered = sorted(units, key=lambda u: u.log.rows)
+    left = list({u.key: u for u in ordered if not u.log.error and u.key not in kept.rows}.values())
+    failed: dict[str, FleetRow] = {}
+    errors = 0
     if not left:
         return failed
     tell(f"0 of {len(left)}", 0.0)
@@ -144,9 +141,9 @@ def _work_through(
             unit, row = left[outcome.place], outcome.value
             if outcome.error is not None:
                 row = failed[unit.key] = {"error": _words(outcome.error)}
-            elif row.get("log_hash") == unit.log.log_hash:
+            elif row.get("log_hash") == unit.log.log_hash and not row.pop(UNFORESEEN, False):
                 kept.add(unit.key, row)
-            else:  # the log has grown since it was found, or can no longer be read
+            else:  # the log has grown since it was found or can no longer be read, or an error is no user's
                 failed[unit.key] = row
             errors += bool(row.get("error"))
             tell(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
@@ -155,7 +152,7 @@ def _work_through(
 
 def _row(unit: FleetUnit, row: FleetRow) -> FleetRow:
     log = unit.log
-    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash, "task": unit.task, "regime": unit.regime}
+    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
     return who | ({"error": log.error} if log.error else row)
 
 

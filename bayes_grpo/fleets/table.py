@@ -26,34 +26,35 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv", ".json")
 """Formats of a table."""
 _FIRST = {
-    **dict.fromkeys(("log", "source", "log_hash", "task", "regime"), "str"),
-    **{"seed": "Int64", "signal": "str", "rows": "Int64", "first_step": "float64", "last_step": "float64"},
-    "verdict": "str",
+    **dict.fromkeys(("log", "source", "log_hash", "status"), "str"),
+    **{"p_status": "float64", "to_do": "str", "seed": "Int64", "rows": "Int64"},
+    **{"first_step": "float64", "last_step": "float64"},
 }
-_OF_TASK: Mapping[str, Mapping[str, str]] = {
-    "fit": {"converged": "boolean", "rhat": "float64", "ess": "float64", "r2": "float64"},
-    "forecast": {"until": "float64", "until_from": "str"}
+_OF_PART: Mapping[str, Mapping[str, str]] = {
+    "fit": {"fit": "str", "signal": "str", "fit_rows": "Int64"}
+    | {"converged": "boolean", "rhat": "float64", "ess": "float64", "r2": "float64"},
+    "forecast": {"forecast": "str", "signal": "str", "until": "float64", "until_from": "str"}
     | {"p_gain": "float64", "p_peaked": "float64", "gain_threshold": "float64", "notes": "str"},
-    "diagnose": {"status": "str", "to_do": "str"},
+    "diagnosis": {"diagnosis": "str", "failing": "float64"},
 }
 _LAST = {"seconds": "float64", "error": "str"}
-_TYPES = _FIRST | {k: kind for columns in _OF_TASK.values() for k, kind in columns.items()} | _LAST
+_TYPES = _FIRST | {k: kind for columns in _OF_PART.values() for k, kind in columns.items()} | _LAST
 
 
-def table_of(rows: Sequence[Mapping[str, Any]], tasks: Sequence[str]) -> pd.DataFrame:
-    """The table, one row a log, task and regime.
+def table_of(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> pd.DataFrame:
+    """The table, one row a log.
 
     Args:
         rows: Values by column; None or no entry where unknown.
-        tasks: Requested tasks; each has its columns even where it has no row.
+        parts: Parts of an analysis; each has its columns even where no row has values there.
 
     Returns:
-        Texts are never missing ("" instead), ``seed`` and ``rows`` are nullable integers, ``converged`` is a nullable
-        truth value, and everything else is a float, NaN where it is unknown.
+        Texts are never missing ("" instead), ``seed``, ``rows`` and ``fit_rows`` are nullable integers,
+        ``converged`` is a nullable truth value, and everything else is a float, NaN where it is unknown.
     """
     import pandas as pd
 
-    known = [*_FIRST, *(c for task in _OF_TASK if task in tasks for c in _OF_TASK[task])]
+    known = list(dict.fromkeys([*_FIRST, *(c for part, own in _OF_PART.items() if part in parts for c in own)]))
     numbers = dict.fromkeys(c for row in rows for c in row if c not in known and c not in _LAST)
     columns = {}
     for name in (*known, *numbers, *_LAST):
@@ -146,7 +147,7 @@ def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
 
     Args:
         path: Its file, which is made where there is none; None to keep rows in memory alone.
-        resume: Whether to use its rows; it is begun anew otherwise.
+        resume: Whether to use its rows; otherwise it is emptied first.
 
     Raises:
         OutputError: It cannot be read or written.
@@ -182,21 +183,20 @@ class Fleet(Result):
     """Many logs in one table.
 
     Attributes:
-        frame: One row a log, task and regime, in the order in which logs and tasks were named.
+        frame: One row a log, in the order in which logs were named.
 
-            - ``log``, ``source``, ``log_hash``: which log; ``task``: "fit", "forecast", "diagnose", or "read" where the
-              log cannot be read; ``regime``: the regime of a fit, "" elsewhere; ``seed``: gives the same numbers in
-              `bayes_grpo.fit` and `forecast`.
-            - ``signal``, ``rows``, ``first_step``, ``last_step``: the rows used. ``verdict``: the sentence.
-            - fit: ``converged``, ``rhat`` (largest), ``ess`` (smallest), ``r2``, ``p_growth`` and others, and of every
-              parameter and derived quantity ``name_5``, ``name_50``, ``name_95``, quantiles in percent.
-            - forecast: ``until`` and ``until_from`` (horizon and where it comes from), ``now_5`` … ``at_horizon_5`` …
-              ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain`` (that it exceeds
-              ``gain_threshold``), ``p_peaked``, ``notes``.
-            - diagnose: ``status``, how the run stands, with ``p_status``, and ``to_do``, the one thing to do
-              (`bayes_grpo.diagnosis.status`); ``answer``, ``p_healthy`` … ``p_cannot_tell``, ``failing``, that
-              something fails, and ``own_…``, the probability of each failure, alone or with others.
-            - ``seconds`` of work; ``error``: why there are no numbers, "" where there are.
+            - ``log``, ``source``, ``log_hash``: which log; ``status``: how the run stands, with ``p_status``, and
+              ``to_do``, the one thing to do (`bayes_grpo.diagnosis.status`); ``seed``: gives the same numbers in
+              `bayes_grpo.fit` and `forecast`; ``rows``, ``first_step``, ``last_step``: the rows of the log.
+            - diagnosis: its sentence as ``diagnosis``, ``failing``, that something fails, and ``p_…``, the
+              probability of each failure, alone or with others.
+            - fit: its sentence as ``fit``, ``fit_rows``, ``converged``, ``rhat`` (largest), ``ess`` (smallest), ``r2``,
+              ``p_growth`` and others, and of every parameter and derived quantity ``name_5``, ``name_50``, ``name_95``,
+              quantiles in percent.
+            - forecast: its sentence as ``forecast``, ``until`` and ``until_from`` (horizon and where it comes from),
+              ``now_5`` … ``at_horizon_5`` … ``gain_5`` … (reward now, at the horizon, and between the two), ``p_gain``
+              (that it exceeds ``gain_threshold``), ``p_peaked``, ``notes``.
+            - ``seconds`` of work; ``error``: which part has no numbers and why, "" where all have.
         resumed: Rows that the journal had, from an earlier call.
         seconds: Duration of this call.
     """
@@ -210,11 +210,11 @@ class Fleet(Result):
     @property
     def logs(self) -> int:
         """Number of logs, those that cannot be read included."""
-        return len({(row["source"], row["log"]) for row in self.records})
+        return len(self.frame)
 
     @property
     def errors(self) -> int:
-        """Rows without numbers."""
+        """Logs of which some part has no numbers."""
         return sum(map(bool, self.frame["error"].tolist()))
 
     @property
@@ -225,17 +225,17 @@ class Fleet(Result):
     @property
     def sentence(self) -> str:
         """The fleet in words."""
-        if not len(self.frame):
+        rows = self.records
+        if not rows:
             return "no log was found."
-        rows = f"{counted(len(self.frame), 'row')}, {self.errors or 'none'} with an error"
-        parts = [counted(self.logs, "log"), rows + (f", {self.resumed} from the journal" if self.resumed else "")]
-        good = [row for row in self.records if not row["error"]]
-        if fits := [row["converged"] for row in good if row["task"] == "fit"]:
-            parts.append(f"{sum(fits)} of {counted(len(fits), 'fit')} converged")
-        if gains := [row["p_gain"] >= 0.8 for row in good if row["task"] == "forecast"]:
-            parts.append(f"{sum(gains)} of {counted(len(gains), 'run')} expected to rise (probability 0.8 or more)")
-        if statuses := Counter(row["status"].replace("_", " ") for row in good if row["task"] == "diagnose"):
+        parts = [f"{counted(len(rows), 'log')}, {self.errors or 'none'} with an error"]
+        parts[0] += f", {self.resumed} from the journal" if self.resumed else ""
+        if statuses := Counter(row["status"].replace("_", " ") for row in rows if row["status"]):
             parts.append(", ".join(f"{n} {status}" for status, n in statuses.most_common()))
+        if fits := [row["converged"] for row in rows if row.get("converged") is not None]:
+            parts.append(f"{sum(fits)} of {counted(len(fits), 'fit')} converged")
+        if gains := [row["p_gain"] >= 0.8 for row in rows if row.get("p_gain") is not None]:
+            parts.append(f"{sum(gains)} of {counted(len(gains), 'run')} expected to rise (probability 0.8 or more)")
         return "; ".join(parts) + "."
 
     def to_frame(self) -> pd.DataFrame:

@@ -1,13 +1,12 @@
-"""A unit of a fleet: one log, one task, one row of the table; computed by a worker process."""
+"""A unit of a fleet: the analysis of one log, one row of the table; computed by a worker process."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,23 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.analysis.analyze import analyze
+from bayes_grpo.analysis.result import Analysis
+from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.fitting.fit import fit
+from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.result import model_hash
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.summary import summarize
-from bayes_grpo.forecasting.forecast import forecast
-from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.fitting.summary import Summary
+from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes import get_regime
 
 _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
+FLEET_TASKS: Mapping[str, str] = {"fit": "fit", "forecast": "forecast", "diagnose": "diagnosis"}
+"""What can be done with a log → the part of an analysis that does it."""
+UNFORESEEN = "unforeseen"
+"""Key of a row whose error is no user's, so that the next call tries it again."""
 
 FleetRow = dict[str, Any]
 """Column → value, ready for JSON."""
@@ -62,44 +65,33 @@ class Log:
 
 @dataclass(frozen=True, eq=False)
 class FleetUnit:
-    """One row of the table: a task to do with a log.
+    """One row of the table.
 
     Attributes:
         log: The log.
-        task: "fit", "forecast" or "diagnose"; "read" where the log cannot be read, so that there is nothing to do.
-        regimes: The regime to fit, the regimes to average over, none for a diagnosis.
-        until: Horizon of a forecast, optimizer step; None for the planned length, or 1.5 times the last step.
-        signal: "auto", "reward" or "eval".
-        sampler: Sampler settings; each task's own if None.
-        seed: Seed of the fleet.
+        parts: Parts of an analysis that are computed.
+        settings: What they are computed with; the seed is that of the fleet.
         read: Keyword arguments of `read_log`.
     """
 
     log: Log
-    task: str
-    regimes: tuple[Regime, ...] = ()
-    until: float | None = None
-    signal: str = "auto"
-    sampler: SamplerSettings | None = None
-    seed: int = 0
+    parts: tuple[str, ...]
+    settings: AnalysisSettings
     read: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def regime(self) -> str:
-        """Name of the fitted regime; "" for other tasks."""
-        return self.regimes[0].name if self.task == "fit" else ""
 
     @cached_property
     def key(self) -> str:
-        """Identifies finished work: content of the log, task, options, version of the package."""
+        """Identifies finished work: content of the log, parts, settings, version of the package."""
+        s = self.settings
+        names = [s.regime if "fit" in self.parts else None, *((s.regimes or ()) if "forecast" in self.parts else ())]
         options = {
             "content": self.log.fingerprint,
-            "task": self.task,
-            "regimes": [[regime.name, model_hash(regime)] for regime in self.regimes],
-            "until": self.until if self.task == "forecast" else None,
-            "signal": "" if self.task == "diagnose" else self.signal,
-            "sampler": None if self.sampler is None or self.task == "diagnose" else asdict(self.sampler),
-            "seed": self.seed,
+            "parts": sorted(self.parts),
+            "regimes": [[name, model_hash(get_regime(name))] for name in names if name],
+            "until": s.until if "forecast" in self.parts else None,
+            "signal": s.signal if names[0] or names[1:] else "",
+            "sampler": None if s.sampler is None else asdict(s.sampler),
+            "seed": s.seed,
             "version": version("bayes-grpo"),
         }
         return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
@@ -117,7 +109,7 @@ def fingerprint(run: Run) -> str:
 
 
 def work(unit: FleetUnit) -> FleetRow:
-    """The row of a unit. An error that a user can mend is a row too.
+    """The row of a unit. A part that failed leaves its columns empty and its reason in the row.
 
     The numbers are those of `bayes_grpo.fit`, `forecast` and `diagnose` with the seed in the row, which depends on the
     fleet's seed and the log's bytes alone.
@@ -125,21 +117,49 @@ def work(unit: FleetUnit) -> FleetRow:
     begin, row, place = time.perf_counter(), FleetRow(), unit.log.place
     try:
         run = place if isinstance(place, Run) else read_log(place, **unit.read)
-        seed = seed_of(unit.seed, "log", run.log_hash)
+        seed = seed_of(unit.settings.seed, "log", run.log_hash)
         row = {"log_hash": run.log_hash, "seed": seed}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BayesGrpoWarning)  # the row says the same
-            row |= FLEET_TASKS[unit.task](run, unit, seed)
+        row |= _columns(analyze(run, unit.parts, settings=replace(unit.settings, seed=seed)), unit.parts)
     except BayesGrpoError as error:
         row["error"] = plain(error, 1000)
     return json_safe(row | {"seconds": time.perf_counter() - begin})
 
 
-def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
-    summary = summarize(fit(run, unit.regimes[0], signal=unit.signal, seed=seed, sampler=unit.sampler))
-    worst = summary.convergence.worst
-    row: FleetRow = _about(summary.about) | {
-        "verdict": plain(summary.verdict, 1000),
+def _columns(found: Analysis, parts: tuple[str, ...]) -> FleetRow:
+    """What an analysis found, by column."""
+    row, errors = FleetRow(), {}
+    for name in parts:
+        part = getattr(found, name)
+        if part.value is None:
+            errors[name] = part
+    if found.diagnosis.value is not None:
+        row |= _diagnosis(found.diagnosis.value)
+    if found.top is not None:
+        top = found.top
+        row |= {"status": top.status, "p_status": top.probability, "to_do": plain(top.action, 500)}
+    if found.fit.value is not None:
+        row |= _fit(found.fit.value.summary)
+    if found.forecast.value is not None:
+        row |= _forecast(found.forecast.value.summary)
+    if errors:
+        row["error"] = plain("; ".join(f"{name}: {part.reason}" for name, part in errors.items()), 1000)
+        row[UNFORESEEN] = any(not isinstance(part.error, BayesGrpoError) for part in errors.values())
+    return row
+
+
+def _diagnosis(found: Diagnosis) -> FleetRow:
+    about = found.about
+    row: FleetRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
+    row |= {"diagnosis": plain(found.sentence, 1000), "failing": found.failing}
+    return row | {f"p_{name}": p for name, p in found.probability.items()}
+
+
+def _fit(summary: Summary) -> FleetRow:
+    worst, about = summary.convergence.worst, summary.about
+    row: FleetRow = {
+        "fit": plain(summary.verdict, 1000),
+        "signal": about.signal,
+        "fit_rows": about.rows,
         "converged": summary.convergence.passed,
         "rhat": worst.rhat,
         "ess": min(worst.ess_bulk, worst.ess_tail),
@@ -151,11 +171,10 @@ def _fit(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     return row
 
 
-def _forecast(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
-    found = forecast(run, unit.until, signal=unit.signal, regimes=unit.regimes, seed=seed, sampler=unit.sampler)
-    summary = summarize_forecast(found)
-    row: FleetRow = _about(summary.about) | {
-        "verdict": plain(summary.sentence, 1000),
+def _forecast(summary: ForecastSummary) -> FleetRow:
+    row: FleetRow = {
+        "forecast": plain(summary.sentence, 1000),
+        "signal": summary.about.signal,
         "until": summary.until,
         "until_from": summary.until_from,
         "p_gain": summary.p_gain,
@@ -166,27 +185,6 @@ def _forecast(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
     for name in ("now", "at_horizon"):
         row |= _quantiles(name, getattr(summary, name))
     return row | _quantiles("gain", summary.remaining_gain)
-
-
-def _diagnose(run: Run, unit: FleetUnit, seed: int) -> FleetRow:
-    found = diagnose(run)
-    about = found.about
-    row: FleetRow = {"rows": about.rows, "first_step": about.first_step, "last_step": about.last_step}
-    row |= {"verdict": plain(found.sentence, 1000)}
-    row |= {"status": found.top.status, "p_status": found.top.probability, "to_do": plain(found.top.action, 500)}
-    return row | {"failing": found.failing} | {f"p_{name}": p for name, p in found.probability.items()}
-
-
-FLEET_TASKS: Mapping[str, Callable[[Run, FleetUnit, int], FleetRow]] = {
-    "fit": _fit,
-    "forecast": _forecast,
-    "diagnose": _diagnose,
-}
-"""What can be done with a log, by name."""
-
-
-def _about(about: Any) -> FleetRow:
-    return {name: getattr(about, name) for name in ("signal", "rows", "first_step", "last_step")}
 
 
 def _quantiles(name: str, values: Interval) -> FleetRow:

@@ -19,6 +19,7 @@ from scipy.special import expit
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.text import counted
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureRows
@@ -26,6 +27,10 @@ from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 
 SIBLINGS_NAME = "siblings"
+LEAST_HELP = 0.9
+"""Probability that runs which were found and not named have to help with, to get any paths (`benchmarks/nearby.py`)."""
+_NAMED = 5
+"""Reference runs that a sentence names."""
 MOST_SHARE = 0.5
 """Share of the paths where siblings certainly help."""
 
@@ -42,6 +47,7 @@ class SiblingsUsed(Result):
         order_share: Share of a row's noise that is an effect of the step; None where no order is shared.
         without: The last row of the forecast without siblings.
         given: The same with them.
+        curves: Steps and rewards of those used, for pictures.
     """
 
     used: tuple[str, ...]
@@ -51,14 +57,16 @@ class SiblingsUsed(Result):
     order_share: Interval | None
     without: Interval
     given: Interval
+    curves: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     in_json = ("sentence", ...)
+    not_in_json = ("curves",)
 
     @property
     def sentence(self) -> str:
         """What was taken from how many, and what it changed, in one line."""
         if not self.used:
-            return "siblings: none of the runs named can stand beside this one; the forecast is its own"
+            return "no reference run: none of the runs named can be compared with this one; the forecast is its own"
         order = "no order of data is shared"
         if self.order_share is not None:
             s = self.order_share
@@ -71,9 +79,15 @@ class SiblingsUsed(Result):
             for x, word in ((self.given, "with"), (self.without, "without"))
         )
         return (
-            f"siblings: {len(self.used)} runs, {self.share:.0%} of the paths do as alike ones did; {order}; "
+            f"{self.named}: {self.share:.0%} of the paths follow those that are alike; {order}; "
             f"last row {change} them ({LEVEL:.0%} intervals)"
         )
+
+    @property
+    def named(self) -> str:
+        """How many reference runs, and which."""
+        more = f" and {len(self.used) - _NAMED} more" if len(self.used) > _NAMED else ""
+        return f"with {counted(len(self.used), 'reference run')} ({', '.join(self.used[:_NAMED])}{more})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,7 +96,8 @@ class SiblingsUsed(Result):
         for name, reason in self.left_out:
             why.setdefault(reason, []).append(name)
         lines = [
-            f"no siblings ({reason}): {', '.join(names[:5])}" + (f" and {len(names) - 5} more" if names[5:] else "")
+            f"no reference runs ({reason}): {', '.join(names[:_NAMED])}"
+            + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
             for reason, names in why.items()
         ]
         return (self.sentence, *lines)
@@ -107,7 +122,8 @@ def beside_siblings(
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
     told = known.foreseen(future.step, future.window)
-    part = 0.0 if told is None else MOST_SHARE * float(expit(told.gain))
+    helps = 0.0 if told is None else float(expit(told.gain))
+    part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
@@ -126,6 +142,7 @@ def beside_siblings(
         order_share=None if known.order is None else known.order.share,
         without=interval(paths.rows[:, horizon]),
         given=interval(rows[:, horizon]),
+        curves=tuple((c.table.step, c.smooth) for c in known.courses),
     )
     return RewardPaths(latent, trend, rows), taken, used
 

@@ -65,6 +65,12 @@ def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
     return runs[chosen_run(runs, wanted)] if runs else None
 
 
+def runs_at(path: Path) -> list[str]:
+    """Names of the runs that a store keeps in a folder or a database."""
+    runs = _named(path, _folders(path)) if path.is_dir() else list(_of_file(path, ""))
+    return [run.id or run.name for run in runs]
+
+
 def _folders(root: Path) -> Iterator[Path]:
     """A folder and those in it; folders of checkpoints and pictures, hidden ones and links are passed by."""
     left = [(root, _DEPTH)]

@@ -133,7 +133,7 @@ def sidecar_of(log: Path) -> Path | None:
 
 
 def read_sidecar(path: Path | None) -> Sidecar:
-    """What a TOML or JSON file states: ``[settings]``, or the whole of a flat JSON file, ``[columns]`` and ``like``.
+    """What a TOML or JSON file has: ``[settings]`` or the whole of a flat JSON file, ``[columns]``, ``reference_runs``.
 
     Raises:
         SettingError: The file cannot be read, is malformed, or holds an impossible setting.
@@ -148,14 +148,14 @@ def read_sidecar(path: Path | None) -> Sidecar:
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
-    table = {k: v for k, v in table.items() if k not in ("like", "columns")}
+    table = {k: v for k, v in table.items() if k not in ("reference_runs", "columns")}
     settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
     columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
-    return Sidecar(settings, columns, content.get("like", []))
+    return Sidecar(settings, columns, content.get("reference_runs", []))
 
 
 def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
-    """Where the reference runs of a run are, by ``like = ["runs/"]`` of the file in the folder of its log.
+    """Where the reference runs of a run are, by ``reference_runs = ["runs/"]`` of the file in the folder of its log.
 
     Args:
         log: A log or an output directory.
@@ -170,7 +170,9 @@ def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[
     like = read_sidecar(path).like
     named = [like] if isinstance(like, str) else like
     if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
-        raise SettingError(f'{clean(path, 200)}: expected like = ["runs/"], paths of logs, found {_quoted(like)}')
+        raise SettingError(
+            f'{clean(path, 200)}: expected reference_runs = ["runs/"], paths of logs, found {_quoted(like)}'
+        )
     return [str(path.parent / x) for x in named]
 
 

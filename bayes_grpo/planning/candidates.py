@@ -21,12 +21,12 @@ _LEAST: Mapping[str, float] = {
     "refresh_interval": 1.0,
 }
 UNKNOWN_RATE = 1.0
-"""The present learning rate where nobody knows it: candidates are times it."""
+"""The present learning rate where it is not known: candidates are times it."""
 WHOLE = ("group_size", "prompts_per_step")
 FACTORS = (0.5, 1.0, 2.0)
-"""Candidates of a setting, over what the present run has, where nobody names any."""
+"""Candidates of a setting, over what the present run has, where none are given."""
 _RUNGS = 8
-"""Learning rates at most that are put between the present one and the highest asked for."""
+"""Learning rates at most between the present one and the highest that is tried."""
 _MOST = 5000
 """Candidates at most."""
 
@@ -68,7 +68,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
             if wanted:
                 raise SettingError(
                     f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
-                    f"--set {name}=…, a line in bayes_grpo.toml beside the log, or --index CSV with that column"
+                    f"--set {name}=…, a line in bayes_grpo.toml by the log, or --index CSV with that column"
                 )
             if name == "learning_rate":
                 now = UNKNOWN_RATE
@@ -78,14 +78,10 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         elif name == "learning_rate":
             rate = float(now)
-        elif (
-            name in WHOLE
-            and name not in known
-            and (said := getattr(run.settings, name)).provenance is Provenance.ASSUMED
-        ):
-            cautions.append(
-                f"{name}: {now:g} is {said.note}, and nobody stated it; give --set {name}=… where it is not"
-            )
+        elif name in WHOLE and name not in known and not wanted and _assumed(run, name):
+            note = getattr(run.settings, name).note
+            cautions.append(f"{name}: {now:g} is {note}, so it is not varied; give --set {name}=…")
+            continue
         # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
         if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
             continue
@@ -99,8 +95,12 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
     return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions), rate)
 
 
+def _assumed(run: Run, name: str) -> bool:
+    return getattr(run.settings, name).provenance is Provenance.ASSUMED
+
+
 def _rungs(now: float, most: float) -> set[float]:
-    """Learning rates between the present one and the highest that is asked for, each √2 times the one before."""
+    """Learning rates between the present one and the highest that is tried, each √2 times the one before."""
     if most <= now:
         return set()
     steps = math.floor(2.0 * math.log2(most / now) - 1e-6)

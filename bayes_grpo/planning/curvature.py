@@ -20,13 +20,13 @@ class FittedCurvature(NamedTuple):
         draws: K per unit learning rate and step, shape (draws,); Adam: in preconditioned units.
         source: "low_lag_run" where the fitted run refreshed its policy every step, else "same_run".
         note: How it was found.
-        settings: Settings of the fitted run, by the names of `Change`.
+        settings: Settings of the fitted run: learning rate, refresh interval, momentum and its convention.
     """
 
     draws: np.ndarray
     source: Literal["low_lag_run", "same_run"]
     note: str
-    settings: Mapping[str, float]
+    settings: Mapping[str, Any]
 
     def change_to(self, learning_rate: float, refresh_interval: float) -> Change:
         """What planned settings change from those of the fitted run."""
@@ -73,6 +73,11 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     return FittedCurvature(
         draws=gain / effective_learning_rate(rate, momentum, known),
         source="low_lag_run" if refresh <= 1 else "same_run",
-        settings={"learning_rate": rate, "refresh_interval": refresh},
+        settings={
+            "learning_rate": rate,
+            "refresh_interval": refresh,
+            "momentum": momentum,
+            "convention": convention,
+        },
         note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh every {refresh:g} steps",
     )

@@ -1,7 +1,7 @@
 """How hard a run's prompts are for it: a Beta distribution of their success rates, as far as a log shows it.
 
-The mean is the mean reward of the rows, a share of successes. How far prompts lie apart shows in the share of groups
-without spread, measured in saved completions or logged, or in the spread within groups; where nothing says it, all
+The mean is the mean reward of the rows, a share of successes. How far prompts differ shows in the share of groups
+without spread that a log has, or in the spread within groups; where nothing says it, all
 prompts are taken to be of one difficulty, which says too few useless groups.
 """
 
@@ -18,7 +18,6 @@ from scipy.stats import beta
 
 from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.groups import GroupSummary
 
 _LEAST, _MOST = 0.02, 500.0
 """Range of the Beta's a + b: from prompts that are solved or not to prompts of one difficulty."""
@@ -33,7 +32,7 @@ class Difficulty:
     Attributes:
         mean: Mean success rate.
         concentration: a + b of the Beta; infinite where all prompts are alike.
-        source: What its spread was fitted to: "rollouts", "frac_reward_zero_std", "reward_std" or "level".
+        source: What its spread was fitted to: "frac_reward_zero_std", "reward_std" or "level".
     """
 
     mean: float
@@ -48,8 +47,7 @@ class Difficulty:
                 "useless groups: from the reward's level alone, as if all prompts were equally hard, so there are more "
                 "of them (log frac_reward_zero_std)"
             )
-        known = "the groups in the rollouts" if self.source == "rollouts" else self.source
-        return f"useless groups: success rates over prompts about {self.mean:.2f}, spread fitted to {known}"
+        return f"useless groups: success rates over prompts about {self.mean:.2f}, spread fitted to {self.source}"
 
     def useless(self, group_size: int) -> float:
         """Share of groups without spread, E[p^G + (1 − p)^G]."""
@@ -83,25 +81,19 @@ def useless_share(mean: float, concentration: float, group_size: int) -> float:
     return float(math.exp(betaln(a + group_size, b) - whole) + math.exp(betaln(a, b + group_size) - whole))
 
 
-def difficulty_of(
-    run: Run, share: bool, group_size: int | None, groups: GroupSummary | None = None
-) -> Difficulty | None:
+def difficulty_of(run: Run, share: bool, group_size: int | None) -> Difficulty | None:
     """The difficulty that a log shows; None where its reward is no share of successes.
 
     Args:
         run: The run.
         share: Whether its rewards all lie in [0, 1].
-        group_size: G; None where nobody states it.
-        groups: Groups as saved completions of the run measure them; None without.
+        group_size: G; None where it is not known.
     """
     if not (share and run.has_reward):
         return None
     mean = float(np.nanmean(run.reward))
     if not 0.0 < mean < 1.0:
         return None
-    if groups is not None:
-        size, without = groups.group_size, 1.0 - groups.useful.median
-        return Difficulty(mean, _solved(lambda n: useless_share(mean, n, size) - without), "rollouts")
     seen = _mean(run, "frac_reward_zero_std")
     if seen is not None and group_size is not None and group_size >= 2:
         return Difficulty(mean, _solved(lambda n: useless_share(mean, n, group_size) - seen), "frac_reward_zero_std")

@@ -2,14 +2,12 @@
 
 The reward at the end of a run of t steps, its schedule stretched over them, is
 
-    R(t) = plateau' + (start − plateau')·exp(−rate'·m·t),
-    rate' = rate·∏ (s'/s)^a,    plateau' = plateau + Σ c·log(s'/s),
+    R(t) = plateau + (start − plateau)·exp(−rate'·m·t),    rate' = rate·∏ (s'/s)^a,
 
-m the mean of the learning rate over its highest, with exponents a and c of a family where it has learned them. The
-others come from pairs of other runs (`bayes_grpo.planning.lessons`): that of the rate, and instead of the plateau's a
-move of R(t) by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an outlook is the wider the
-farther settings are moved, and ends where the reward does. Without a range R(t) moves by as many standard deviations
-of the rows. A run whose settings near the border at which it would fail loses level before it does
+m the mean of the learning rate over its highest. Exponents come from pairs of other runs
+(`bayes_grpo.planning.lessons`). R(t) moves by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an
+outlook is the wider the farther settings are moved, and ends where the reward does; without a range by as many standard
+deviations of the rows. A run whose settings near the threshold at which it would fail loses level before it does
 (`bayes_grpo.planning.lessons.Nearing`).
 """
 
@@ -23,21 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.readings import LAWS, SAMPLER
+from bayes_grpo.families.readings import weighted_laws
 from bayes_grpo.families.recipes import seed_prior
-from bayes_grpo.families.result import Family
-from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
-from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.planning.difficulty import Difficulty
 from bayes_grpo.planning.lessons import VARIANCE, Belief, Lessons
-from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
@@ -49,8 +39,6 @@ ONSET = 0.1
 """Share of a run's length within which what its law does not know of other settings comes about."""
 EDGE = 0.01
 """Levels move by log-odds as if they were at least this share of the range from its ends."""
-QUANTITIES = ("rate", "fluctuation_variance", "plateau")
-"""What settings move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +50,7 @@ class Base:
         plateau: Where it settles.
         start: Where it began.
         fluctuation: Stationary standard deviation of the latent reward.
-        seed: What sets a further seed apart, reward.
+        seed: By how much another seed differs, reward.
         swing: Standard normal numbers of where a run stands in its fluctuation.
         stretch: How far the curve leaves its law beyond the run's length, log-odds per e-fold of it.
     """
@@ -80,15 +68,11 @@ class Base:
 
 
 class LearnedExponents(NamedTuple):
-    """Draws of a setting's exponents, shape (draws,) each; a plateau's in reward per e-fold where a family gave it.
-
-    Else it is a move of the whole curve, in log-odds per e-fold.
-    """
+    """Draws of a setting's exponents, shape (draws,) each; that of the level in log-odds per e-fold of the setting."""
 
     rate: np.ndarray
     fluctuation_variance: np.ndarray
-    plateau: np.ndarray
-    family: bool
+    level: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,21 +123,8 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     Raises:
         FitError: No law can be put on the rows.
     """
-    found: list[Draws] = []
-    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=_DRAWS)
-    for name in LAWS:
-        law = get_regime(name)
-        try:
-            target = target_of(law, rows, forecast_priors(law, table))
-            found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
-        except FitError:
-            if name == LAWS[-1]:
-                raise
-    evidence = np.array([f.log_evidence for f in found])
-    share = np.exp(evidence - evidence.max())
-    counts = np.round(_DRAWS * share / share.sum()).astype(int)
     parts: list[tuple[np.ndarray, ...]] = []
-    for f, count in zip(found, counts, strict=True):
+    for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
         if not count:
             continue
         values = {k: x.ravel() for k, x in f.with_levels(seed_of(seed, "levels", f.regime.name)).values.items()}
@@ -169,18 +140,6 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     return _with_seeds(tuple(np.concatenate(x)[order] for x in zip(*parts, strict=True)), table.scale, rng)
 
 
-def base_of_family(family: Family, place: int, table: RowTable, reward: RewardRange, seed: int) -> Base:
-    """Draws of the run at a place of a family, given all its runs."""
-    values = family.runs[place].draws
-    own = (
-        1.0 / values["relaxation_time"],
-        np.clip(values["fixed_point"], reward.low, reward.high),
-        np.clip(values["initial_reward"], reward.low, reward.high),
-        values["fluctuation_sd"],
-    )
-    return _with_seeds(own, table.scale, np.random.default_rng(seed_of(seed, "order")))
-
-
 def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
     prior, n = seed_prior(), len(own[0])
     apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
@@ -190,7 +149,7 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
 
 
 def apart_of(lessons: Lessons, size: int, seed: int) -> np.ndarray:
-    """Draws of what sets one run apart from a sibling of equal settings, log-odds, shape (size,)."""
+    """Draws of how far two runs of equal settings differ, log-odds, shape (size,)."""
     return lessons.apart * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 
@@ -214,17 +173,7 @@ def prior_exponents(
         if not adam and name in ("group_size", "prompts_per_step"):
             rate = Belief(0.0, rate.sd)
         drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
-        out[name] = LearnedExponents(*drawn, family=False)
-    return out
-
-
-def family_exponents(family: Family, size: int) -> dict[str, LearnedExponents]:
-    """Exponents that a family has learned, at evenly spread draws."""
-    out = {}
-    for name in family.vary:
-        drawn = [family.slopes[f"{quantity} on {name}"] for quantity in QUANTITIES]
-        picks = spread(len(drawn[0]), size, repeat=True)
-        out[name] = LearnedExponents(*(x[picks] for x in drawn), family=True)
+        out[name] = LearnedExponents(*drawn)
     return out
 
 
@@ -272,20 +221,14 @@ def outcome(
             (draws,); None where nothing is known of it.
     """
     rate, log_variance = base.rate.copy(), np.zeros(len(base))
-    shift, moved = np.zeros(len(base)) if nearing is None else nearing, np.zeros(len(base))
+    shift = np.zeros(len(base)) if nearing is None else nearing
     for name, x in log_ratio.items():
-        if x == 0.0:
-            continue
-        e = exponents[name]
-        rate *= np.exp(e.rate * x)
-        log_variance += e.fluctuation_variance * x
-        if e.family:
-            moved += e.plateau * x
-        else:
-            shift = shift + e.plateau * x
-    # What a family has learned of the group size holds the factor already.
-    if difficulty is not None and sizes is not None and sizes[0] != sizes[1] and not exponents["group_size"].family:
+        if x != 0.0:
+            e = exponents[name]
+            rate *= np.exp(e.rate * x)
+            log_variance += e.fluctuation_variance * x
+            shift = shift + e.level * x
+    if difficulty is not None and sizes is not None and sizes[0] != sizes[1]:
         rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])
-    plateau = np.clip(base.plateau + moved, reward.low, reward.high)
     fluctuation = base.fluctuation * np.exp(0.5 * log_variance)
-    return Outcome(rate, plateau, base.start, fluctuation, shift, base.stretch, length, reward, unit)
+    return Outcome(rate, base.plateau, base.start, fluctuation, shift, base.stretch, length, reward, unit)

@@ -33,15 +33,13 @@ class Candidate:
 
     Attributes:
         settings: Setting → value.
-        cost_per_step: Cost of an optimizer step.
+        cost_per_step: Cost of an optimizer step, in steps of the present run.
         steps: Steps that it is run for, within the budget.
-        cost: Cost of these.
         expected: Expected reward at their end, runs that fail counted with what they leave.
         if_it_holds: The same if it does not fail.
         reward: The same as an interval, mean over seeds.
         next_run: Reward of one run there: with seed and fluctuation.
-        net_value: Expected value less cost; NaN without a value.
-        gain: What is gained over the present settings: reward, or net value where there is a value.
+        gain: Reward gained over the present settings.
         expected_gain: Its mean.
         p_better: Probability that it is better than the present settings; a tie counts half.
         p_fails: Probability of failing, by what happened to others (`bayes_grpo.risk`).
@@ -49,19 +47,15 @@ class Candidate:
         tried: Whether anybody has moved each setting as far.
         rests: What that probability rests on, in words.
         useless: Share of groups without spread; NaN where it is not known.
-        reach_steps: Steps until the reward that is asked for, with the probability asked for; None if never.
-        reach_cost: Their cost.
     """
 
     settings: Mapping[str, float]
     cost_per_step: float
     steps: float
-    cost: float
     expected: float
     if_it_holds: float
     reward: Interval
     next_run: Interval
-    net_value: float
     gain: Interval
     expected_gain: float
     p_better: float
@@ -70,8 +64,6 @@ class Candidate:
     tried: bool
     rests: str
     useless: float
-    reach_steps: float | None
-    reach_cost: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,24 +87,6 @@ class Course:
     high: np.ndarray
 
 
-@dataclass(frozen=True)
-class Assumed:
-    """An exponent that the plan rests on.
-
-    Attributes:
-        setting: The setting.
-        quantity: "rate", "fluctuation_variance" or "plateau" (change of reward per e-fold of the setting; of a prior,
-            over the way from start to plateau).
-        value: The exponent.
-        source: "family" or "prior".
-    """
-
-    setting: str
-    quantity: str
-    value: Interval
-    source: str
-
-
 def amount_of(name: str, value: float) -> str:
     """A planned setting as one reads it: counts in full, rates to three digits."""
     return f"{value:.3g}" if name == "learning_rate" else f"{value:g}"
@@ -127,22 +101,15 @@ class Plan(Result):
         signal: "reward" or "eval_reward".
         present: The present settings.
         candidates: All candidates, the best first; those that fail too probably last.
-        budget: Largest cost.
-        unit: Unit of cost: "money", or "present steps" where no cost was given.
-        value_per_reward: Value of a unit of reward; None where none was given.
-        target: Reward that is asked for; None without.
-        probability: Probability with which it shall be reached.
+        budget: Largest cost, in steps of the present run.
         risk: Largest P(fails) of what is recommended.
         present_failed: Whether the present run seems to have failed itself.
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
-        prior_share: Share of the variance of the recommended gain that exponents known from their priors alone bring.
-        prior_gain: The recommended gain with every exponent at its prior; the same as its gain without a family.
-        exponents: What settings do, as the plan takes it.
         courses: Expected reward against steps and cost: the best few and the present settings (last).
         difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
-        siblings: What became of siblings at their settings; None where none were asked for.
+        siblings: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 
@@ -151,15 +118,8 @@ class Plan(Result):
     present: Mapping[str, float]
     candidates: tuple[Candidate, ...]
     budget: float
-    unit: str
-    value_per_reward: float | None
-    target: float | None
-    probability: float
     risk: float
     present_failed: bool
-    prior_share: float
-    prior_gain: Interval
-    exponents: tuple[Assumed, ...]
     courses: tuple[Course, ...]
     difficulty: str
     cautions: tuple[str, ...]
@@ -175,10 +135,8 @@ class Plan(Result):
         "signal",
         ...,
         "present",
-        "prior_gain",
         "recommended",
         "candidates",
-        "exponents",
         "courses",
         "cautions",
     )
@@ -213,24 +171,21 @@ class Plan(Result):
     @property
     def _advice(self) -> str:
         best, kept = self.recommended, self.kept
-        at = "at the same cost" if self.unit == "present steps" else f"for at most {self.budget:.4g}"
         what = "reward" if self.signal == "reward" else "held-out reward"
         if best.settings == self.present:
-            return f"Keep the present settings: none of the others is expected to bring more {what} {at}."
+            return f"Keep the present settings: none of the others is expected to bring more {what} at the same cost."
         if self.verdict == "keep":
             return (
                 f"Keep the present settings: {self.changes(best)} is better with probability "
-                f"{probability_text(best.p_better)} only, {at}."
+                f"{probability_text(best.p_better)} only, at the same cost."
             )
         g = best.gain
-        worth = "" if self.value_per_reward is None else "net value "
         numbers = (
-            f"expected {what} {best.expected:.3g} against {kept.expected:.3g} {at}, {worth}gain "
+            f"expected {what} {best.expected:.3g} against {kept.expected:.3g} at the same cost, gain "
             f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
             f"{_risk(best.p_fails, best.fails)}"
         )
-        rests = f"{self.prior_share:.0%} of the gain's variance is the exponents' priors"
-        tail = f"{numbers}; {rests} ({LEVEL:.0%} interval, mean over seeds)."
+        tail = f"{numbers} ({LEVEL:.0%} interval, mean over seeds)."
         text = (
             f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
             if self.verdict == "change"

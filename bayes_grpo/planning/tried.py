@@ -69,7 +69,7 @@ class TriedSettings(Result):
         """How many failed at which settings, in words."""
         if not self.runs:
             why = f" ({self.left_out[-1].name}: {self.left_out[-1].why})" if self.left_out else ""
-            return f"siblings: none tells what fails at which settings{why}"
+            return f"reference runs: none shows what fails at which settings{why}"
         groups: dict[tuple[tuple[str, float], ...], list[bool]] = {}
         for x in self.runs:
             groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
@@ -82,7 +82,7 @@ class TriedSettings(Result):
         ]
         more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
         total = sum(x.failed for x in self.runs)
-        return f"siblings: {total} of {len(self.runs)} failed: {'; '.join(said)}{more}"
+        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(said)}{more}"
 
 
 def tried_settings(

@@ -41,7 +41,7 @@ def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
     return xp.exp(centre[..., None] + spread[..., None] * BORDER_NODES)
 
 
-def likeness(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any:
+def prior_weight(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any:
     """Weights of a run's borders by where others' borders lie; arguments broadcast.
 
     Args:
@@ -58,7 +58,7 @@ def likeness(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any
     return xp.where(xp.isnan(rate), 1.0, (1.0 - _OWN_SCALE) * normal + _OWN_SCALE / _SCALES)
 
 
-def chance(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:
+def failure_probability(gap: Any, severity: Any, width: Any, base: Any, xp: Any = np) -> Any:
     """P(fails) at a severity; arguments broadcast.
 
     Args:

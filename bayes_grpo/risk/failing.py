@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.text import counted
-from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness, width_of
+from bayes_grpo.risk.border import BORDER_NODES, borders, failure_probability, prior_weight, width_of
 from bayes_grpo.risk.change import SIGNS, Change
 
 FAILING_PATH = Path(__file__).with_name("failing.json")
@@ -265,7 +265,7 @@ def _at(change: Change, known: LearnedFailures, gaps: np.ndarray | None = None) 
     """P(fails) at each draw and border, shape (draws, nodes); at the learned borders if none are given."""
     q, part = known.posterior, effects(change, known)
     width = width_of(part, q["sharpness"], q["looseness"])
-    return chance(
+    return failure_probability(
         _gaps(known) if gaps is None else gaps, part.sum(axis=-1)[:, None], width[:, None], q["base"][:, None]
     )
 
@@ -289,7 +289,7 @@ def _by_rate(rate: float | None, full: float | None, known: LearnedFailures) -> 
         return np.ones_like(gap)
     share = 0.5 if full is None else full
     scale, scatter = q["scale"][:, None], q["scatter"][:, None]
-    own, adapter = (likeness(gap, math.log(rate), x, scatter) for x in (scale, scale + q["full"][:, None]))
+    own, adapter = (prior_weight(gap, math.log(rate), x, scatter) for x in (scale, scale + q["full"][:, None]))
     return share * own + (1.0 - share) * adapter
 
 
@@ -327,7 +327,7 @@ def _by_margin(margin: np.ndarray, known: LearnedFailures) -> np.ndarray:
     q = known.posterior
     picks = np.quantile(np.log(margin), (np.arange(25) + 0.5) / 25.0)
     width = np.hypot(q["sharpness"], DISCREPANCY)[:, None]
-    return chance(picks[None, :], 0.0, width, q["base"][:, None])
+    return failure_probability(picks[None, :], 0.0, width, q["base"][:, None])
 
 
 def _near(change: Change, known: LearnedFailures) -> np.ndarray:

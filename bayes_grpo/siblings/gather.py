@@ -1,4 +1,4 @@
-"""Which runs are siblings of a run: what is named, what of it can stand beside the run, and why the rest cannot.
+"""Reference runs of a run: which named runs can be compared with it, and why the others cannot.
 
 Logs do not say which task they are of. So siblings are the runs that somebody names, less those whose logs show that
 they are something else: another signal or reward, another unit, or the run itself. Of very many the nearest are taken,
@@ -24,15 +24,16 @@ from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
+from bayes_grpo.siblings.nearby import NearbyRuns
 
-type Like = RunLike | Iterable[RunLike]
-"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames."""
+type Like = RunLike | Iterable[RunLike] | NearbyRuns
+"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
 MOST_SIBLINGS = 30
 """Siblings that are read together at most."""
 _SAME = 0.9
 """Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
 _APART = 20.0
-"""Times by which rewards of one run may exceed another's, where they exceed this number: percents beside shares."""
+"""Times by which rewards of one run may exceed another's, where they exceed this number: percents and shares."""
 
 
 class NotSibling(NamedTuple):
@@ -51,12 +52,14 @@ class SiblingRuns:
         tables: Their rows of the same signal.
         left_out: Runs and files that are none, with the reasons.
         named: How many runs were named.
+        searched: Whether the runs were found near the log and not named.
     """
 
     runs: tuple[Run, ...]
     tables: tuple[RowTable, ...]
     left_out: tuple[NotSibling, ...]
     named: int
+    searched: bool = False
 
 
 def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
@@ -70,7 +73,7 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
-    found, left_out = named_runs(like)
+    found, left_out = (like.like(run), []) if isinstance(like, NearbyRuns) else named_runs(like)
     kept: list[tuple[Run, RowTable]] = []
     for other in found:
         name = plain(other.name, 80)
@@ -91,7 +94,8 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
             for i in sorted(order[MOST_SIBLINGS:])
         ]
         kept = [kept[i] for i in sorted(order[:MOST_SIBLINGS])]
-    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found))
+    searched = isinstance(like, NearbyRuns)
+    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found), searched)
 
 
 def named_runs(
@@ -170,7 +174,7 @@ def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
             return f"another range of the reward: {name} {stated[1]:g} in place of {stated[0]:g}"
     large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
     if large >= _APART and large >= _APART * small:
-        return "another unit: its rewards are of another size (shares beside percents?)"
+        return "another unit: its rewards are of another size (shares and percents?)"
     return ""
 
 

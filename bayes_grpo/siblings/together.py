@@ -30,6 +30,7 @@ class ReadTogether:
         left_out: Runs that were named and not taken, with the reasons.
         order: The order of data that the run shares; None for none.
         effects: The effects of that order, by its siblings.
+        searched: Whether the runs were found near the log and not named.
     """
 
     table: RowTable
@@ -39,6 +40,7 @@ class ReadTogether:
     left_out: tuple[NotSibling, ...]
     order: DataOrder | None
     effects: Effects | None
+    searched: bool = False
 
     def effect(self, step: np.ndarray, window: np.ndarray) -> StepEffect | None:
         """Effects of the data on rows of the run, past or to come; None where no order is shared.
@@ -98,4 +100,4 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
         found = membership_of(own, known, sizes, len(courses) - sum(sizes))
         if found.place >= 0 and found.probability >= CERTAIN:
             order, effects = orders[found.place], known[found.place]
-    return ReadTogether(table, own, tuple(names), tuple(courses), tuple(left_out), order, effects)
+    return ReadTogether(table, own, tuple(names), tuple(courses), tuple(left_out), order, effects, siblings.searched)

@@ -1,4 +1,4 @@
-"""Many logs as a document: one row for each log and task."""
+"""Many logs as a document: one row for each log."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ _SHOWN = 60
 @shows(Fleet)
 def fleet_document(f: Fleet) -> Document:
     """The worst status first."""
-    good = sorted((r for r in f.records if not r["error"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
+    good = sorted((r for r in f.records if r["status"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
     bad = [r for r in f.records if r["error"]]
     hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
-    errors = (f"{r['log']} ({r['task']}): {r['error']}" for r in bad[:_SHOWN])
-    logs, *rest = sentence_case(f.sentence.rstrip(".")).split("; ")
-    answer = ": ".join((logs, *rest[1:]))
+    errors = (f"{r['log']}: {r['error']}" for r in bad[:_SHOWN])
+    answer, _, why = sentence_case(f.sentence).partition("; ")
     return Document(
         title=f"{f.logs} logs",
         answer=answer.rstrip(".") + ".",
-        why="".join(f"{x}." for x in rest[:1]),
+        why=f"{why.rstrip('.')}." if why else "",
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
-        unchecked=f"{len(bad)} rows with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
+        unchecked=f"{len(bad)} logs with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
         docs="how/batch",
     )
 
 
 def _table(rows: list[dict[str, Any]], hidden: str) -> Tabular:
+    more = [(name, made) for name, made in _MORE.items() if any(r.get(name) for r in rows)]
     lines = (
         (
             words(r["log"], limit=36),
-            r["regime"] or r["task"],
             r["rows"],
             r["last_step"],
-            words(SHORT[r["task"]](r), mark=r.get("status") in ALARMING, limit=300),
+            words(f"{r['status']} {percent(r['p_status'])}: {r['to_do']}", mark=r["status"] in ALARMING, limit=300),
+            *(made(r) if r.get(name) else "" for name, made in more),
         )
         for r in rows
     )
-    return table("Logs", ("log", "task", "rows", "last step", f"result ({LEVEL:.0%} intervals)"), lines, hidden)
+    heads = ("log", "rows", "last step", "status", *(f"{name} ({LEVEL:.0%} intervals)" for name, _ in more))
+    return table("Logs", heads, lines, hidden)
 
 
 def _fit(r: Mapping[str, Any]) -> str:
@@ -59,12 +60,8 @@ def _forecast(r: Mapping[str, Any]) -> str:
     return f"{_interval(r, 'at_horizon')} at step {r['until']:g}, gain {_interval(r, 'gain')}"
 
 
-def _diagnose(r: Mapping[str, Any]) -> str:
-    return f"{r['status']} {percent(r['p_status'])}: {r['to_do']}"
-
-
-SHORT = {"fit": _fit, "forecast": _forecast, "diagnose": _diagnose}
-"""A row in a few words."""
+_MORE = {"fit": _fit, "forecast": _forecast}
+"""Part → its result in a few words."""
 
 
 def _interval(r: Mapping[str, Any], name: str) -> str:

@@ -69,7 +69,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("Assumed", horizon, *s.assumed),
             section("Notes", *s.notes),
         ),
-        assumed="; ".join(x.rstrip(".") for x in (horizon, *s.assumed) if x),
+        assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
         docs="how/forecast",
     )
 
@@ -77,6 +77,13 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
 def _percents(text: str) -> str:
     """A sentence with its probabilities as percentages."""
     return re.sub(r"\(probability (0\.\d+)\)", lambda m: f"({percent(float(m[1]))})", text)
+
+
+def _references(s: ForecastSummary) -> str:
+    """Which other runs the forecast rests on."""
+    if s.siblings is None or not s.siblings.used:
+        return ""
+    return f"{s.siblings.named}, {percent(s.siblings.share)} of the paths follow them"
 
 
 def _quantities(s: ForecastSummary) -> Tabular:

@@ -14,7 +14,6 @@ from bayes_grpo.views.document import (
     Drawing,
     Tabular,
     chance,
-    digits,
     number,
     percent,
     ranged,
@@ -109,7 +108,7 @@ def plan_document(plan: Plan) -> Document:
         about=f"signal {plan.signal}; present settings: {now}",
         answer=answer,
         why=f"Expected gain {best.expected_gain:+.3g} {span(best.gain, '+.3g')}, chance of being better "
-        f"{percent(best.p_better)}; {percent(plan.prior_share)} of its variance comes from other people's runs.",
+        f"{percent(best.p_better)}.",
         tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
         table=_candidates(plan),
         plot=Drawing(partial(plot_plan, plan), f"Expected reward against cost. {answer}"),
@@ -149,8 +148,7 @@ def _candidates(plan: Plan) -> Tabular:
         )
         for c in _shown(plan)
     )
-    unit = "steps of the present run" if plan.unit == "present steps" else "money"
-    note = f"Within a cost of {plan.budget:.4g} {unit}; means over seeds, {LEVEL:.0%} intervals."
+    note = f"Within a cost of {plan.budget:.4g} steps of the present run; means over seeds, {LEVEL:.0%} intervals."
     heads = ("settings", "steps", "reward", "gain", "P(better)", "P(fails)")
     return table("Candidates, best first", heads, rows, note)
 
@@ -159,13 +157,7 @@ def _costs(plan: Plan) -> Tabular:
     def line(c: Candidate) -> tuple[object, ...]:
         fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
         useless = "" if math.isnan(c.useless) else f"{c.useless:.0%}"
-        cells = [_name(plan, c), number(span(c.next_run, ".2f")), number(fails), number(useless)]
-        cells += [number(f"{c.net_value:.4g}")] if plan.value_per_reward is not None else []
-        known = plan.target is not None and c.reach_steps is not None
-        target = [number(digits(c.reach_steps) if known else "no"), number(digits(c.reach_cost) if known else "")]
-        return *cells, *(target if plan.target is not None else [])
+        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails), number(useless)
 
-    heads = ["settings", "one run", "P(fails), interval", "groups without spread"]
-    heads += ["net value"] if plan.value_per_reward is not None else []
-    heads += [f"steps to {plan.target:g}", "cost"] if plan.target is not None else []
+    heads = ("settings", "one run", "P(fails), interval", "groups without spread")
     return table("More about the candidates", heads, map(line, _shown(plan)))

@@ -21,7 +21,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayes_grpo.risk.border import borders, chance, likeness, width_of
+from bayes_grpo.risk.border import borders, failure_probability, prior_weight, width_of
 from bayes_grpo.risk.change import Change
 
 WEIGHTS: dict[str, tuple[float, float]] = {
@@ -196,7 +196,7 @@ def _at_borders(parameters: Mapping[str, Any], pairs: Pairs) -> tuple[Any, Any]:
     one = dict(parameters) | {"learning_rate": 1.0}
     effects = pairs.change * jnp.stack([one[name] * sign for name, sign in zip(Change._fields, _SIGNS, strict=True)])
     gap = borders(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp)
-    p = chance(
+    p = failure_probability(
         gap,
         effects.sum(-1)[:, None],
         width_of(effects, one["sharpness"], one["looseness"], jnp)[:, None],
@@ -204,7 +204,7 @@ def _at_borders(parameters: Mapping[str, Any], pairs: Pairs) -> tuple[Any, Any]:
         jnp,
     )
     at = one["scale"] + (1.0 - pairs.full[:, None]) * one["full"]
-    return p, likeness(gap, pairs.rate[:, None], at, one["scatter"], jnp)
+    return p, prior_weight(gap, pairs.rate[:, None], at, one["scatter"], jnp)
 
 
 EFFECTIVE_PAIRS = 15.0

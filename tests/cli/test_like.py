@@ -25,7 +25,7 @@ def test_siblings_are_handed_on(words, function, tmp_path: Path, monkeypatch: py
         raise FitError("seen")
 
     monkeypatch.setattr(bg, function, seen, raising=False)
-    call(words[0], log, *words[1:], "--like", tmp_path, "--like", "other")
-    (tmp_path / "bayes_grpo.toml").write_text('like = ["others"]\n')
+    call(words[0], log, *words[1:], "--reference-runs", tmp_path, "--reference-runs", "other")
+    (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
     call(words[0], log, *words[1:])
     assert asked == [[str(tmp_path), "other"], [str(tmp_path / "others")]]

@@ -55,7 +55,7 @@ def test_existing_directory_is_left_alone(tmp_path):
         (["--curvature", 1, "--fit-learning-rate", 1e-6], "--fit-learning-rate"),
         (["--curvature", 1, "--lag-exposure", 2], "exposure"),
         (["--curvature", 1, "--source", "rumour"], "source"),
-        (["--from-fit", "absent.nc"], "no such file"),
+        (["absent.nc"], "absent.nc: no such file"),
         (["--learning-time", 50], "found no learning rate that it was measured at"),
     ],
 )
@@ -81,3 +81,20 @@ def test_circular_verdicts_are_named():
     code, out, _ = call(*SAME_RATE, "--source", "same_run")
     assert code == 0
     assert "circular" in out
+
+
+def test_a_log_gives_learning_time_and_rate(tmp_path):
+    """The rate at which the time was measured is the log's, so that ten times it is riskier than the log's own."""
+    rate, steps = 1e-5, range(1, 41)
+    rows = [f"{s},{0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) + 0.02 * (-1) ** s},{rate}" for s in steps]
+    log = tmp_path / "a.csv"
+    log.write_text("\n".join(["step,reward,learning_rate", *rows]))
+    same, more = (
+        json.loads(call("stability", log, *words, "--json")[1]) for words in ([], ["--learning-rate", 10 * rate])
+    )
+    assert more["gain"]["median"] == pytest.approx(10.0 * same["gain"]["median"])
+    assert [x["rate"] for x in (same, more)] == pytest.approx([rate, rate])
+    assert more["failing"]["p"] > same["failing"]["p"]
+    log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
+    code, _, err = call("stability", log, "--learning-rate", rate)
+    assert (code, "--fit-learning-rate" in err) == (3, True)

@@ -120,7 +120,7 @@ def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypat
 
     monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)
     words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,laws,check,diagnosis,stability")
-    call(*words, "--like", tmp_path, "--like", "other")
-    (tmp_path / "bayes_grpo.toml").write_text('like = ["others"]\n')
+    call(*words, "--reference-runs", tmp_path, "--reference-runs", "other")
+    (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
     call(*words)
     assert asked == [[str(tmp_path), "other"], [str(tmp_path / "others")]]

@@ -15,8 +15,8 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
+from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.fleets import table as table_module
-from bayes_grpo.fleets import unit
 from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.table import journal_of
 from bayes_grpo.forecasting.horizon import horizon_of
@@ -55,12 +55,12 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     (folder / "run01.json").write_text("{")
     found = fleet(folder, ["diagnose"])
     assert list(found.frame["log"]) == ["run00", "run01", "run02"]
-    assert list(found.frame["task"]) == ["diagnose", "read", "diagnose"]
+    assert found.frame["status"].map(bool).tolist() == [True, False, True]
     assert [bool(row["error"]) for row in found.records] == [False, True, False]
     assert found.frame["failing"].isna().tolist() == [False, True, False]
     assert np.isnan(found.frame["failing"][1])
     assert (found.logs, found.errors, found.resumed) == (3, 1, 0)
-    assert "3 logs; 3 rows, 1 with an error" in found.sentence
+    assert "3 logs, 1 with an error; " in found.sentence
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_frame() is not found.frame
 
@@ -68,15 +68,15 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
 def test_an_error_that_nobody_foresaw_is_a_row_and_is_tried_again(write_logs, tmp_path, monkeypatch):
     out = tmp_path / "t.csv"
 
-    def broken(*_):
+    def broken(*_, **__):
         raise ValueError("surprise")
 
-    monkeypatch.setitem(vars(unit)["FLEET_TASKS"], "diagnose", broken)
-    found = fleet(write_logs(1), ["diagnose"], out=out)
-    assert found.frame["error"].tolist() == ["ValueError: surprise"]
+    monkeypatch.setattr(diagnose, "diagnose", broken)
+    found = fleet(write_logs(1), out=out)
+    assert found.frame["error"].tolist() == ["diagnosis: Failed unexpectedly: ValueError: surprise"]
     assert lines(out) == []
     monkeypatch.undo()
-    assert fleet(tmp_path / "runs", ["diagnose"], out=out).errors == 0
+    assert fleet(tmp_path / "runs", out=out).errors == 0
     assert len(lines(out)) == 1
 
 
@@ -84,12 +84,14 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     run = rising_run(40, total_steps=60.0)
     laws = ["flat", "exponential"]
     both = [run, make_run(steps(3), [0.1, 0.2, 0.3], name="short")]
-    found = fleet(both, list(unit.FLEET_TASKS), regimes=["exponential"], forecast_regimes=laws, sampler=FAST)
-    fitted, ahead, sick, *short = found.frame.to_dict("records")
-    assert [bool(row["error"]) for row in (fitted, ahead, sick, *short)] == [False] * 3 + [True] * 2 + [False]
-    assert "at least" in short[0]["error"]
-    assert np.isnan(short[0]["fixed_point_50"])
-    assert fitted["seed"] == ahead["seed"] == sick["seed"] != 0
+    found = fleet(both, ["fit", "forecast"], regime="exponential", forecast_regimes=laws, sampler=FAST)
+    fitted, short = found.frame.to_dict("records")
+    assert (fitted["error"], bool(short["error"])) == ("", True)
+    assert "fit: " in short["error"]
+    assert "forecast: " in short["error"]
+    assert np.isnan(short["fixed_point_50"])
+    assert short["status"]
+    assert fitted["seed"] != 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
         summary = bg.summarize(bg.fit(run, "exponential", seed=int(fitted["seed"]), sampler=FAST))
@@ -101,21 +103,15 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
             value.high,
         )
     assert fitted["p_growth"] == summary.probabilities["growth"]
-    assert fitted["verdict"] == summary.verdict
-    other = bg.summarize_forecast(bg.forecast(run, 60.0, regimes=laws, seed=int(ahead["seed"]), sampler=FAST))
-    assert (ahead["until"], ahead["until_from"]) == (60.0, "planned length")
-    assert ahead["at_horizon_50"] == other.at_horizon.median
-    assert (ahead["gain_5"], ahead["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)
-    assert ahead["p_gain"] == other.p_gain
-    assert (fitted["regime"], ahead["regime"], sick["regime"]) == ("exponential", "", "")
+    assert fitted["fit"] == summary.verdict
+    other = bg.summarize_forecast(bg.forecast(run, 60.0, regimes=laws, seed=int(fitted["seed"]), sampler=FAST))
+    assert (fitted["until"], fitted["until_from"]) == (60.0, "planned length")
+    assert fitted["at_horizon_50"] == other.at_horizon.median
+    assert (fitted["gain_5"], fitted["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)
+    assert fitted["p_gain"] == other.p_gain
     diagnosis = bg.diagnose(run)
-    assert (sick["status"], sick["p_status"], sick["to_do"]) == (
-        diagnosis.top.status,
-        diagnosis.top.probability,
-        diagnosis.top.action,
-    )
-    assert sick["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
-    assert np.isnan(sick["fixed_point_50"])
+    assert fitted["status"] == diagnosis.top.status
+    assert fitted["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
     text = text_of(found)
     assert "settles at" in text
     assert "at step 60, gain" in text
@@ -216,8 +212,8 @@ def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
     [
         ({"do": ["fit", "guess"]}, SettingError, "do: expected some of fit, forecast, diagnose, found 'guess'"),
         ({"do": []}, SettingError, "do: expected some of"),
-        ({"regimes": ["law"]}, SettingError, "regime: expected one of"),
-        ({"regimes": []}, SettingError, "at least one regime"),
+        ({"regime": "law"}, SettingError, "regime: expected one of"),
+        ({"forecast_regimes": []}, SettingError, "at least one regime"),
         ({"signal": "both"}, SettingError, "signal: expected"),
         ({"jobs": 0}, SettingError, "jobs: expected"),
         ({"out": "t.xlsx"}, OutputError, "ending in .parquet, .csv, .json, found '.xlsx'"),
@@ -238,7 +234,7 @@ def test_parquet_without_its_package_is_refused_before_any_work(tmp_path, monkey
         fleet(rising_run(30), ["diagnose"], out=tmp_path / "t.parquet")
 
 
-def test_the_columns_of_a_task_are_there_without_any_row_and_keep_their_types(tmp_path):
+def test_the_columns_of_a_part_are_there_without_any_value_and_keep_their_types(tmp_path):
     (tmp_path / "bad.json").write_text("{")
     frame = fleet(tmp_path / "bad.json", ["fit", "forecast", "diagnose"]).frame
     assert {"converged", "rhat", "until", "until_from", "p_gain", "status"} <= set(frame.columns)

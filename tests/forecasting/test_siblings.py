@@ -38,7 +38,7 @@ def test_rows_to_come_scatter_less_about_where_siblings_put_them(folder):
     assert any("the same prompts at the same steps as 5" in x for x in beside.notes)
     told = summarize_forecast(beside).to_dict()["siblings"]
     assert told["left_out"] == [{"name": "run0", "why": "the run itself, or a copy of it: its rows are the same"}]
-    assert told["sentence"].startswith("siblings: 5 runs")
+    assert told["sentence"].startswith("with 5 reference runs (run1, run2")
 
 
 def test_a_forecast_where_no_sibling_can_stand_beside_is_its_own():
@@ -46,17 +46,17 @@ def test_a_forecast_where_no_sibling_can_stand_beside_is_its_own():
     alone, beside = (forecast(run, 40.0, regimes=LAWS, draws=600, like=x) for x in (None, [run]))
     np.testing.assert_array_equal(alone.rows, beside.rows)
     assert beside.siblings is not None
-    assert "none of the runs named" in beside.siblings.sentence
+    assert "none of the runs named can be compared" in beside.siblings.sentence
 
 
 def test_the_command_takes_siblings_from_a_flag_or_from_the_file_beside_the_log(folder):
     words = ("forecast", folder / "run0.csv", "--at", 24, "--until", 40, "--regimes", ",".join(LAWS), "--draws", 300)
-    given = json.loads(call(*words, "--json", "--like", folder).out)
-    (folder / "bayes_grpo.toml").write_text('like = ["."]\n')
+    given = json.loads(call(*words, "--json", "--reference-runs", folder).out)
+    (folder / "bayes_grpo.toml").write_text('reference_runs = ["."]\n')
     by_file = json.loads(call(*words, "--json").out)
-    without = json.loads(call(*words, "--json", "--like", "none").out)
+    without = json.loads(call(*words, "--json", "--reference-runs", "none").out)
     assert given["siblings"] == by_file["siblings"]
     assert len(given["siblings"]["used"]) == 5
     assert without["siblings"] is None
-    assert "siblings: 5 runs" in " ".join(call(*words, "--details").out.split())
-    assert call(*words, "--like", folder / "gone").code == 3
+    assert "with 5 reference runs (run1" in " ".join(call(*words, "--details").out.split())
+    assert call(*words, "--reference-runs", folder / "gone").code == 3

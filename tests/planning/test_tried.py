@@ -34,8 +34,8 @@ def test_siblings_are_told_by_their_settings_and_what_became_of_them(monkeypatch
     assert len(found.fell) == 2
     assert [x.name for x in found.left_out] == ["unknown"]
     assert found.sentence == (
-        "siblings: 2 of 4 failed: 1 of 2 at learning rate 2e-05; 1 of 1 at learning rate 4e-05; 0 of 1 at learning "
-        "rate 1e-05"
+        "reference runs: 2 of 4 failed: 1 of 2 at learning rate 2e-05; 1 of 1 at learning rate 4e-05; 0 of 1 at "
+        "learning rate 1e-05"
     )
     nothing = tried_settings(run, rows_of(run), present, False, None, others)
     assert not nothing.runs

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.border import BORDER_NODES, borders, chance, likeness
+from bayes_grpo.risk.border import BORDER_NODES, borders, failure_probability, prior_weight
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failing import LearnedFailures, learned_failures, p_fails, shared_rate
 from benchmarks.lab.failing_model import (
@@ -108,8 +108,8 @@ def test_an_adapter_bears_more_and_who_does_not_say_lies_between():
 
 def test_weights_of_borders_are_a_density_beside_a_flat_one():
     at = np.linspace(-10.0, 10.0, 2001)
-    np.testing.assert_allclose(likeness(at, -11.0, -10.0, 0.7).sum() * 0.01, 1.0, atol=0.01)
-    assert (likeness(at, math.nan, -10.0, 0.7) == 1.0).all()
+    np.testing.assert_allclose(prior_weight(at, -11.0, -10.0, 0.7).sum() * 0.01, 1.0, atol=0.01)
+    assert (prior_weight(at, math.nan, -10.0, 0.7) == 1.0).all()
 
 
 def test_what_it_rests_on_names_the_rates_at_which_others_failed():
@@ -151,7 +151,7 @@ def simulated(rng: np.random.Generator, families: int, runs: int = 8) -> list:
     out = []
     for gap in np.exp(0.5 + 0.4 * rng.standard_normal(families)):
         at = np.concatenate([[0.0], rng.uniform(-1.0, 4.0, runs - 1)])
-        failed = rng.random(runs) < chance(gap, at, 0.2, 0.01)
+        failed = rng.random(runs) < failure_probability(gap, at, 0.2, 0.01)
         failed[0] = False
         views = []
         for i in np.flatnonzero(~failed):
@@ -205,11 +205,11 @@ def test_siblings_share_the_border_of_the_run_that_worked():
         found = np.asarray(log_density(q, pairs))
     gap = np.exp(0.4 + 0.6 * BORDER_NODES)
     for told, rate, full in zip(found, pairs.rate, pairs.full, strict=True):
-        weight = likeness(gap, rate, q["scale"] + (1.0 - full) * q["full"], q["scatter"])
+        weight = prior_weight(gap, rate, q["scale"] + (1.0 - full) * q["full"], q["scatter"])
         together = np.ones(len(gap))
         for x, y in zip(changes, failed, strict=True):
             part = 0.5 * x[Change._fields.index("group_size")]
-            p = chance(gap, x[0] - part, np.hypot(0.5, 0.5 * part), 0.01)
+            p = failure_probability(gap, x[0] - part, np.hypot(0.5, 0.5 * part), 0.01)
             together *= p if y else 1.0 - p
         assert told == pytest.approx(math.log(np.average(together, weights=weight)), rel=1e-9)
 
@@ -225,9 +225,9 @@ def test_each_pair_of_the_laboratory_counts_by_itself_and_all_the_same():
         found = float(composite_log_likelihood(q, pairs_of([[views[0]], [views[1]]])))
     gap, total, count = np.exp(0.4 + 0.6 * BORDER_NODES), 0.0, 0
     for view in views:
-        weight = likeness(gap, view.rate, q["scale"], q["scatter"])
+        weight = prior_weight(gap, view.rate, q["scale"], q["scatter"])
         for x, y in zip(view.changes[:, 0], view.failed, strict=True):
-            p = np.average(chance(gap, x, 0.5, 0.01), weights=weight)
+            p = np.average(failure_probability(gap, x, 0.5, 0.01), weights=weight)
             total, count = total + math.log(p if y else 1.0 - p), count + 1
     assert found == pytest.approx(EFFECTIVE_PAIRS * 2 * total / count, rel=1e-9)
 
@@ -261,7 +261,10 @@ def test_the_share_that_fails_is_found_again(relearned):
         v = at[inside]
         gap = borders(q["centre"], q["spread"])
         told = np.mean(
-            [chance(gap, x, q["sharpness"][:, None], q["base"][:, None]).mean() for x in v[:: max(len(v) // 40, 1)]]
+            [
+                failure_probability(gap, x, q["sharpness"][:, None], q["base"][:, None]).mean()
+                for x in v[:: max(len(v) // 40, 1)]
+            ]
         )
         assert told == pytest.approx(failed[inside].mean(), abs=0.1), (low, high)
     assert len(BORDER_NODES) == 24

@@ -62,12 +62,12 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
 
 
 def test_the_file_beside_a_log_names_its_siblings(tmp_path):
-    (tmp_path / "bayes_grpo.toml").write_text('like = ["runs/"]\n[settings]\ngroup_size = 8\n')
+    (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["runs/"]\n[settings]\ngroup_size = 8\n')
     log = written(tmp_path, family([0])) / "run0.csv"
     assert stated_siblings(log) == [str(tmp_path / "runs/")]
     assert read_log(log).settings.group_size.value == 8
     assert stated_siblings(tmp_path / "elsewhere" / "run0.csv") == []
-    (tmp_path / "bayes_grpo.toml").write_text("like = 3\n")
-    with pytest.raises(SettingError, match="expected like ="):
+    (tmp_path / "bayes_grpo.toml").write_text("reference_runs = 3\n")
+    with pytest.raises(SettingError, match="expected reference_runs ="):
         stated_siblings(log)
     assert np.isfinite(rows_of(read_log(log)).y).all()

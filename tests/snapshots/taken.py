@@ -48,7 +48,7 @@ CASES: Mapping[str, str] = {
     "watch rising": "watch {rising} --once",
     "compare-runs": "compare-runs {rising} {hacked}",
     "batch": "batch {rising} {flat} --do diagnose",
-    "plan": "plan {rising} --reach 0.9",
+    "plan": "plan {rising}",
     "stability": f"stability {_STABILITY}",
 }  # fmt: skip
 """Case → words of the command line; a name in braces is a log."""

@@ -101,6 +101,10 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         label="forecast of the underlying reward, 50%",
     )
     axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
+    for i, (at, reward) in enumerate(() if f.siblings is None else f.siblings.curves):
+        inside = at <= f.until
+        axes.plot(at[inside], reward[inside], color=_ROWS, lw=0.7, alpha=0.5, zorder=0.5,
+                  label=None if i else "reference runs")  # fmt: skip
     if logged:
         axes.plot(f.logged_step, f.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")

@@ -49,11 +49,9 @@ def _plot_courses(axes: Axes, plan: Plan) -> None:
         _plot_course(axes, course, colour, label(course.settings, plan.present))
     _plot_course(axes, present, PRESENT, "present settings")
     axes.axvline(plan.budget, color=PRESENT, lw=0.8, ls=":")
-    axes.set_xlabel("cost of the run, " + ("steps of the present run" if plan.unit != "money" else "money"), fontsize=9)
+    axes.set_xlabel("cost of the run, steps of the present run", fontsize=9)
     axes.set_ylabel("reward" if plan.signal == "reward" else "held-out reward", fontsize=9)
     axes.set_title(f"expected reward at the end of a run ({LEVEL:.0%} bands, mean over seeds)", fontsize=9, loc="left")
-    if plan.target is not None:
-        axes.axhline(plan.target, color=PRESENT, lw=0.8, ls="--")
     axes.legend(fontsize=8, frameon=False, loc="best")
 
 
@@ -70,8 +68,7 @@ def _plot_gains(axes: Axes, plan: Plan) -> None:
     axes.axvline(0.0, color=PRESENT, lw=0.8)
     axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)
     axes.set_ylim(len(some) - 0.5, -0.5)
-    what = "reward" if plan.value_per_reward is None else "net value"
-    axes.set_title(f"gain over the present settings, {what} ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
+    axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
 
 
 def label(settings: Mapping[str, float], present: Mapping[str, float]) -> str:

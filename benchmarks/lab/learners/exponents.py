@@ -59,9 +59,7 @@ def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.n
     for i, (name, place) in enumerate(PLANNED_PLACES.items()):
         if pair.change[place]:
             rate, rate_sd, plateau, plateau_sd = exponents[name]
-            learned[name] = LearnedExponents(
-                rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1], False
-            )
+            learned[name] = LearnedExponents(rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1])
             ratio[name] = float(pair.change[place])
     run = pair.run
     found = outcome(

@@ -1,0 +1,113 @@
+"""Reference runs that are found and not named: whether a family's runs count, and runs of other tasks do not.
+
+    python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --cache DIR --every 3
+
+A folder holds one log a run as CSV, many repositories together; an index names repository and task of each. Every log
+is seen after half of its rows. Its family are the runs of its repository of the same kind (`NearbyRuns.like`). The
+strangers are as many as eight runs of the same kind of other repositories, whose tasks have no word in common with its
+own. Of both the result is how often runs get paths of a forecast at all, how often they are taken to share the order of
+the data, and the CRPS of the later rows over that of the mean of the last rows alone, paths mixed as in a forecast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from bayes_grpo.backtesting.rivals import mean_of_last
+from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.forecasting.siblings import LEAST_HELP, MOST_SHARE
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.siblings.gather import gather_siblings
+from bayes_grpo.siblings.nearby import kind_of
+from bayes_grpo.siblings.together import read_together
+from benchmarks.common import keep
+from benchmarks.families import cached
+from benchmarks.siblings import Log, logs_of
+
+DRAWS, LEAST, STRANGERS = 800, 16, 8
+
+
+def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
+    """What other runs show of the second half of a run; empty where they show nothing."""
+    if len(others) < 2:
+        return {}
+    n, t = len(log.table.y) // 2, log.table
+    run = log.run.until(float(t.step[n - 1]))
+    past = rows_of(run, "reward" if t.signal == "reward" else "eval")
+    known = read_together(past, gather_siblings(run, past, [x.run for x in others]))
+    told = known.foreseen(t.step[n:], t.window[n:])
+    if told is None:
+        return {}
+    helps, y = float(expit(told.gain)), t.y[n:]
+    share = 0.0 if helps < LEAST_HELP else MOST_SHARE * helps
+    alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
+    rows, count = alone.copy(), round(share * DRAWS)
+    if count:
+        rows[:count] = told.paths(count, np.random.default_rng(0))[1]
+    return {
+        "repo": log.repo,
+        "helps": helps,
+        "share": share,
+        "order": known.order is not None,
+        "crps": float(crps(rows, y).mean()) / t.scale,
+        "alone": float(crps(alone, y).mean()) / t.scale,
+    }
+
+
+def _words(task: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]{4,}", task.lower().replace("_", " ")))
+
+
+def summary(cases: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How often runs count, and what that brings or costs."""
+    mean = {k: float(np.mean([c[k] for c in cases])) for k in ("share", "order", "crps", "alone")}
+    counted = float(np.mean([c["share"] > 0.0 for c in cases]))
+    return mean | {"runs": len(cases), "counted": counted, "ratio": mean["crps"] / mean["alone"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--index", type=Path, nargs="+", required=True)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--every", type=int, default=1, help="take one log in so many")
+    options = parser.parse_args()
+    logs = logs_of(options.folders, options.index)
+    found: dict[str, list[dict[str, Any]]] = {"family": [], "strangers": []}
+    for log in logs[:: options.every]:
+        if len(log.table.y) < LEAST:
+            continue
+        alike = [x for x in logs if x is not log and x.table.signal == log.table.signal]
+        alike = [x for x in alike if kind_of(x.run) == kind_of(log.run)]
+        rng = np.random.default_rng(seed_of(0, log.run.name))
+        strange = [x for x in alike if x.repo != log.repo and not _words(x.task) & _words(log.task)]
+        groups = {
+            "family": [x for x in alike if x.repo == log.repo],
+            "strangers": [strange[i] for i in rng.permutation(len(strange))[:STRANGERS]],
+        }
+        for name, some in groups.items():
+            try:
+                one = cached(options.cache, f"{log.run.name}.{name}", lambda a=(log, some): case(*a))
+            except BayesGrpoError as error:
+                print(f"left out: {log.run.name}: {error}", flush=True)
+                continue
+            if "share" in one:
+                found[name].append(one)
+                print(name, log.run.name, json.dumps(one), flush=True)
+    result = {name: summary(some) for name, some in found.items() if some}
+    keep("nearby", result)
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

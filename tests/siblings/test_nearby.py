@@ -1,0 +1,48 @@
+"""Reference runs without naming them: logs near a log, of the same kind."""
+
+import shutil
+
+from bayes_grpo import NearbyRuns, read_log, rows_of
+from bayes_grpo.siblings.gather import gather_siblings
+from tests.siblings.made import family
+from tests.siblings.test_gather import written
+
+
+def test_logs_of_one_folder_with_the_same_reward_are_found_the_most_similar_names_first(tmp_path):
+    folder = written(tmp_path, family([0] * 3))
+    shutil.copy(folder / "run0.csv", folder / "copy.csv")
+    text = (folder / "run1.csv").read_text()
+    (folder / "other.csv").write_text(text.replace("reward", "rewards/length", 1))
+    (folder / "notes.csv").write_text("nothing")
+    run = read_log(folder / "run0.csv")
+    near = NearbyRuns(folder / "run0.csv")
+    assert [x.name for x in near.like(run)] == ["run1", "run2"]
+    assert NearbyRuns(tmp_path / "gone" / "run0.csv").like(run) == []
+
+
+def test_output_directories_of_one_folder_are_found(tmp_path, write_trl_log):
+    for i in range(3):
+        (tmp_path / f"out{i}").mkdir()
+        write_trl_log(
+            tmp_path / f"out{i}" / "trainer_state.json", [0.1 * i + 0.01 * (j * (i + 2) % 7) for j in range(20)]
+        )
+    for log in (tmp_path / "out1", tmp_path / "out1" / "trainer_state.json"):
+        found = NearbyRuns(log).like(read_log(log))
+        assert [x.name for x in found] == ["out0", "out2"]
+
+
+def test_what_was_found_is_told_from_what_was_named(tmp_path):
+    folder = written(tmp_path, family([0] * 3))
+    run = read_log(folder / "run0.csv")
+    found, named = (gather_siblings(run, rows_of(run), like) for like in (NearbyRuns(folder / "run0.csv"), folder))
+    assert (found.searched, named.searched) == (True, False)
+    assert len(found.runs) == len(named.runs) == 2
+
+
+def test_files_of_one_folder_are_of_one_experiment_where_their_names_begin_alike(tmp_path):
+    for name in ("sort_a.csv", "sort_b.csv", "math.csv"):
+        (tmp_path / name).write_text(
+            "step,reward\n" + "".join(f"{i},{i / 50 + len(name) / 1000}\n" for i in range(1, 30))
+        )
+    near = NearbyRuns(tmp_path / "sort_a.csv").found
+    assert [run.name for run in near] == ["sort_b"]
