@@ -22,7 +22,7 @@ from bayes_grpo.common.text import plain
 if TYPE_CHECKING:
     from bayes_grpo import Run
 
-SIGNALS = ("auto", "reward", "eval")
+SIGNAL_CHOICES = ("auto", "reward", "eval")
 _NEAR_MOST = 2000
 """Names of a folder among which a similar one is sought."""
 _BUILT_IN = Path(__file__).parents[1] / "regimes" / "built_in"
@@ -64,7 +64,7 @@ def signal(value: str) -> None:
     Raises:
         FitError: It is another.
     """
-    if value not in SIGNALS:
+    if value not in SIGNAL_CHOICES:
         raise FitError(f"signal: expected auto, reward or eval, found {plain(value, 60)!r}")
 
 

@@ -27,7 +27,7 @@ from bayes_grpo.cli.options import (
     RunSettings,
     Seed,
     Signal,
-    Stopping,
+    StoppingFlags,
     Until,
     check_pictures,
     completed_by,
@@ -84,7 +84,7 @@ def forecast(
     seed: Seed = 0,
     *,
     output: Output,
-    stopping: Stopping,
+    stopping: StoppingFlags,
     reading: Reading,
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""

@@ -77,7 +77,7 @@ Signal = Annotated[
         READING,
         help="auto, reward (train) or eval (held-out).",
         callback=checks.callback(checks.signal),
-        autocompletion=completed_by(checks.SIGNALS),
+        autocompletion=completed_by(checks.SIGNAL_CHOICES),
     ),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
@@ -97,7 +97,7 @@ Vary = Annotated[
         ),
     ),
 ]
-Index = Annotated[
+IndexFile = Annotated[
     Path | None, option(READING, help="CSV file with columns run_id and settings that the logs do not state.")
 ]
 Completions = Annotated[
@@ -271,7 +271,7 @@ class RunSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stopping:
+class StoppingFlags:
     """Costs and values, by which a forecast says when to stop."""
 
     cost_per_step: Annotated[float | None, option(STOPPING, help="Cost of an optimizer step, in money.")] = None

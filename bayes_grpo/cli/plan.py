@@ -10,7 +10,7 @@ import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
-    Index,
+    IndexFile,
     LikeRuns,
     LogFile,
     Output,
@@ -31,7 +31,7 @@ Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and dou
 @command("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000")
 def plan(
     log: LogFile,
-    index: Index = None,
+    index: IndexFile = None,
     group_size: Annotated[str | None, Values] = None,
     prompts_per_step: Annotated[str | None, Values] = None,
     learning_rate: Annotated[str | None, Values] = None,

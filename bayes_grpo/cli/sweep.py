@@ -11,7 +11,7 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
-    Index,
+    IndexFile,
     Output,
     Plot,
     Reading,
@@ -34,7 +34,7 @@ def sweep(
         ),
     ] = None,
     vary: Vary = None,
-    index: Index = None,
+    index: IndexFile = None,
     signal: Signal = "auto",
     plot: Plot = None,
     seed: Seed = 0,

@@ -20,7 +20,7 @@ from bayes_grpo.cli.options import (
     RunSettings,
     Seed,
     Signal,
-    Stopping,
+    StoppingFlags,
     Until,
     reference_runs,
 )
@@ -70,7 +70,7 @@ def watch(
     json_: Json = False,
     seed: Seed = 0,
     *,
-    stopping: Stopping,
+    stopping: StoppingFlags,
     reading: Reading,
     known: RunSettings,
 ) -> None:
