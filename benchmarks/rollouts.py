@@ -29,17 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo import (
-    Rollouts,
-    compare_by_prompt,
-    decompose,
-    groups_of,
-    join,
-    read_log,
-    read_rollouts,
-    rescore,
-)
+from bayes_grpo import read_log, read_rollouts
 from bayes_grpo.rollouts.cells import cells_of
+from bayes_grpo.rollouts.decompose import decompose, rescore
+from bayes_grpo.rollouts.groups import groups_of
+from bayes_grpo.rollouts.join import join
+from bayes_grpo.rollouts.paired import compare_by_prompt
+from bayes_grpo.rollouts.records import Rollouts
 from benchmarks.common import keep, say
 from tests.helpers.made_rollouts import Course, graded, true_shares, with_gates
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import typer.main
 
-from bayes_grpo import probe, save_probes
 from bayes_grpo.cli.app import program
+from bayes_grpo.probing.file import save_probes
+from bayes_grpo.probing.probe import probe
 from docs._ext.generated import ROOMS, commands_page, gallery_page, names_page, public_names, room_page, thumbnail
 from tests.helpers.command import call
 from tests.helpers.pages import DOCS, GENERATED, ROOT, blocks, commands, named, written_pages

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
@@ -69,7 +70,7 @@ def batch(
             logs,
             names_in(do),
             regime=regime,
-            forecast_regimes=names_in(forecast_regimes) or bg.FORECAST_REGIMES,
+            forecast_regimes=names_in(forecast_regimes) or internal.FORECAST_REGIMES,
             until=until,
             signal=signal,
             out=out,

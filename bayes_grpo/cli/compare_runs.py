@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -81,7 +82,7 @@ def compare_runs(
             progress=tell,
         )
         if plot is not None:
-            bg.save_plot(bg.plot_compare_runs(found), plot)
+            bg.save_plot(internal.plot_compare_runs(found), plot)
     output.show(found)
 
 
@@ -94,5 +95,5 @@ def _by_prompt(
         raise typer.BadParameter("--by-prompt: expected one folder of completions each, and no --plot")
     with progress() as tell:
         a, b, *others = (bg.read_rollouts(x, progress=tell) for x in (first[0], second[0], *also))
-        found = bg.compare_by_prompt(a, b, others=others, at=step)
+        found = internal.compare_by_prompt(a, b, others=others, at=step)
     output.show(found)

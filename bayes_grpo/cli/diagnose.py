@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
@@ -42,7 +43,7 @@ def diagnose(
             metavar="MODE:P",
             help="Exit with code 5 if a failure's probability is at least P; with any, that of failing at all. "
             "Repeatable.",
-            autocompletion=completed_by(lambda: (*bg.MODES, ANY), ":"),
+            autocompletion=completed_by(lambda: (*internal.MODES, ANY), ":"),
         ),
     ] = None,
     rollouts: Completions = None,
@@ -86,10 +87,10 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
             limit = float(number)
         except ValueError:
             limit = -1.0
-        if not colon or name not in (*bg.MODES, ANY) or not 0.0 < limit <= 1.0:
+        if not colon or name not in (*internal.MODES, ANY) or not 0.0 < limit <= 1.0:
             raise SettingError(
-                f"--fail-on: expected MODE:P with MODE one of {', '.join(bg.MODES)} or any and P in (0, 1], found "
-                f"{text!r}"
+                f"--fail-on: expected MODE:P with MODE one of {', '.join(internal.MODES)} or any and P in (0, 1], "
+                f"found {text!r}"
             )
         out[name] = min(limit, out.get(name, 1.0))
     return out

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
@@ -102,7 +103,7 @@ def fit(
         if plot is not None:
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
         if plot_check is not None:
-            bg.save_plot(bg.plot_check(result, found.check.required), plot_check)
+            bg.save_plot(internal.plot_check(result, found.check.required), plot_check)
     if run is not None:
         log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
     output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)

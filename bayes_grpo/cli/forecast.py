@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -93,20 +94,20 @@ def forecast(
         options = {
             "origins": numbers_in("--origins", origins),
             "signal": signal,
-            "regimes": names_in(regimes) or list(bg.FORECAST_REGIMES),
+            "regimes": names_in(regimes) or list(internal.FORECAST_REGIMES),
             "rivals": names_in(rivals),
             "seed": seed,
         }
         scores = _backtest(log, reading, jobs, options)
         if plot is not None and scores.lines:
-            bg.save_plot(bg.plot_backtest(scores), plot)
+            bg.save_plot(internal.plot_backtest(scores), plot)
         output.show(scores)
         return
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
     checks.horizon(until, run)
-    question = bg.priced(question, run)
+    question = internal.priced(question, run)
     if plot_decision is not None and not question.has_net_value:
         raise SettingError(
             "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
@@ -117,7 +118,7 @@ def forecast(
         total_steps=total_steps,
         question=question,
         signal=signal,
-        regimes=names_in(regimes) or list(bg.FORECAST_REGIMES),
+        regimes=names_in(regimes) or list(internal.FORECAST_REGIMES),
         threshold=threshold,
         reach=reach or (),
         paths=draws,
@@ -133,9 +134,9 @@ def forecast(
         value = None if decision is None else decision.stopping
         if plot is not None:
             figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
-            bg.save_plot(figure if value is None else bg.mark_stop(figure, value), plot)
+            bg.save_plot(figure if value is None else internal.mark_stop(figure, value), plot)
         if plot_decision is not None and value is not None:
-            bg.save_plot(bg.plot_decision(value, ahead.forecast.name), plot_decision)
+            bg.save_plot(internal.plot_decision(value, ahead.forecast.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)

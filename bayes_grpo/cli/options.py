@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.terminal import console, is_quiet, print_json, tell_read
 from bayes_grpo.common.files import check_picture, check_writable
@@ -21,7 +22,8 @@ from bayes_grpo.common.results import headline_of
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
-    from bayes_grpo import Diagnosis, NearbyRuns, Question, Run
+    from bayes_grpo import Diagnosis, Question, Run
+    from bayes_grpo.siblings.nearby import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -120,7 +122,7 @@ LogTo = Annotated[
         "--log-to",
         metavar="wandb|trackio|tensorboard|mlflow",
         help="Also write the numbers to the run in this tracker, by its own client.",
-        callback=checks.callback(lambda value: bg.check_tracker(value)),
+        callback=checks.callback(lambda value: internal.check_tracker(value)),
         autocompletion=completed_by(("wandb", "trackio", "tensorboard", "mlflow")),
     ),
 ]
@@ -317,14 +319,14 @@ def reference_runs(like: list[str] | None, log: list[Path], sidecar: Path | None
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
     if like is not None:
         return None if like == ["none"] else like
-    return bg.stated_siblings(log[0], sidecar) or None
+    return internal.stated_siblings(log[0], sidecar) or None
 
 
 def references_or_nearby(like: list[str] | None, log: list[Path], reading: Reading) -> list[str] | NearbyRuns | None:
     """The same, or else the runs near the log."""
     named = reference_runs(like, log, reading.sidecar)
     if named is None and like is None and len(log) == 1:
-        return bg.NearbyRuns(log[0], reading.run)
+        return internal.NearbyRuns(log[0], reading.run)
     return named
 
 
@@ -356,7 +358,7 @@ def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -
 def log_to(tracker: str | None, run: Run, about: str, result: Mapping[str, Any], headline: str) -> None:
     """Writes a result to a tracker, and where it is on standard error."""
     if tracker is not None:
-        where = bg.log_result(tracker, run, about, result, headline)
+        where = internal.log_result(tracker, run, about, result, headline)
         if not is_quiet():
             sys.stderr.write(f"bayes-grpo: logged to {tracker}: {plain(where, 300)}\n")
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
@@ -69,5 +70,5 @@ def plan(
         )
         diagnosis = None if output.json_ else bg.diagnose(run)
         if plot is not None:
-            bg.save_plot(bg.plot_plan(found), plot)
+            bg.save_plot(internal.plot_plan(found), plot)
     output.show(found, run=run, diagnosis=diagnosis)

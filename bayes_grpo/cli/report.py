@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -41,7 +42,8 @@ from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.files import check_writable
 
 if TYPE_CHECKING:
-    from bayes_grpo import Report, ReportSettings, Run
+    from bayes_grpo import Report, Run
+    from bayes_grpo.report.settings import ReportSettings
 
 _PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 
@@ -95,7 +97,7 @@ def report(
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
     several = bool(b) or (len(log) > 1 and not one_run)
-    settings = bg.ReportSettings(
+    settings = internal.ReportSettings(
         until=until,
         question=stopping.question(),
         signal=signal,
@@ -139,7 +141,7 @@ def _one(
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)
     run = read(log)
     checks.horizon(settings.until, run)
-    settings = replace(settings, question=bg.priced(settings.question, run))
+    settings = replace(settings, question=internal.priced(settings.question, run))
     if made is not None and made.data.attrs["log_hash"] != run.log_hash:
         raise SettingError(f"--fit: {fit} is a fit of another log, {made.about.run}; give the log that it was made of")
     return bg.report_run(run, fit=made, settings=settings, progress=tell)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_values
 from bayes_grpo.cli.terminal import progress
@@ -65,10 +66,10 @@ def rollouts(
         )
         tell("counting")
         if rescore is not None:
-            found = bg.rescore(found, rescore)
-        summary = bg.describe_rollouts(found, run, formatted=formatted, seed=seed)
+            found = internal.rescore(found, rescore)
+        summary = internal.describe_rollouts(found, run, formatted=formatted, seed=seed)
         if plot is not None:
-            bg.save_plot(bg.plot_rollouts(summary), plot)
+            bg.save_plot(internal.plot_rollouts(summary), plot)
     output.show(summary)
 
 

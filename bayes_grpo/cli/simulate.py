@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Seed, completed_by
 from bayes_grpo.cli.terminal import console, print_json, progress
@@ -26,7 +27,7 @@ def simulate(
         str,
         typer.Argument(
             help="healthy, slow_start, oscillatory, unstable, reward_hacking, …",
-            autocompletion=completed_by(lambda: bg.scenario_names()),
+            autocompletion=completed_by(lambda: internal.scenario_names()),
         ),
     ] = "healthy",
     out: Annotated[
@@ -60,7 +61,7 @@ def simulate(
                     for p, r in zip(paths, runs, strict=True)]  # fmt: skip
             print_json({"runs": rows}, f"{counted(len(rows), 'run')} of {name} in {out}")
         else:
-            output.show(bg.WrittenRuns(runs, paths))
+            output.show(internal.WrittenRuns(runs, paths))
 
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
@@ -71,7 +72,7 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
         whole = bg.read_log(path)
         cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
         question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
-        settings = bg.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
+        settings = internal.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})

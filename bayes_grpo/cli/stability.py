@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import EXIT_NOT_CONVERGED, Output, Reading, Seed
 from bayes_grpo.cli.terminal import progress
@@ -82,16 +83,16 @@ def stability(
     fitted = None
     if log is not None:
         fit = _fit_of(log, reading, seed, fit_learning_rate)
-        fitted, converged = bg.curvature_of(fit, fit_learning_rate), fit.convergence.passed
+        fitted, converged = internal.curvature_of(fit, fit_learning_rate), fit.convergence.passed
         planned |= fitted.settings
     planned |= {name: x for name, x in given.items() if x is not None}
     if fitted is not None:
         changed = fitted.change_to(planned["learning_rate"], planned["refresh_interval"])
         known, note = {"curvature": fitted.draws, "source": fitted.source, "changed": changed}, fitted.note
     if measured is not None:
-        found = bg.load_probes(measured)
-        whole = bg.pooled_probes(found)
-        limits = bg.limits_of(
+        found = internal.load_probes(measured)
+        whole = internal.pooled_probes(found)
+        limits = internal.limits_of(
             whole,
             planned["learning_rate"],
             planned["momentum"],
@@ -127,9 +128,9 @@ def _fit_of(log: list[Path], reading: Reading, seed: int, learning_rate: float |
         return bg.fit(run, seed=seed, progress=tell)
 
 
-def course_if_told(probes: tuple[bg.Probe, ...]) -> bg.StiffnessCourse | None:
+def course_if_told(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:
     """The course that probes show; None where they are too few, or of no step."""
     try:
-        return bg.stiffness_course(probes)
+        return internal.stiffness_course(probes)
     except SettingError:
         return None

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -57,7 +58,7 @@ def sweep(
             progress=tell,
         )
         if plot is not None:
-            bg.save_plot(bg.plot_family(found), plot)
+            bg.save_plot(internal.plot_family(found), plot)
     output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

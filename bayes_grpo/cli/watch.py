@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
+from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
@@ -30,7 +31,7 @@ from bayes_grpo.common.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bayes_grpo import Update
+    from bayes_grpo.watching.result import Update
 
 
 @command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --webhook URL")
@@ -77,12 +78,13 @@ def watch(
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
     named = tuple(reference_runs(like, log, reading.sidecar) or ())
-    watching = bg.Watching(until=until, question=stopping.question(), signal=signal, seed=seed, like=named, **rules)
+    question = stopping.question()
+    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, like=named, **rules)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
         watching,
-        patience=bg.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
+        patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
         read=reading.options(known),
         on_alarm=on_alarm,
         webhook=webhook,
@@ -147,5 +149,5 @@ class _Screen:
         if self._update is None:
             self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
         else:
-            parts = bg.printed(bg.view(self._update), True, console().width, details=True)
+            parts = internal.printed(bg.view(self._update), True, console().width, details=True)
             self._live.update(Group(*parts, Text(self._status, style="cyan")), refresh=True)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import bayes_grpo
-from bayes_grpo import compare_runs, family, plot_compare_runs, plot_family, save_plot
+from bayes_grpo import compare_runs, family, save_plot
 from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.family import expected_exponent
 from bayes_grpo.families.index import Index
 from bayes_grpo.families.members import LeftOutRun, failure_in_short, members_of
+from bayes_grpo.views.plots.families import plot_compare_runs, plot_family
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps

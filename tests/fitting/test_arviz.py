@@ -10,11 +10,12 @@ from scipy.stats import norm
 
 import bayes_grpo as bg
 from bayes_grpo.checking.check import loo_pit, residuals_of
-from bayes_grpo.comparison.loo import relative_efficiency
+from bayes_grpo.comparison.loo import leave_one_out, relative_efficiency
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.views.plots.fitting import plot_curve, plot_quantity
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -69,7 +70,7 @@ def shapes(time: float) -> np.ndarray:
 
 
 def test_loo_of_arviz_is_ours(saved, fitted):
-    ours = bg.leave_one_out(fitted, refits=0)
+    ours = leave_one_out(fitted, refits=0)
     theirs: Any = az.loo(saved, pointwise=True, reff=relative_efficiency(fitted.as_draws))
     np.testing.assert_allclose(theirs.elpd_i, ours.pointwise, atol=1e-4)
     np.testing.assert_allclose(theirs.pareto_k, ours.pareto_k, atol=1e-3)
@@ -80,7 +81,7 @@ def test_loo_of_arviz_is_ours(saved, fitted):
 
 @pytest.mark.thorough
 def test_compare_of_arviz_is_ours(saved, fitted, flat):
-    one, other = (bg.leave_one_out(x, refits=0) for x in (fitted, flat))
+    one, other = (leave_one_out(x, refits=0) for x in (fitted, flat))
     table = az.compare({"exponential": saved, "flat": flat.to_datatree()}, round_to="none")
     difference = other.pointwise - one.pointwise
     assert table.loc["flat", "elpd_diff"] == pytest.approx(difference.sum(), abs=0.1)
@@ -345,11 +346,11 @@ def test_pictures_can_be_drawn_where_the_user_wants(fitted):
     assert bg.plot_fit(fitted, figure=figure) is figure
     assert len(figure.axes) == 4
     left, right = Figure().subplots(1, 2)
-    assert bg.plot_curve(fitted, ax=left) is left
-    assert bg.plot_quantity(fitted, "relaxation_time", ax=right) is right
-    assert bg.plot_quantity(fitted, "fixed_point").figure is not right.figure
+    assert plot_curve(fitted, ax=left) is left
+    assert plot_quantity(fitted, "relaxation_time", ax=right) is right
+    assert plot_quantity(fitted, "fixed_point").figure is not right.figure
     with pytest.raises(bg.BayesGrpoError, match=r"'warp'.*relaxation_time"):
-        bg.plot_quantity(fitted, "warp")
+        plot_quantity(fitted, "warp")
 
 
 def test_what_moves_with_the_prior_is_said(run, fitted):

@@ -20,6 +20,7 @@ from bayes_grpo.fleets import table as table_module
 from bayes_grpo.fleets.fleet import fleet
 from bayes_grpo.fleets.table import journal_of
 from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
@@ -104,7 +105,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
         )
     assert fitted["p_growth"] == summary.probabilities["growth"]
     assert fitted["fit"] == summary.verdict
-    other = bg.summarize_forecast(bg.forecast(run, 60.0, regimes=laws, seed=int(fitted["seed"]), sampler=FAST))
+    other = summarize_forecast(bg.forecast(run, 60.0, regimes=laws, seed=int(fitted["seed"]), sampler=FAST))
     assert (fitted["until"], fitted["until_from"]) == (60.0, "planned length")
     assert fitted["at_horizon_50"] == other.at_horizon.median
     assert (fitted["gain_5"], fitted["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)

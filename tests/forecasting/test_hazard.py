@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import forecast, summarize_forecast
+from bayes_grpo import forecast
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.forecasting.events import (
     COLLAPSE,
@@ -22,6 +22,7 @@ from bayes_grpo.forecasting.events import (
     origin_state,
     shipped_hazard,
 )
+from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.reward_range import RewardRange
 from benchmarks.lab.learners.hazard_cases import event_after
 from tests.helpers.runs import make_run, rising_run, steps

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import forecast, plot_forecast, reach_of, summarize_forecast
+from bayes_grpo import forecast, plot_forecast
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.forecasting.reach import crossings
+from bayes_grpo.forecasting.reach import crossings, reach_of
+from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.runs import rising_run
 
 

@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo import forecast, read_log, summarize_forecast
+from bayes_grpo import forecast, read_log
+from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
 from tests.helpers.runs import rising_run
 from tests.siblings.made import family

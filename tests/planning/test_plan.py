@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import plan, plot_plan, save_plot
+from bayes_grpo import plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
@@ -25,6 +25,7 @@ from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import view
+from bayes_grpo.views.plots.planning import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps

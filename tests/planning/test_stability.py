@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo import limits_of, pooled_probes, probe, save_probes
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.planning.stability import stability
+from bayes_grpo.probing.file import save_probes
+from bayes_grpo.probing.pool import pooled_probes
+from bayes_grpo.probing.predict import limits_of
+from bayes_grpo.probing.probe import probe
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.risk.stiffness import learned_stiffness

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import limits_of, probe, stiffness_course
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain, held_onset, hold_map, onset_of_oscillation
+from bayes_grpo.probing.course import stiffness_course
 from bayes_grpo.probing.estimate import Measured
+from bayes_grpo.probing.predict import limits_of
+from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
 from tests.helpers.shown import text_of
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo import Run, check_tracker, log_result, read_log
+from bayes_grpo import Run, read_log
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.report import trackers
+from bayes_grpo.report.trackers import check_tracker, log_result
 from tests.helpers.runs import make_run, steps
 
 RESULT = {

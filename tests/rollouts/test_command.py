@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_grpo import describe_rollouts, plot_rollouts, save_plot
+from bayes_grpo import save_plot
+from bayes_grpo.rollouts.summary import describe_rollouts
+from bayes_grpo.views.plots.rollouts import plot_rollouts
 from tests.helpers.command import call
 from tests.helpers.made_rollouts import Course, graded, rollouts_of, with_gates
 from tests.helpers.rollouts import made, write_trl, write_verl

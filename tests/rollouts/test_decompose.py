@@ -6,8 +6,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from bayes_grpo import decompose, diagnose, read_rollouts, rescore
+from bayes_grpo import diagnose, read_rollouts
 from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.rollouts.decompose import decompose, rescore
 from bayes_grpo.rollouts.parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, spread_out
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates

@@ -5,10 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bayes_grpo import compare_by_prompt, groups_of
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.rollouts.cells import cells_of
-from bayes_grpo.rollouts.groups import _alone, _values
+from bayes_grpo.rollouts.groups import _alone, _values, groups_of
+from bayes_grpo.rollouts.paired import compare_by_prompt
 from bayes_grpo.rollouts.variances import variances_of
 from tests.helpers.made_rollouts import graded, rollouts_of
 

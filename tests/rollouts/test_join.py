@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import join
 from bayes_grpo.common.errors import FitError
+from bayes_grpo.rollouts.join import join
 from tests.helpers.made_rollouts import Course, with_gates
 from tests.helpers.runs import make_run
 

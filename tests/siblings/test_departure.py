@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import departure_of, diagnose
-from bayes_grpo.siblings.departure import BORDER, USUAL, beside_at, signals_of
+from bayes_grpo import diagnose
+from bayes_grpo.siblings.departure import BORDER, USUAL, beside_at, departure_of, signals_of
 from tests.helpers.runs import make_run
 from tests.siblings.made import family
 

@@ -3,8 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo import read_log, stated_siblings
+from bayes_grpo import read_log
 from bayes_grpo.common.errors import LogReadError, SettingError
+from bayes_grpo.logs.options import stated_siblings
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings import gather as rooms
 from bayes_grpo.siblings.gather import gather_siblings, named_runs

@@ -2,8 +2,9 @@
 
 import shutil
 
-from bayes_grpo import NearbyRuns, read_log, rows_of
+from bayes_grpo import read_log, rows_of
 from bayes_grpo.siblings.gather import gather_siblings
+from bayes_grpo.siblings.nearby import NearbyRuns
 from tests.siblings.made import family
 from tests.siblings.test_gather import written
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_grpo import shared_order
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.course import cuts_of, smooth_course
@@ -21,6 +20,7 @@ from bayes_grpo.siblings.order import (
     share_likelihood,
     threshold,
 )
+from bayes_grpo.siblings.shared import shared_order
 from tests.helpers.pages import ROOT, blocks
 from tests.siblings.made import family
 from tests.siblings.test_gather import written

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import Run, load_probes
+from bayes_grpo import Run
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.probing.file import load_probes
 from bayes_grpo.probing.tracker import ProbeTracker
 from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
 from bayes_grpo.training.trl_updates import refusal, same_luck

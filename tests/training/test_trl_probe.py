@@ -8,8 +8,8 @@ pytest.importorskip("trl", reason="the dependency group trl is not installed")
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from bayes_grpo import load_probes
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.probing.file import load_probes
 from bayes_grpo.trl import CurvatureProbe
 from benchmarks.peers.trl_tiny import trainer
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bayes_grpo import describe_run, diagnose, fit, forecast, summarize, summarize_forecast
+from bayes_grpo import describe_run, diagnose, fit, forecast, summarize
 from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.document import Document, Series, section, shows, table, view
 from bayes_grpo.views.terminal import print_document, sparkline
 from tests.helpers.shown import text_of

@@ -1,0 +1,33 @@
+"""What the command line calls besides the public names, each once; `internal` imports them from here on first use."""
+
+from .decision.price import priced as priced
+from .diagnosis.status import MODES as MODES
+from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
+from .logs.options import stated_siblings as stated_siblings
+from .planning.curvature import curvature_of as curvature_of
+from .probing.course import StiffnessCourse as StiffnessCourse
+from .probing.course import stiffness_course as stiffness_course
+from .probing.file import load_probes as load_probes
+from .probing.pool import pooled_probes as pooled_probes
+from .probing.predict import limits_of as limits_of
+from .probing.result import Probe as Probe
+from .report.settings import ReportSettings as ReportSettings
+from .report.trackers import check_tracker as check_tracker
+from .report.trackers import log_result as log_result
+from .rollouts.decompose import rescore as rescore
+from .rollouts.paired import compare_by_prompt as compare_by_prompt
+from .rollouts.summary import describe_rollouts as describe_rollouts
+from .siblings.nearby import NearbyRuns as NearbyRuns
+from .simulate.scenarios import scenario_names as scenario_names
+from .views.plots.backtesting import plot_backtest as plot_backtest
+from .views.plots.checking import plot_check as plot_check
+from .views.plots.decision import mark_stop as mark_stop
+from .views.plots.decision import plot_decision as plot_decision
+from .views.plots.families import plot_compare_runs as plot_compare_runs
+from .views.plots.families import plot_family as plot_family
+from .views.plots.planning import plot_plan as plot_plan
+from .views.plots.rollouts import plot_rollouts as plot_rollouts
+from .views.simulate import WrittenRuns as WrittenRuns
+from .views.terminal import printed as printed
+from .watching.result import Watching as Watching
+from .watching.watch import Patience as Patience
