@@ -26,7 +26,7 @@ SETTLED = [
     r"suggest it, with probability 0\.9",  # the prior probability of a range that nobody stated
     r"R² of 0\.91",  # the paper's own figure, the threshold of a count
     r"at least 0\.35 \((`--alarm`)?\)",  # the watch's default
-    r"from 30, 50 and 70% of their rows",  # where the backtest cuts
+    r"cut at 30, 50 and 70% of their rows",  # where the backtest forecasts from
     r"arXiv \d+\.\d+",
     r"Apache-2\.0",
     r"Python 3\.12 or newer",

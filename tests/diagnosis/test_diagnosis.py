@@ -115,7 +115,7 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     kl = np.concatenate([np.zeros(20), np.linspace(0.0, 0.1, 20)])
     found = diagnose(make_run(steps(40), np.zeros(40), signals={"kl": kl}, evals={40.0: 0.0}))
     said = text_of(found, 2000)
-    assert "40 rows, 1 evaluations, steps 1 to 40" in said
+    assert "40 rows, 1 evaluation, steps 1 to 40" in said
     assert "changed by 0 [0, 0] (90%) to 0;" in said
     assert "the reward stands at 0 [0, 0] (90%)" in said
 

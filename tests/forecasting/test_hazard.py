@@ -228,7 +228,7 @@ def test_draws_with_an_event_tell_the_same_story_throughout(pair):
 def test_the_terminal_names_events_only_where_there_are_some(pair):
     texts = [text_of(summarize_forecast(f), details=False) for f in pair]
     assert "collapse" not in texts[0]
-    assert "collapse 33%" in texts[1]
+    assert "33% of a collapse" in texts[1]
     assert "take-off" not in texts[1]
 
 

@@ -323,7 +323,7 @@ def test_a_look_beside_siblings_reads_them_once(run, looks, tmp_path):
     (folder / "run0.csv").unlink()
     second, after = update_of(run, watching, memory)
     for look in (first, second):
-        assert any(note.startswith("siblings: 4 runs") for note in look.notes)
+        assert any(note.startswith("with 4 reference runs") for note in look.notes)
     assert memory.siblings is not None
     assert after.siblings is memory.siblings
     assert second.siblings is not None
