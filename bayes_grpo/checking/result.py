@@ -117,19 +117,30 @@ _WORDS = {
     "outliers": "there are outliers",
     "break": "there is a break",
 }
+_AT = {
+    "variance": "the noise changes its size near step {:g}",
+    "outliers": "the row at step {:g} is an outlier",
+    "break": "there is a break near step {:g}",
+}
+
+
+def _words(f: Finding) -> str:
+    """What a check found, with its step where it has one."""
+    return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
 
 
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, all of them held to `ALERT` together."""
     missed = _rejected(findings)
-    faint = [f.name for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
+    faint = [f for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:
-        return f"{regime} misses something in these {n} rows: {', and '.join(_WORDS[x] for x in missed)}."
+        found = ", and ".join(_words(f) for f in findings if f.name in missed)
+        return f"{regime} misses something in these {n} rows: {found}."
     if faint:
         of, k = len(findings) - 1, len(faint)
         chance = sum(comb(of, i) * ALERT**i * (1.0 - ALERT) ** (of - i) for i in range(k, of + 1))
         return (
-            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(_WORDS[x] for x in faint)}: {k} of "
+            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(map(_words, faint))}: {k} of "
             f"{of} checks show so much by chance in one log of {max(1.0 / chance, 1.0):.0f}."
         )
     return f"{regime} fits these {n} rows: no check speaks against it."
