@@ -104,7 +104,7 @@ def test_defects_of_a_log_are_told_in_words(made):
     assert outlier.step == 21.0
     assert "step 21 is an outlier" in outlier.sentence
     assert "above" in outlier.sentence
-    assert "outliers" in found.sentence
+    assert "the row at step 21 is an outlier" in found.sentence
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert json.loads(text)["misses"] == list(found.misses)
 
