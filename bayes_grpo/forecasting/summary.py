@@ -185,7 +185,9 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
     until = f"step {f.until:g}"
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
     p_still = 1.0 - p_up - p_down
-    if p_still > 0.5:
+    if f.schedule.ends <= f.now:
+        course = f"the learning rate has ended, so no further change of the {what} is expected"
+    elif p_still > 0.5:
         sure = "expected" if p_still >= 0.8 else "likely"
         course = f"the {what} is {sure} to stay within {s.threshold:.2g} of where it is until {until}"
         course += "" if p_still >= 0.8 else f" (probability {probability_text(p_still)})"

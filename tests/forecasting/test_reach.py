@@ -94,3 +94,8 @@ def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
     change[: round(rising * n)], change[n - round(falling * n) :] = 0.2, -0.2
     made = replace(found, latent_now=np.full(n, 0.5), latent=np.repeat(0.5 + change[:, None], found.latent.shape[1], 1))
     assert said in summarize_forecast(made, threshold=0.05).sentence
+
+
+def test_where_the_learning_rate_has_ended_the_sentence_says_so_first(found):
+    made = replace(found, schedule=replace(found.schedule, shape="constant", rate_now=0.0))
+    assert summarize_forecast(made).sentence.startswith("the learning rate has ended, so no further change")
