@@ -84,9 +84,10 @@ class Forecast(Shown):
 
     @property
     def sentence(self) -> str:
-        """Run, step and paths; what it says is `summarize_forecast`'s."""
-        paths = f"{len(self.latent)} paths from step {self.now:g} to {self.until:g}"
-        return f"{self.name}, {paths}; summarize_forecast(forecast) says the rest"
+        """The forecast in words."""
+        from bayes_grpo.forecasting.summary import summarize_forecast
+
+        return summarize_forecast(self).sentence
 
     @property
     def until(self) -> float:
