@@ -1,6 +1,7 @@
 """The likelihood written again from the formulas of docs/model.md alone, with SciPy."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -66,7 +67,7 @@ def density(table, mean, cov, drift, noise, curve):
         see[n + i, :n] = np.eye(n)[0] if window == 0 else np.eye(n)[-1] / window
         see[n + i, n + i] = 0.0
         found[i], joint = see[n + i, :n] @ mean, see @ joint @ see.T
-    cov = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
+    cov: Any = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
     return multivariate_normal.logpdf(table.y, found + curve, cov)
 
 
