@@ -67,8 +67,8 @@ def density(table, mean, cov, drift, noise, curve):
         see[n + i, :n] = np.eye(n)[0] if window == 0 else np.eye(n)[-1] / window
         see[n + i, n + i] = 0.0
         found[i], joint = see[n + i, :n] @ mean, see @ joint @ see.T
-    cov: Any = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
-    return multivariate_normal.logpdf(table.y, found + curve, cov)
+    observed: Any = joint[n:, n:] + np.diag(NOISES["observation_sd"] ** 2 / table.precision)
+    return multivariate_normal.logpdf(table.y, found + curve, observed)
 
 
 def ours(name, values, table):
