@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
+from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision, Stopping
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _moving(top: TopLine) -> Status:
 def given(top: TopLine | None, sentence: str) -> str:
     """A sentence of forecast or decision under a top line; if that says stop, it is what comes without a change."""
     stops = top is not None and (top.alarming or (top.status == "watch" and top.action.startswith("stop")))
-    if not stops or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
+    if not stops or not sentence or sentence.startswith((GO_BACK, START_OVER)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 

@@ -167,8 +167,8 @@ def _fit(work: _Work) -> Fitted:
     s, made = work.settings, work.fit
     if made is None:
         run = _run_of(work)
-        asked = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
-        made = fit(run, s.regime, progress=work.tell, **asked)
+        options = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
+        made = fit(run, s.regime, progress=work.tell, **options)
     return Fitted(made, summarize(made))
 
 

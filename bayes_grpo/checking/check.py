@@ -105,7 +105,7 @@ def _stretches(n: int) -> tuple[np.ndarray, np.ndarray]:
     return begin[kept], end[kept]
 
 
-def _apart(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _noise_ratios(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Log likelihood ratio of another noise within each stretch, and mean squares within and without it."""
     n = e.shape[-1]
     begin, end = _stretches(n)
@@ -120,7 +120,7 @@ def _apart(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _noise_change(e: np.ndarray) -> np.ndarray:
     """Largest log likelihood ratio of a stretch of other noise, of the series of shape (..., n)."""
-    return np.max(_apart(e)[0], axis=-1)
+    return np.max(_noise_ratios(e)[0], axis=-1)
 
 
 def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
@@ -129,7 +129,7 @@ def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
     Args:
         e: Standardised residuals, shape (n,).
     """
-    ratio, within, without = _apart(e)
+    ratio, within, without = _noise_ratios(e)
     i = int(np.argmax(ratio))
     begin, end = _stretches(len(e))
     return int(begin[i]), int(end[i]), float(np.sqrt(within[i] / without[i]))
@@ -154,8 +154,8 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
         tails = (1.0 + len(null) - np.searchsorted(null, seen)) / (len(null) + 1.0)
         tail = combined(tails)
         middle, limit = np.quantile(null, [0.5, 0.95])
-        said = _with_tail(words(tail), tail, tails)
-        out.append(Finding(name, float(np.median(seen)), float(middle), float(limit), tail, at, said))
+        text = _with_tail(words(tail), tail, tails)
+        out.append(Finding(name, float(np.median(seen)), float(middle), float(limit), tail, at, text))
 
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)

@@ -126,8 +126,8 @@ def compare(
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
     made = comparison_of(window, about, scored, left_out=left_out, cautions=cautions, seed=seed)
-    told = "".join(f" {text}: no regime describes that." for text in breaks)
-    return replace(made, sentence=made.sentence + told, not_converged=tuple(not_converged))
+    added = "".join(f" {text}: no regime describes that." for text in breaks)
+    return replace(made, sentence=made.sentence + added, not_converged=tuple(not_converged))
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
@@ -139,7 +139,7 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
             raise SettingError(f"regimes: expected one or more different laws, found {[x.name for x in regimes]}")
     else:
         regimes = [x for x in REGIMES.values() if not x.on_request]
-        if not table.optimizer.stated:
+        if not table.optimizer.given:
             why = "rests on momentum and refresh interval, which nobody stated (flags or a sidecar do)"
             left_out = {x.name: why for x in regimes if x.rests_on_settings}
             regimes = [x for x in regimes if not x.rests_on_settings]

@@ -37,7 +37,7 @@ class Checkpoints(NamedTuple):
         scored: Steps that were evaluated, shape (e,).
         score: Held-out reward there, shape (e,).
         noise: Standard deviation of a score about it, reward; NaN where it is unknown, and the scores show it.
-        told: Where the steps come from, in words.
+        source: Where the steps come from, in words.
     """
 
     kept: np.ndarray
@@ -45,7 +45,7 @@ class Checkpoints(NamedTuple):
     scored: np.ndarray = np.empty(0)
     score: np.ndarray = np.empty(0)
     noise: float = np.nan
-    told: str = ""
+    source: str = ""
 
     def checked(self, now: float) -> Checkpoints:
         """The same with those up to a step alone.
@@ -119,18 +119,18 @@ class Had(NamedTuple):
         """The checkpoint of the highest expected reward; of several as good ones the earliest."""
         mean = self.draws.mean(axis=0)
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
-        taken, held = int(np.argmax(mean)), self.draws + self.gap[:, None]
+        taken, on_held_out = int(np.argmax(mean)), self.draws + self.gap[:, None]
         scores, optimism, top = checkpoints.score, np.nan, np.nan
         own = scores[checkpoints.scored == self.step[taken]]
         among = np.isin(checkpoints.scored, self.step)
         if among.any():
             place = int(np.flatnonzero(among)[np.argmax(scores[among])])
             top = float(checkpoints.scored[place])
-            optimism = float(scores[place] - held[:, self.step == top].mean())
+            optimism = float(scores[place] - on_held_out[:, self.step == top].mean())
         order = [i for i in np.argsort(-best) if i != taken and best[i] > 0.0][:3]
         return Choice(
             float(self.step[taken]),
-            interval(held[:, taken], level),
+            interval(on_held_out[:, taken], level),
             float(best[taken]),
             interval(self.draws[:, taken] - self.draws[:, -1], level),
             float(own[0]) if len(own) else np.nan,
@@ -179,8 +179,8 @@ def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, se
         weight = np.linalg.solve(c, (y - shown).T)
         rest[picks] += (of_rows[:, k:] @ weight).T
         gap[picks] = before + (g[:, k:] @ weight).T
-    held, at_now = (rest + gap)[:, :k], gap[:, k - 1]
-    return Had(step, held - at_now[:, None], at_now)
+    on_held_out, at_now = (rest + gap)[:, :k], gap[:, k - 1]
+    return Had(step, on_held_out - at_now[:, None], at_now)
 
 
 def score_noise(score: np.ndarray, prompts: float, low: float = 0.0, high: float = 1.0) -> float:

@@ -68,8 +68,8 @@ class Question:
         check_probability("--probability", self.probability)
         if self.selector not in ("auto", "held-out", "reward"):
             raise SettingError(f"--selector: expected auto, held-out or reward, found {self.selector!r}")
-        stated = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
-        if self.steps_per_point is not None and any(x is not None for x in stated):
+        given = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
+        if self.steps_per_point is not None and any(x is not None for x in given):
             raise SettingError(
                 "decision: found --steps-per-point beside a cost or a value; it stands for both: give it alone"
             )

@@ -99,9 +99,9 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     out[:, 0] = past[:, best]
     earlier = int(np.argmax(known[:-1])) if len(known) > 1 else None  # going on keeps no present policy
     if earlier is None:
-        held, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
+        picked, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
     else:
-        held, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
+        picked, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
     to_come = _to_come(kept, now, float(step[-1]))
     each = at_places(to_come, step, reward)
     shown = each + error * rng.standard_normal(each.shape)
@@ -110,10 +110,10 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     for j in range(1, len(step)):
         while done < len(to_come) and to_come[done] < step[j]:
             better = shown[:, done] > top
-            held, top = np.where(better, each[:, done], held), np.where(better, shown[:, done], top)
+            picked, top = np.where(better, each[:, done], picked), np.where(better, shown[:, done], top)
             done += 1
         own = at_stop[:, j] > top
-        out[:, j] = np.where(own, reward[:, j], held)
+        out[:, j] = np.where(own, reward[:, j], picked)
     return Recall(step, out, choice)
 
 

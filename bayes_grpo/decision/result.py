@@ -20,7 +20,7 @@ _COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
 
 
-GO_BACK, START_ANEW = "Stop, and go back", "Stop, and start anew"
+GO_BACK, START_OVER = "Stop, and go back", "Stop, and start anew"
 """How the advice on a run begins whose reward has fallen."""
 
 
@@ -47,7 +47,7 @@ class Back(Result):
         """What to do, in words."""
         do, there = f"{GO_BACK} to the checkpoint of about step {self.step:.0f}", "that checkpoint"
         if self.at_once:
-            do, there = START_ANEW, "the policy that it began with"
+            do, there = START_OVER, "the policy that it began with"
         return (
             f"{do}: the reward has fallen by {self.gain:.2g} since, and {there} is worth "
             f"{amount(self.net, self.unit)} more than the present one."

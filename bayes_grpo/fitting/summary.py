@@ -249,8 +249,8 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    stated = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
-    prior = [r.name for r in rows if r.mostly_prior and not (stated and r.name == "observation_sd")]
+    noise_known = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
+    prior = [r.name for r in rows if r.mostly_prior and not (noise_known and r.name == "observation_sd")]
     if prior:
         out.append(
             f"Weakly identified (posterior close to prior): {', '.join(prior)} (less than "
@@ -353,11 +353,11 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""
     ratio = interval(fit.draws(name) / known.sd, level)
-    said = (
+    words = (
         f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.rests_on} (give or take "
         f"{100 * math.expm1(known.spread):.0f}%); the rows show {ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
         "times as much"
     )
     if abs(np.log(ratio.median)) <= CHANCE * known.spread:
-        return f"{said}."
-    return f"{said}; {_LESS if ratio.median < 1.0 else _MORE}."
+        return f"{words}."
+    return f"{words}; {_LESS if ratio.median < 1.0 else _MORE}."

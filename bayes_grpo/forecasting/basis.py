@@ -117,12 +117,12 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
     """The run with a decay that its user states: where no learning rate was logged, the past had it too."""
     if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
         return run
-    stated = replace(
+    given = replace(
         run.settings,
         schedule=Setting(schedule, Provenance.USER),
         total_steps=Setting(total_steps, Provenance.USER),
     )
-    return replace(run, settings=stated)
+    return replace(run, settings=given)
 
 
 def _setting(stored: Mapping[str, Any]) -> Setting:

@@ -154,11 +154,11 @@ def weighed(
         notes: Which regimes were left out, and why.
         not_converged: Those among them whose posterior no sampler reached.
     """
-    held = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
-    evidence = {name: x.log_evidence + held[name].log_factor for name, x in draws.items()}
+    in_range = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
+    evidence = {name: x.log_evidence + in_range[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, reward, held, evidence, weights, notes, not_converged)
+    return FittedRegimes(draws, reward, in_range, evidence, weights, notes, not_converged)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:

@@ -19,7 +19,13 @@ from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import Hazard, hazard_named
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.mixture import Mixture, held_at_end, laws_and_level, with_possible_events, with_siblings
+from bayes_grpo.forecasting.mixture import (
+    Mixture,
+    freeze_after_schedule,
+    laws_and_level,
+    with_possible_events,
+    with_siblings,
+)
 from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
@@ -110,7 +116,7 @@ def forecast(
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
     horizon = horizon_of(planned, float(basis.table.step[-1]), until)
-    asked = rows_ahead(basis.table, horizon.until, basis.ahead)
+    requested = rows_ahead(basis.table, horizon.until, basis.ahead)
     siblings = None
     if like is not None:
         if isinstance(source, Fit):
@@ -132,14 +138,14 @@ def forecast(
             progress=teller(progress),
         )
     given = {"pool": pool, "hazard": hazard, "siblings": siblings}
-    made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
+    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, **given)
     return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(
     basis: Basis,
     fitted: FittedRegimes,
-    asked: RowsAhead,
+    requested: RowsAhead,
     *,
     draws: int = 2000,
     seed: int = 0,
@@ -154,7 +160,7 @@ def forecast_of_regimes(
     Args:
         basis: What the forecast rests on.
         fitted: Regimes fitted on its rows.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
         pool: Share of the level, as in `forecast`.
@@ -166,14 +172,14 @@ def forecast_of_regimes(
     """
     fallen = basis.fallen if len(fitted.draws) > 1 else None
     known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
-    beside = pooled(pool, basis.table, fitted, asked.logged)
-    shares = fitted.weights if beside is None else beside.weights
-    mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, fallen), None
+    with_level = pooled(pool, basis.table, fitted, requested.logged)
+    shares = fitted.weights if with_level is None else with_level.weights
+    mixture, used = laws_and_level(basis, fitted, requested, shares, draws, seed, fallen), None
     if siblings is not None:
-        mixture, used = with_siblings(mixture, asked, siblings, basis.reward, seed)
+        mixture, used = with_siblings(mixture, requested, siblings, basis.reward, seed)
     if known is not None:
-        mixture = with_possible_events(mixture, basis, asked, known, seed)
-    mixture = held_at_end(mixture, asked, basis.ahead)
+        mixture = with_possible_events(mixture, basis, requested, known, seed)
+    mixture = freeze_after_schedule(mixture, requested, basis.ahead)
     notes = basis.notes + fitted.notes
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
@@ -183,17 +189,17 @@ def forecast_of_regimes(
         notes += (f"the reward is {basis.reward.sentence}: draws that settle outside were replaced, paths held inside",)
     if used is not None:
         notes += used.notes
-    return _forecast_of(mixture, basis, asked, notes, used)
+    return _forecast_of(mixture, basis, requested, notes, used)
 
 
 def _forecast_of(
-    mixture: Mixture, basis: Basis, asked: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
+    mixture: Mixture, basis: Basis, requested: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
 ) -> Forecast:
     """The result, with the paths cut into now, until the horizon, and beyond."""
-    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(asked.step)
+    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(requested.step)
     return Forecast(
         now=float(table.step[-1]),
-        step=asked.step,
+        step=requested.step,
         latent=paths.latent[:, 1:h],
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],
@@ -201,7 +207,7 @@ def _forecast_of(
         initial=mixture.initial,
         at_infinity=mixture.fixed,
         final=mixture.final,
-        beyond_step=asked.beyond,
+        beyond_step=requested.beyond,
         beyond=paths.trend[:, h:],
         regime=mixture.regime,
         event=mixture.event,

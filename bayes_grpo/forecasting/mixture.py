@@ -17,7 +17,7 @@ from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.paths import allot, mixed_paths
-from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, paths_with_siblings
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
 from bayes_grpo.siblings.together import ReadTogether
@@ -52,7 +52,7 @@ class Mixture:
 def laws_and_level(
     basis: Basis,
     fitted: FittedRegimes,
-    asked: RowsAhead,
+    requested: RowsAhead,
     shares: Mapping[str, float],
     draws: int,
     seed: int,
@@ -63,17 +63,17 @@ def laws_and_level(
     Args:
         basis: What the forecast rests on.
         fitted: Laws fitted on its rows.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         shares: Share of each law and of the level; they sum to 1.
         draws: Number of paths.
         seed: Seed.
         fallen: What the reward has lost, for a run whose reward has fallen.
     """
-    reward, ahead, future = basis.reward, basis.ahead, asked.future
+    reward, ahead, future = basis.reward, basis.ahead, requested.future
     counts = {name: n for name, n in allot(draws, shares).items() if n}
     latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, basis.table.y, future, reward, seed)
     if fallen is not None:
-        latent, trend, rows, fixed = (held(fallen, x) for x in (latent, trend, rows, fixed))
+        latent, trend, rows, fixed = (clip_recovery(fallen, x) for x in (latent, trend, rows, fixed))
     ends = math.isfinite(ahead.total_steps) or ahead.rate_now == 0
     return Mixture(
         paths=RewardPaths(latent, trend, rows),
@@ -87,18 +87,20 @@ def laws_and_level(
 
 
 def with_siblings(
-    mixture: Mixture, asked: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
+    mixture: Mixture, requested: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
 ) -> tuple[Mixture, SiblingsUsed]:
     """A mixture of which a share does as siblings did, with what was taken from them.
 
     Args:
         mixture: The mixture.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         siblings: The run beside its siblings.
         reward: Where the reward can lie.
         seed: Seed.
     """
-    paths, taken, used = beside_siblings(mixture.paths, asked.future, siblings, reward, len(asked.step), seed)
+    paths, taken, used = paths_with_siblings(
+        mixture.paths, requested.future, siblings, reward, len(requested.step), seed
+    )
     settles = paths.trend[:, -1]
     moved = replace(
         mixture,
@@ -112,21 +114,21 @@ def with_siblings(
     return moved, used
 
 
-def with_possible_events(mixture: Mixture, basis: Basis, asked: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
+def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
     """A mixture of which some paths meet an event that no law knows, where the policy moves until the horizon.
 
     Args:
         mixture: The mixture.
         basis: What the forecast rests on.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         hazard: How probable events are.
         seed: Seed.
     """
-    h = len(asked.step)
-    moving = np.flatnonzero(asked.future.rate[1 : 1 + h] > 0.0)
+    h = len(requested.step)
+    moving = np.flatnonzero(requested.future.rate[1 : 1 + h] > 0.0)
     met = hazard.met(
         origin_state(basis.table.y, basis.reward),
-        asked.logged * len(moving) / h,
+        requested.logged * len(moving) / h,
         mixture.paths,
         mixture.paths.latent[:, 0],
         1 + moving,
@@ -137,15 +139,15 @@ def with_possible_events(mixture: Mixture, basis: Basis, asked: RowsAhead, hazar
     return replace(mixture, paths=met.paths, event=met.event, fixed=fixed, final=final)
 
 
-def held_at_end(mixture: Mixture, asked: RowsAhead, ahead: RemainingRate) -> Mixture:
+def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: RemainingRate) -> Mixture:
     """A mixture that stays where it is once the learning rate has ended: no policy moves, whatever a law expects.
 
     Args:
         mixture: The mixture.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         ahead: The learning rate that is left.
     """
-    before, step = mixture.paths, asked.future.step
+    before, step = mixture.paths, requested.future.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
     noise = before.rows - before.latent  # stays with every row
     final = mixture.final
@@ -168,7 +170,7 @@ def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
     return still
 
 
-def held(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
+def clip_recovery(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
     """Paths of laws held within what fallen runs of others regained, of the same shape.
 
     A law that describes how a reward rose says nothing of a policy that has lost it, and some run away after a

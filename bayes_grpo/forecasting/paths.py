@@ -83,11 +83,11 @@ def regime_paths(
     settling = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
     if not len(settling):
         settling = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
-    held = round(inside * count)
-    chosen = np.concatenate([np.resize(settling, held), np.resize(lasting[::-1], count - held)])
+    num_inside = round(inside * count)
+    chosen = np.concatenate([np.resize(settling, num_inside), np.resize(lasting[::-1], count - num_inside)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
-        np.clip(x[:held], reward.low, reward.high, out=x[:held])
+        np.clip(x[:num_inside], reward.low, reward.high, out=x[:num_inside])
     return (*paths, draws.initial()[picks[chosen]])
 
 

@@ -53,10 +53,10 @@ class Reach:
         text = f"{what} by step {self.until:g} with probability {probability_text(self.by_horizon)}"
         if not math.isfinite(self.step.low):
             return text
-        low, middle, high = (self._said(x) for x in (self.step.low, self.step.median, self.step.high))
+        low, middle, high = (self._step_text(x) for x in (self.step.low, self.step.median, self.step.high))
         return f"{text}: step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
-    def _said(self, step: float) -> str:
+    def _step_text(self, step: float) -> str:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 

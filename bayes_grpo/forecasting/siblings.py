@@ -103,7 +103,7 @@ class SiblingsUsed(Result):
         return (self.sentence, *lines)
 
 
-def beside_siblings(
+def paths_with_siblings(
     paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, SiblingsUsed]:
     """Paths of a forecast, moved and in part replaced by what siblings tell.
@@ -121,18 +121,18 @@ def beside_siblings(
     """
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
-    told = known.foreseen(future.step, future.window)
-    helps = 0.0 if told is None else float(expit(told.gain))
+    transfer = known.foreseen(future.step, future.window)
+    helps = 0.0 if transfer is None else float(expit(transfer.gain))
     part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
-    if told is not None and count:
+    if transfer is not None and count:
         taken[rng.permutation(len(latent))[:count]] = True
-        one, its_rows = told.paths(count, rng)
-        held = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
+        one, its_rows = transfer.paths(count, rng)
+        clipped = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
         for x in (one, its_rows):
-            x[held] = np.clip(x[held], reward.low, reward.high)
+            x[clipped] = np.clip(x[clipped], reward.low, reward.high)
         latent[taken], trend[taken], rows[taken] = one, one, its_rows
     used = SiblingsUsed(
         used=known.names,

@@ -64,13 +64,13 @@ class Lessons(NamedTuple):
         exponents: Setting → priors of its exponents of rate and plateau. The public runs are all of Adam, under which
             more completions a step learn faster, as it divides by a gradient that is noise for the most part. Of the
             group size the rate's comes on top of the factor of finite groups.
-        apart: Standard deviation of what sets one run apart from a sibling of equal settings, log-odds.
+        run_sd: Standard deviation of what sets one run apart from a sibling of equal settings, log-odds.
         nearing: What levels lose near the border.
     """
 
     failures: LearnedFailures
     exponents: Mapping[str, Mapping[str, Belief]]
-    apart: float
+    run_sd: float
     nearing: Nearing
 
 

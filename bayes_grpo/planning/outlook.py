@@ -142,15 +142,15 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
 
 def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
     prior, n = seed_prior(), len(own[0])
-    apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
+    seed_effect = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
     rate, plateau, start, fluctuation = own
     swing, stretch = rng.standard_normal(n), STRETCH * rng.standard_normal(n)
-    return Base(rate, plateau, start, fluctuation, apart, swing, stretch)
+    return Base(rate, plateau, start, fluctuation, seed_effect, swing, stretch)
 
 
-def apart_of(lessons: Lessons, size: int, seed: int) -> np.ndarray:
+def run_effects(lessons: Lessons, size: int, seed: int) -> np.ndarray:
     """Draws of how far two runs of equal settings differ, log-odds, shape (size,)."""
-    return lessons.apart * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
+    return lessons.run_sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 
 def prior_exponents(

@@ -37,7 +37,7 @@ class Prospect:
         most: Highest reward that is expected: where no end of the range is known, the highest row of the run. A
             regime's plateau can lie anywhere above the rows, and no row has shown that the task gives as much.
         difficulty: Success rates over prompts; None where they are not known.
-        apart: How far a run differs from one of equal settings, log-odds, shape (draws,).
+        run_effect: How far a run differs from one of equal settings, log-odds, shape (draws,).
         present: Present settings that a plan may move.
         known: All settings of the present run that P(fails) knows, by the names of `Change`.
         failed: Whether the present run failed itself.
@@ -54,7 +54,7 @@ class Prospect:
     reward: RewardRange
     most: float
     difficulty: Difficulty | None
-    apart: np.ndarray
+    run_effect: np.ndarray
     present: Mapping[str, float]
     known: Mapping[str, float]
     failed: bool
@@ -138,5 +138,5 @@ class Prospect:
     def one_run(self, found: Outcome, mean: np.ndarray) -> np.ndarray:
         """Reward of one run whose mean over seeds is given, shape (draws,)."""
         own = self.base.seed + found.fluctuation * self.base.swing
-        one = saturated(mean, self.apart, self.reward, self.table.scale) + own
+        one = saturated(mean, self.run_effect, self.reward, self.table.scale) + own
         return np.clip(one, self.reward.low, self.reward.high)

@@ -75,14 +75,14 @@ class TriedSettings(Result):
             groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
         differ = {k for key in groups for k, v in key if any(dict(other).get(k) != v for other in groups)}
         order = sorted(groups.items(), key=lambda g: -sum(g[1]))
-        said = [
+        parts = [
             f"{sum(v)} of {len(v)} at "
             + (", ".join(f"{k.replace('_', ' ')} {x:g}" for k, x in key if k in differ) or "the same settings")
             for key, v in order[:6]
         ]
         more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
         total = sum(x.failed for x in self.runs)
-        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(said)}{more}"
+        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(parts)}{more}"
 
 
 def tried_settings(
@@ -115,9 +115,9 @@ def tried_settings(
 
 
 def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
-    said = index.number(run, name)
-    if said is not None:
-        return said
+    given = index.number(run, name)
+    if given is not None:
+        return given
     if name in _BESIDES:
         value = getattr(run.settings, name).value
         return None if value is None else float(value)

@@ -218,32 +218,32 @@ def p_fails(
             stiffest direction; in place of the border that others' runs tell of.
         known: What was learned; None for what comes with the package.
     """
-    told = known or learned_failures()
+    learned = known or learned_failures()
     gaps, room = None, None
     if margin is not None:
-        p = _by_margin(np.asarray(margin, float), told)
+        p = _by_margin(np.asarray(margin, float), learned)
     elif failed:
-        p = _after_failure(change, rate, full, told)
+        p = _after_failure(change, rate, full, learned)
     else:
-        gaps = _picked(_gaps(told), _weights(rate, full, worked, fell, told))
-        p = _by_others(change, gaps, told)
-        room = gaps - effects(change, told).sum(axis=-1)[:, None]
-    beyond = () if margin is not None or failed else _beyond(change, told)
+        gaps = _picked(_gaps(learned), _weights(rate, full, worked, fell, learned))
+        p = _by_others(change, gaps, learned)
+        room = gaps - effects(change, learned).sum(axis=-1)[:, None]
+    beyond = () if margin is not None or failed else _beyond(change, learned)
     mean = p.mean(axis=-1)
-    near = _near(change, told)
-    whole, total = float(p.mean()), max(sum(told.kinds.values()), 1)
+    near = _near(change, learned)
+    whole, total = float(p.mean()), max(sum(learned.kinds.values()), 1)
     return Failing(
         change=change,
         p=whole,
         interval=interval(mean, LEVEL),
-        kinds={name: whole * count / total for name, count in told.kinds.items()},
-        near=round(float(told.pairs[near].sum())),
-        near_failed=round(float(told.failed[near].sum())),
-        repositories=len(set(told.repository[near])),
+        kinds={name: whole * count / total for name, count in learned.kinds.items()},
+        near=round(float(learned.pairs[near].sum())),
+        near_failed=round(float(learned.failed[near].sum())),
+        repositories=len(set(learned.repository[near])),
         beyond=beyond,
         measured=margin is not None,
         failed=failed and margin is None,
-        borders=None if rate is None or margin is not None else _rates_of_others(told),
+        borders=None if rate is None or margin is not None else _rates_of_others(learned),
         draws=p,
         room=room,
         before=gaps,
