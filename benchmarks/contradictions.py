@@ -278,7 +278,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "stop / go on": (
         "one says stop or go back, the other go on",
         lambda x: (
-            (re.match(r"(stop|go back|start anew)", x["top"]["action"]) is not None and _goes_on(x))
+            (re.match(r"(stop|go back|start over)", x["top"]["action"]) is not None and _goes_on(x))
             or (_alarming(x) and _goes_on(x))
             or (
                 x["top"]["action"].startswith("go on")

@@ -29,15 +29,15 @@ _GAP_PRIOR = (0.3, 0.25, 0.2, 0.15, 0.1)
 
 
 class Checkpoints(NamedTuple):
-    """Which policies can be had back beside the one of the stop.
+    """Checkpoints that a run can return to, in addition to the policy at the stop.
 
     Attributes:
-        kept: Steps of those that are there, shape (k,), increasing.
-        every: Steps between those to come; infinite where none are kept.
-        scored: Steps that were evaluated, shape (e,).
-        score: Held-out reward there, shape (e,).
-        noise: Standard deviation of a score about it, reward; NaN where it is unknown, and the scores show it.
-        source: Where the steps come from, in words.
+        kept: Steps of the saved checkpoints, shape (k,), increasing.
+        every: Steps between future checkpoints; infinite without any.
+        scored: Evaluated steps, shape (e,).
+        score: Held-out reward at these steps, shape (e,).
+        noise: Standard deviation of a score, reward; NaN to estimate it from the scores.
+        source: Source of the steps, in words.
     """
 
     kept: np.ndarray

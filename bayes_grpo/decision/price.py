@@ -64,21 +64,21 @@ def with_checkpoints(question: Question, run: Run) -> Question:
     """A question with the checkpoints of a run, where it keeps any.
 
     Args:
-        question: What a user asks; its own word on the checkpoints comes first.
-        run: The run: `checkpoint-*` beside its log, and its setting ``save_steps``.
+        question: The user's question; its checkpoints take precedence.
+        run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``.
 
     Returns:
-        The same question where the run keeps no checkpoints.
+        The question with the checkpoints, or unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
     there = np.array([x for x in checkpoints_beside(run.source) if x <= last], float)
-    every, source = question.checkpoints, "as stated"
+    every, source = question.checkpoints, "as given"
     if every is None and run.settings.save_steps.value is not None:
         every, source = float(run.settings.save_steps.value), run.settings.save_steps.note or "save_steps of the run"
     if question.checkpoints is not None or not len(there):
         there = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else there
     else:
-        source = f"{len(there)} checkpoints beside the log"
+        source = f"{len(there)} checkpoints next to the log"
         every = every or float(np.median(np.diff(there))) if len(there) > 1 else every
     planned = run.settings.total_steps.value
     if not len(there) and (every is None or (planned is not None and every >= float(planned))):

@@ -66,8 +66,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
 
     Args:
         forecast: The forecast.
-        checkpoints: Which policies can be had back.
-        doubt: Whether the reward is deserved; None where nothing speaks against it.
+        checkpoints: Checkpoints to return to.
+        doubt: Penalty for reward hacking; None without a sign of it.
         seed: Seed.
 
     Returns:
@@ -80,7 +80,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     step, reward = courses_of(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
-        raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")
+        raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
     behind = had(trend, kept, now, forecast.lag, seed)
     if len(kept.scored):  # what is deserved is what held-out scores say
@@ -133,7 +133,7 @@ def undeserved(rise: np.ndarray, doubt: Doubt | None, now: float, seed: int = 0)
 
 
 def _past_undeserved(behind: Had, doubt: Doubt | None, seed: int) -> Had:
-    """Rewards of checkpoints, those since a step held to what they were at it in a share of the draws."""
+    """Rewards of checkpoints without gains since `Doubt.since` in a share of the draws."""
     if doubt is None or not behind.step[0] <= doubt.since < behind.step[-1]:
         return behind
     first = int(np.searchsorted(behind.step, doubt.since, side="right")) - 1

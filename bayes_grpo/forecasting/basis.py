@@ -114,7 +114,7 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
 
 
 def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Run:
-    """The run with a decay that its user states: where no learning rate was logged, the past had it too."""
+    """The run with a decay that the user sets; it also covers the past where no learning rate was logged."""
     if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
         return run
     given = replace(

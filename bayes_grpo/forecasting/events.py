@@ -223,7 +223,7 @@ class Hazard:
 
 
 def hazard_named(hazard: Hazard | bool, regimes: int) -> Hazard | None:
-    """The numbers that are meant: the shipped ones (True), others, or none: for False, or beside one regime alone."""
+    """The event rates to use: the shipped ones (True), the given ones, or None for False or for a single regime."""
     if hazard is False or regimes < 2:
         return None
     return shipped_hazard() if hazard is True else hazard

@@ -1,6 +1,6 @@
-"""The paths of a forecast, stage by stage: laws with the level beside them, siblings, events, the end of the schedule.
+"""The stages of a forecast: regimes and last value, reference runs, unmodeled events, end of the schedule.
 
-Every stage takes a mixture and gives one; nothing is changed in place.
+Every stage takes a mixture and returns a new one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
 from bayes_grpo.siblings.together import ReadTogether
 
 REGAINED = (-0.6, 1.5)
-"""What a share that is regained is held within; about nine in ten cases of public logs lie there."""
+"""Range to which the regained share is clipped; it covers about 90% of the collapses in public logs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,13 @@ def laws_and_level(
     seed: int,
     fallen: Fallen | None = None,
 ) -> Mixture:
-    """Paths of each law and of the level, as many as its share is worth.
+    """Paths of each regime and of the last-value forecaster, in proportion to their shares.
 
     Args:
         basis: What the forecast rests on.
-        fitted: Laws fitted on its rows.
+        fitted: Regimes fitted to its rows.
         requested: The rows to forecast.
-        shares: Share of each law and of the level; they sum to 1.
+        shares: Share of each regime and of the last-value forecaster; they sum to 1.
         draws: Number of paths.
         seed: Seed.
         fallen: What the reward has lost, for a run whose reward has fallen.
@@ -89,12 +89,12 @@ def laws_and_level(
 def with_siblings(
     mixture: Mixture, requested: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
 ) -> tuple[Mixture, SiblingsUsed]:
-    """A mixture of which a share does as siblings did, with what was taken from them.
+    """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
 
     Args:
         mixture: The mixture.
         requested: The rows to forecast.
-        siblings: The run beside its siblings.
+        siblings: The run with its reference runs.
         reward: Where the reward can lie.
         seed: Seed.
     """
@@ -115,7 +115,7 @@ def with_siblings(
 
 
 def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
-    """A mixture of which some paths meet an event that no law knows, where the policy moves until the horizon.
+    """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero.
 
     Args:
         mixture: The mixture.
@@ -140,12 +140,12 @@ def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, h
 
 
 def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: RemainingRate) -> Mixture:
-    """A mixture that stays where it is once the learning rate has ended: no policy moves, whatever a law expects.
+    """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts.
 
     Args:
         mixture: The mixture.
         requested: The rows to forecast.
-        ahead: The learning rate that is left.
+        ahead: The remaining learning rate.
     """
     before, step = mixture.paths, requested.future.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
@@ -171,10 +171,10 @@ def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
 
 
 def clip_recovery(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
-    """Paths of laws held within what fallen runs of others regained, of the same shape.
+    """Paths clipped to the recovery seen in other runs after a collapse, same shape.
 
-    A law that describes how a reward rose says nothing of a policy that has lost it, and some run away after a
-    collapse. Regained is (reward ahead - reward now) / (reward at its best - reward now).
+    A regime fitted to the rise does not describe the recovery from a collapse, and some regimes diverge after one.
+    The regained share is (reward ahead - reward now) / (best reward - reward now).
     """
     low, high = (fallen.now + share * (fallen.best - fallen.now) for share in REGAINED)
     return np.clip(paths, low, high)

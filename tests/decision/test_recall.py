@@ -127,7 +127,7 @@ def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
     assert found is not None
     assert found.kept.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    assert "2 checkpoints beside the log" in found.source
+    assert "2 checkpoints next to the log" in found.source
     stated = with_checkpoints(Question(checkpoints=25.0, selector="reward"), run_of(tmp_path / "log.jsonl")).kept
     assert stated is not None
     assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]
@@ -142,7 +142,7 @@ def test_one_trade_off_stands_for_cost_and_value():
     assert found.stopping is not None
     assert found.stopping.stops_now  # 0.001 in ten steps, where 0.002 would pay
     assert "steps" in found.sentence
-    with pytest.raises(SettingError, match="stands for both"):
+    with pytest.raises(SettingError, match="replaces both"):
         Question(steps_per_point=50.0, cost_per_step=1.0)
     with pytest.raises(SettingError, match="selector"):
         Question(selector="best")
