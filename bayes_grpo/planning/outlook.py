@@ -149,7 +149,7 @@ def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator
 
 
 def run_effects(lessons: Lessons, size: int, seed: int) -> np.ndarray:
-    """Draws of how far two runs of equal settings differ, log-odds, shape (size,)."""
+    """Draws of the difference between two runs of equal settings, log-odds, shape (size,)."""
     return lessons.run_sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 

@@ -179,6 +179,6 @@ def _smooth(values: np.ndarray) -> np.ndarray:
 
 
 def _given(run: Run, name: str) -> float | None:
-    """A setting that is known; None where it is only assumed."""
+    """A known setting; None where it is only assumed."""
     setting = getattr(run.settings, name)
     return None if setting.value is None or setting.provenance is Provenance.ASSUMED else float(setting.value)

@@ -96,7 +96,7 @@ def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]
 
 
 def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
-    """Lowest and highest reward as far as somebody states them."""
+    """Lowest and highest reward, each None unless the log, the config or the user sets it."""
     ends = (settings["reward_low"], settings["reward_high"])
     low, high = (None if s.provenance is Provenance.ASSUMED else s.value for s in ends)
     return low, high

@@ -74,8 +74,8 @@ def remaining_rate(
         rate: Learning rate over the reference one of each row, shape (n,).
         logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
         total_steps: Planned length of the run, where known.
-        schedule: The user's word on the remaining steps: "constant", "linear" or "cosine"; it comes first.
-        given: Whether log, config or user set the run's schedule, rather than its trainer's documentation.
+        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
+        given: Whether the log, the config or the user sets the schedule; False for a default of the trainer.
 
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.

@@ -10,13 +10,13 @@ import numpy as np
 
 
 class Optimizer(NamedTuple):
-    """Settings that the reduced model rests on.
+    """Optimizer settings of the reduced model.
 
     Attributes:
         momentum: μ or Adam's β₁.
         convention: "heavy_ball" or "ema".
         refresh: Optimizer steps between refreshes of the sampling policy.
-        given: Whether log, config or user set momentum and refresh, rather than assumed.
+        given: Whether the log, the config or the user sets momentum and refresh; False where assumed.
     """
 
     momentum: float
