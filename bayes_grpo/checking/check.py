@@ -219,7 +219,7 @@ def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
         return f"Residuals are no more alike than chance over {lags} lags"
     kind = "neighbouring residuals are alike" if r1 > 0.05 else "neighbouring residuals alternate"
-    kind = kind if abs(r1) > 0.05 else "residuals some rows apart are alike"
+    kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALERT = 0.05
-"""Tail probability below which a check of the residuals speaks; all of these together are held to it by Holm's rule.
+"""Familywise error rate of the residual checks, by Holm's method.
 
-A break speaks by its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
+A break has its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
@@ -92,7 +92,7 @@ class Check(Result):
 
     @property
     def misses(self) -> tuple[str, ...]:
-        """Names of the checks that fail: those of the residuals held to `ALERT` together, a break by its own limit."""
+        """Names of the failed checks: residual checks at familywise rate `ALERT`, a break by its own limit."""
         return _rejected(self.findings)
 
     def to_frame(self) -> pd.DataFrame:
@@ -120,7 +120,7 @@ _WORDS = {
 
 
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
-    """The verdict of the checks in words, all of them held to `ALERT` together."""
+    """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
     faint = [f.name for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:

@@ -33,7 +33,7 @@ class FitFileError(BayesGrpoError):
 
 
 class OutputError(BayesGrpoError):
-    """A result cannot be written where the user asked for it."""
+    """A result cannot be written to the requested path."""
 
 
 class MissingExtraError(BayesGrpoError, ImportError):

@@ -86,12 +86,12 @@ def compare(
 
     scored: dict[str, Scored] = {}
     not_converged: list[str] = []
-    pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
+    pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
         ask = {"seed": seed, "sampler": settings}
         drawn = {x.name: pool.submit(candidate_on, x, prepared, priors=given.get(x.name), **ask) for x in regimes}
         ahead = {x.name: pool.submit(_rows_ahead, x, prepared, given.get(x.name), seed) for x in regimes if lfo}
-        imports.scores()  # beside them
+        imports.scores()  # while they run
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
             where = f"{name} ({i + 1} of {len(regimes)})"
@@ -107,7 +107,7 @@ def compare(
                 cautions.append(f"{name}: {found.draws.note}")
             tell(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
+                warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
                 again = 0 if found.draws.note else refits
                 scored[name] = Scored(found, leave_one_out_of(found, refits=again, seed=seed), None)
@@ -140,7 +140,9 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
     else:
         regimes = [x for x in REGIMES.values() if not x.on_request]
         if not table.optimizer.given:
-            why = "rests on momentum and refresh interval, which nobody stated (flags or a sidecar do)"
+            why = (
+                "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
+            )
             left_out = {x.name: why for x in regimes if x.rests_on_settings}
             regimes = [x for x in regimes if not x.rests_on_settings]
     for regime in tuple(regimes):

@@ -141,10 +141,10 @@ class Comparison(Result):
 
 
 def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
-    """What the data favour over what, and what they cannot tell apart, from the table, best law first.
+    """Verdict of the comparison in words, from the table with the best regime first.
 
-    A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
-    apart that fill holes equally well.
+    A regime is rejected where leave-one-out or leave-future-out is clearly worse. Leave-future-out can separate regimes
+    that leave-one-out cannot.
     """
     best = lines[0]
     if len(lines) == 1:

@@ -114,7 +114,7 @@ def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
         alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
         return {name: alone | {"elpd": only.data.elpd, "se": only.data.se, "p": only.data.p}}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and on many models: said in our words
+        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and many models: the table has its own
         found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
     out = {str(name): {k: float(row[k]) for k in _COLUMNS} for name, row in found.iterrows()}
     total = sum(max(row["weight"], 0.0) for row in out.values())

@@ -339,14 +339,14 @@ _LESS = (
 )
 _MORE = (
     "rows scatter more than so many completions should: perhaps several rewards are summed, batches are smaller than "
-    "stated, or the prompts of a step are alike"
+    "configured, or the prompts of a step are similar"
 )
 
 
 def measured(fit: Fit, level: float = LEVEL) -> str:
-    """A sentence: the noise that was expected of a row, what that rests on, and what the rows show.
+    """Expected noise of a row, its source and the ratio of the fitted to the expected noise, as a sentence.
 
-    "" where the log says nothing of its noise, or a prior of the user's stands in its place.
+    "" where the log does not determine its noise, or the user overrides the prior.
     """
     known = fit.as_draws.rows.table.level
     name = "observation_sd"

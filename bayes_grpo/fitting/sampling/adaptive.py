@@ -84,13 +84,13 @@ class WeightedPoints:
 
 @dataclass(frozen=True)
 class WeightDiagnostics:
-    """Whether weighted points can be used.
+    """Diagnostics of importance sampling.
 
     Attributes:
-        effective: Effective size of the weights.
-        pareto_k: Shape of their upper tail.
+        effective: Effective sample size of the weights.
+        pareto_k: Pareto k of the weights.
         half_distance: Largest distance between the means of two halves of the points, in posterior standard deviations.
-        power: Power of the likelihood that was reached; 1 for the posterior.
+        power: Final power of the tempered likelihood; 1 for the posterior.
         rounds: Batches of points.
     """
 
@@ -112,7 +112,7 @@ class WeightDiagnostics:
             out.append(f"their Pareto k is {self.pareto_k:.2f} (limit {PARETO_K})")
         if not self.half_distance <= _HALF_DISTANCE:
             out.append(
-                f"the means of two halves lie {self.half_distance:.2f} posterior sd apart (limit {_HALF_DISTANCE})"
+                f"the means of two halves differ by {self.half_distance:.2f} posterior sd (limit {_HALF_DISTANCE})"
             )
         return tuple(out)
 
