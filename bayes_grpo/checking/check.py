@@ -1,6 +1,6 @@
 """What a law misses in its data: autocorrelated residuals, a stretch of other noise, outliers, a break.
 
-Under the law with the parameters that made the rows, the standardised one-step innovations are independent standard
+Under the law with the parameters that made the rows, the standardized one-step innovations are independent standard
 normal numbers, whatever the parameters. So replicated data need no simulation of the law, and a draw of the posterior
 gives each statistic the distribution that the true parameters give it: a tail probability at one draw is uniform if
 the law is right (Johnson 2007, https://doi.org/10.1214/07-BA203). Averaging over draws, as posterior-predictive
@@ -127,7 +127,7 @@ def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
     """First row and row after the last of the stretch whose noise differs most, and its noise over that of the others.
 
     Args:
-        e: Standardised residuals, shape (n,).
+        e: Standardized residuals, shape (n,).
     """
     ratio, within, without = _noise_ratios(e)
     i = int(np.argmax(ratio))
@@ -144,7 +144,7 @@ def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
-    """The four checks on standardised residuals and on the rows, in a fixed order."""
+    """The four checks on standardized residuals and on the rows, in a fixed order."""
     e, n = residuals.innovation, residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
     out = []
@@ -218,7 +218,7 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
         return f"Residuals are no more alike than chance over {lags} lags"
-    kind = "neighbouring residuals are alike" if r1 > 0.05 else "neighbouring residuals alternate"
+    kind = "neighboring residuals are alike" if r1 > 0.05 else "neighboring residuals alternate"
     kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
@@ -235,7 +235,7 @@ _CHUNK = 200
 
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
-    """Standardised residuals of the rows at evenly spread draws of a posterior."""
+    """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.table.y)
     with jax.enable_x64(True):
         found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)

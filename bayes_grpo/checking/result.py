@@ -20,7 +20,7 @@ A break has its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
-    """Standardised residuals at posterior draws.
+    """Standardized residuals at posterior draws.
 
     Attributes:
         innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
@@ -63,7 +63,7 @@ class Check(Result):
     Attributes:
         sentence: The verdict.
         findings: The four checks.
-        residuals: Standardised residuals at posterior draws, for pictures.
+        residuals: Standardized residuals at posterior draws, for pictures.
         pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
         about: Which rows were fitted.
         regime: Name of the law.

@@ -9,7 +9,7 @@ class BayesGrpoError(Exception):
 
 
 class LogReadError(BayesGrpoError):
-    """A log cannot be read, is not recognised, or holds no usable reward."""
+    """A log cannot be read, is not recognized, or holds no usable reward."""
 
 
 class SettingError(BayesGrpoError, ValueError):

@@ -161,9 +161,9 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
             f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
             f"no law does both. Against the others: {reasons}."
         )
-    if len(left) > 1:  # none of them is favoured: the first may have no weight at all
+    if len(left) > 1:  # none of them is favored: the first may have no weight at all
         return f"The data speak against {reasons}; between {_listed(left)} they cannot tell."
-    return f"The data favour {left[0]} over {reasons}."
+    return f"The data favor {left[0]} over {reasons}."
 
 
 def _reason(line: ComparisonLine) -> str:

@@ -311,7 +311,7 @@ def fit(
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
         found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)
-        tell("summarising")
+        tell("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)
     checks = result.convergence
     if not checks.passed:

@@ -8,7 +8,7 @@ has its share of the probability. The rates are base rates, the same for all log
 the rows before added no more beyond two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
-standard deviation of a row by the differences of neighbours. A collapse is that of `bayes_grpo.diagnosis.fallen`, of
+standard deviation of a row by the differences of neighbors. A collapse is that of `bayes_grpo.diagnosis.fallen`, of
 what the log had to lose at the origin, and has to be beyond noise. The *size* of an event lies between 0 at the least
 change that is one and 1 where nothing more can be lost or gained.
 """

@@ -43,7 +43,7 @@ def level_of(y: np.ndarray) -> Level:
     else:
         errors = y - mean
     total = max(float(np.mean(errors**2)), 1e-24)
-    # What two neighbours differ by is noise alone; the rest of an error is the level's own way. A mean of rows is not
+    # What two neighbors differ by is noise alone; the rest of an error is the level's own way. A mean of rows is not
     # known better than their noise allows.
     noise = min(0.5 * float(np.mean(np.diff(y) ** 2)), total)
     known = noise / min(LAST, len(y))

@@ -69,7 +69,7 @@ def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):
     assert flat.verdict == "worse"
     assert flat.difference < -4
     assert flat.p_worse > 0.95
-    assert found.sentence.startswith("The data favour exponential over flat")
+    assert found.sentence.startswith("The data favor exponential over flat")
     assert found.line("exponential").growth > 0.99
     assert np.isnan(flat.growth)
 
@@ -223,7 +223,7 @@ def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0
     })  # fmt: skip
 
 
-def test_the_sentence_names_what_is_favoured_and_what_is_open():
+def test_the_sentence_names_what_is_favored_and_what_is_open():
     a, b = line("a", 0.0, 0.0, np.nan, "best"), line("b", -1.0, 0.5, 0.97, "cannot tell")
     c, d = line("c", -9.0, 3.0, 0.999, "worse"), line("d", -30.0, 5.0, 1.0, "worse")
     assert verdict_sentence((a, b), "reward") == (
@@ -237,9 +237,9 @@ def test_the_sentence_names_what_is_favoured_and_what_is_open():
 def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
     c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
-    assert verdict_sentence((e, f), "held-out reward") == "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f), "held-out reward") == "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead)."
     assert verdict_sentence((e, f, c), "reward") == (
-        "The data favour e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
+        "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )
     assert verdict_sentence((e, g), "reward").endswith("clearly better, nor do the rows ahead.")
     # The best at one is clearly worse at the other.
