@@ -1,7 +1,7 @@
 """`analyze`: the one order in which the parts of an analysis are computed, for every command, the page and the watch.
 
-Parts are computed side by side, each in a thread, because what is compiled lets go of the interpreter. A part that
-rests on another waits for it. A part that cannot be computed is a reason, and costs no other part.
+Parts run in parallel threads, because compiled code releases the GIL. A part that needs another waits for it. A part
+that fails reports its reason and does not affect the others.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
 
 
 def forget_programs() -> None:
-    """Lets go of all programs compiled here; those that are needed again come from the cache on disk, in seconds."""
+    """Releases all compiled programs; programs needed again are loaded from the cache on disk, in seconds."""
     _PROGRAMS.clear()
 
 

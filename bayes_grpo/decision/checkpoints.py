@@ -1,14 +1,14 @@
-"""Checkpoints that can be had back, and what log and evaluations say of the reward of each.
+"""Posterior of the reward at every checkpoint, from the rows and the held-out scores.
 
-The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints were evaluated, what is valued is
-the held-out reward,
+The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints are evaluated, the target is the
+held-out reward,
 
     held-out reward = reward of the rows + gap,   score = held-out reward + noise of so many completions,
 
-and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train
-and held-out reward go together, and takes in what they part by. Draws follow by conditioning, as those of a trend do
+The gap is a random walk with an unknown start and a strength on a grid, weighted by the scores. It stays constant where
+train and held-out reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
 (`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
-Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the one that is picked is not.
+Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the picked checkpoint is not.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ class Checkpoints(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice(Result):
-    """Which of the checkpoints to take, the present policy among them.
+    """The checkpoint to take; the present policy is a candidate.
 
     Attributes:
         step: Its step.
-        reward: Its reward, held-out where that was evaluated.
-        probability: That it is the best of them.
-        ahead: By how much it exceeds the present policy.
-        score: Its own score; NaN where it was not evaluated.
-        optimism: How much too high the best of the scores is expected to be; NaN without scores.
+        reward: Its reward, held-out where evaluated.
+        probability: Probability that it is the best.
+        ahead: Its reward minus that of the present policy.
+        score: Its own score; NaN if not evaluated.
+        optimism: Expected excess of the best score over its reward; NaN without scores.
         best_score_step: Step of the best score; NaN without scores.
-        others: The next probable ones, step → probability.
+        others: Next most probable checkpoints, step → probability.
     """
 
     step: float
@@ -103,12 +103,12 @@ class Choice(Result):
 
 
 class Had(NamedTuple):
-    """What is known of the rewards of the checkpoints.
+    """Posterior of the rewards of the checkpoints.
 
     Attributes:
         step: Their steps and the present one, shape (k + 1,).
         draws: Their rewards, on the scale of the rows at the present step, shape (draws, k + 1).
-        gap: Held-out less train reward at the present step, shape (draws,); 0 without scores.
+        gap: Held-out minus train reward at the present step, shape (draws,); 0 without scores.
     """
 
     step: np.ndarray

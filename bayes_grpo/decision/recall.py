@@ -1,10 +1,10 @@
-"""What a stop is worth to who keeps checkpoints: not the last policy, but the one that is picked then.
+"""Value of a stop where the run keeps checkpoints: the value of the picked checkpoint, not of the last policy.
 
     N(s) = V (R(picked of those up to s) - R(picked of those up to now)) - C (s - now)
 
-Each path of the forecast is joined to a course of the rows behind it by how high it stands now: the highest draws of
-the present go with the highest of the past. Checkpoints to come are picked by what will be known of them, their reward
-with an error as large as that of those behind; those behind by their posterior mean, which is known.
+Paths of the forecast and draws of past checkpoints are joined by rank of the present reward. Past checkpoints are
+picked by their posterior mean. Future checkpoints are picked by their reward plus an error of the same size as the
+posterior error of past ones.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 UNDESERVED = "reward_hacking"
-"""The failure of a reward that rises without being deserved."""
+"""Name of the failure for gains that come from reward hacking."""
 
 
 class Doubt(NamedTuple):
-    """A reward that may have risen without being deserved: hacked, or paid for what completions no longer earn.
+    """Penalty for reward hacking: the reward may have risen without better completions.
 
     Attributes:
-        probability: That it is so.
-        since: Step at which it began.
+        probability: Probability of reward hacking.
+        since: Step of its onset.
     """
 
     probability: float
@@ -40,7 +40,7 @@ class Doubt(NamedTuple):
 
 
 def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
-    """What a diagnosis says against the reward of its run; None where nothing does."""
+    """The penalty from a diagnosis; None without an onset of reward hacking."""
     onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
     if diagnosis is None or onset is None:
         return None
@@ -52,8 +52,8 @@ class Recall(NamedTuple):
 
     Attributes:
         step: Stopping steps, the first of them now, shape (1 + h,).
-        reward: Reward of the picked one, shape (draws, 1 + h).
-        choice: Which to take now.
+        reward: Reward of the picked checkpoint, shape (draws, 1 + h).
+        choice: Checkpoint to take now.
     """
 
     step: np.ndarray

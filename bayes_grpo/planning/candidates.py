@@ -55,7 +55,7 @@ def grid_of(
     Args:
         run: The present run.
         table: Its rows.
-        known: Settings that are known besides, as from an index.
+        known: Further known settings, such as those of an index.
         requested: Setting → values to try; None or empty for half, same and double.
 
     Raises:

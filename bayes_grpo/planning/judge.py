@@ -30,7 +30,7 @@ from bayes_grpo.rows.table import RowTable, is_share
 from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 3
-"""Candidates whose courses are kept besides the present settings'."""
+"""Number of candidates, in addition to the present settings, whose curves are kept."""
 _BESIDES = ("epochs", "kl_weight", "clip_range")
 """Settings that P(fails) knows and a plan does not move."""
 

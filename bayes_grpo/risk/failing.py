@@ -1,12 +1,11 @@
-"""P(fails | what changed) for a run whose sibling worked: the one function that plan, stability, remedies and page ask.
+"""P(fails | change of settings), given a run that worked or failed; used by plan, stability, remedies and the report.
 
-A new run is a new draw of the border above it (`bayes_grpo.risk.border`); the interval is what the learned posterior
-leaves open of the share that fails. A measured curvature, where there is one, replaces the guess of the border. Beyond
-what anybody tried in the direction of failing nothing was learned, so the probability may be anything from the
-model's up to 1, the more the farther.
+A new run is a new draw of its failure threshold (`bayes_grpo.risk.border`). The interval is the posterior of the share
+of such runs that fail. A measured curvature replaces the learned threshold. Outside the changes of public runs, in the
+direction of failure, the interval widens towards 1 with the distance.
 
-The learning rate of the run that somebody has tells besides where its border lies: those of others lie on the same
-scale, so that one far below them has a far border above it.
+The learning rate of the present run informs its threshold: public thresholds lie on the same scale, so a run far below
+them has much room.
 """
 
 from __future__ import annotations
@@ -323,7 +322,7 @@ def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.n
 
 
 def _by_margin(margin: np.ndarray, known: LearnedFailures) -> np.ndarray:
-    """P(fails) where the border is known but for what the measurement leaves open, shape (draws, margins)."""
+    """P(fails) for a threshold known up to its measurement error, shape (draws, margins)."""
     q = known.posterior
     picks = np.quantile(np.log(margin), (np.arange(25) + 0.5) / 25.0)
     width = np.hypot(q["sharpness"], DISCREPANCY)[:, None]
@@ -337,7 +336,7 @@ def _near(change: Change, known: LearnedFailures) -> np.ndarray:
 
 
 def _after_failure(change: Change, rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
-    """P(fails) where the run that somebody has failed, shape (draws, 1): over its way from a sibling that worked."""
+    """P(fails) where the present run failed, shape (draws, 1): averaged over public runs that failed."""
     ways = np.flatnonzero(known.failed)
     _, place = np.unique(known.repository[ways], return_inverse=True)
     share = known.failed[ways] / np.bincount(place, known.failed[ways])[place]
@@ -351,7 +350,7 @@ def _after_failure(change: Change, rate: float | None, full: float | None, known
 
 
 def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
-    """Settings that were moved farther towards failing than by anybody, and by how many e-folds."""
+    """Settings moved farther towards failure than in any public run, and by how many e-folds."""
     out = []
     for i, (name, x) in enumerate(change._asdict().items()):
         sign = getattr(SIGNS, name)
