@@ -155,7 +155,7 @@ def forecast_of_regimes(
     Some of the paths meet an unmodeled event.
 
     Args:
-        basis: What the forecast rests on.
+        basis: Inputs of the forecast.
         fitted: Regimes fitted on its rows.
         requested: The rows to forecast.
         draws: Number of paths.

@@ -35,8 +35,8 @@ class Mixture:
         regime: Forecaster of each draw, shape (draws,).
         event: Event that each draw meets, "" without one, shape (draws,).
         initial: Reward at the start of the log, NaN without a start, shape (draws,).
-        fixed: Where it would settle at a constant learning rate, shape (draws,).
-        final: Where it settles under the learning rate that is left, shape (draws,).
+        fixed: Fixed point at a constant learning rate, shape (draws,).
+        final: Final reward under the remaining learning rate, shape (draws,).
         shares: Forecaster → share of the draws.
     """
 
@@ -61,13 +61,13 @@ def laws_and_level(
     """Paths of each regime and of the last-value forecaster, in proportion to their shares.
 
     Args:
-        basis: What the forecast rests on.
+        basis: Inputs of the forecast.
         fitted: Regimes fitted to its rows.
         requested: The rows to forecast.
         shares: Share of each regime and of the last-value forecaster; they sum to 1.
         draws: Number of paths.
         seed: Seed.
-        fallen: What the reward has lost, for a run whose reward has fallen.
+        fallen: Loss of the reward, for a run whose reward has fallen.
     """
     reward, ahead, future = basis.reward, basis.ahead, requested.future
     counts = {name: n for name, n in allot(draws, shares).items() if n}
@@ -95,7 +95,7 @@ def with_siblings(
         mixture: The mixture.
         requested: The rows to forecast.
         siblings: The run with its reference runs.
-        reward: Where the reward can lie.
+        reward: Range of the reward.
         seed: Seed.
     """
     paths, taken, used = paths_with_siblings(
@@ -119,9 +119,9 @@ def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, h
 
     Args:
         mixture: The mixture.
-        basis: What the forecast rests on.
+        basis: Inputs of the forecast.
         requested: The rows to forecast.
-        hazard: How probable events are.
+        hazard: Event rates.
         seed: Seed.
     """
     h = len(requested.step)
@@ -157,7 +157,7 @@ def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: Remaini
 
 
 def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
-    """Paths that move no more after a step.
+    """Paths that stay constant after a step.
 
     Args:
         paths: Shape (draws, h).

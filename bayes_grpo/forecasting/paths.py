@@ -1,4 +1,4 @@
-"""Paths of one law over the rows to come: at which steps, under which learning rate, inside which range."""
+"""Predictive paths of one regime over the future rows, within the range of the reward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
 RUNAWAY = 10.0
-"""Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
+"""Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
 
 
 def mixed_paths(

@@ -23,21 +23,21 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.rows.table import RowTable
 
 FEATURES = ("trend_evidence", "rows", "ahead", "rise", "late_rise")
-"""What the share depends on, see `pool_features`."""
+"""Features of the share, see `pool_features`."""
 BEYOND = 3.0
 """Limit of the standardized features, in standard deviations of the training logs; larger values are clipped."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The learned numbers.
+    """Coefficients of the pool.
 
     Attributes:
-        intercept: Log odds of the level at average features.
+        intercept: Log odds of the last-value forecaster at average features.
         weight: Change of the log odds by a standard deviation of each of `FEATURES`, shape (5,).
-        centre: Mean of the features that it was learned from, shape (5,).
+        centre: Mean of the features over the training logs, shape (5,).
         scale: Their standard deviation, shape (5,).
-        provenance: From what it was learned.
+        provenance: Source of the coefficients.
     """
 
     intercept: float
@@ -47,7 +47,7 @@ class Pool:
     provenance: Mapping[str, Any]
 
     def share(self, features: np.ndarray) -> float:
-        """Share of the level, in (0, 1)."""
+        """Share of the last-value forecaster, in (0, 1)."""
         z = np.clip((features - self.centre) / self.scale, -BEYOND, BEYOND)
         return float(1.0 / (1.0 + np.exp(-(self.intercept + self.weight @ z))))
 
@@ -72,11 +72,11 @@ class Pool:
 
 
 class Pooled(NamedTuple):
-    """Laws and level together.
+    """Weights of the pool.
 
     Attributes:
-        weights: Weight of every law and of the level; they sum to 1.
-        features: What the level's share rests on, shape (5,).
+        weights: Weight of every regime and of the last-value forecaster; they sum to 1.
+        features: Features of the last-value share, shape (5,).
     """
 
     weights: dict[str, float]

@@ -49,7 +49,7 @@ class Forecast(Shown):
         lag: Mean age of the policy behind a logged row, in steps, see `RowTable.lag`.
         until_from: Source of the horizon, see `bayes_grpo.forecasting.horizon`.
         siblings: Effect of the reference runs; None without any.
-        fallen: What the reward has lost at its last row; None where it has not.
+        fallen: Loss of the reward at its last row; None without a loss.
         not_converged: Regimes left out because no sampler converged.
     """
 
