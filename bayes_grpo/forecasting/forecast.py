@@ -21,7 +21,7 @@ from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.mixture import (
     Mixture,
     freeze_after_schedule,
-    laws_and_level,
+    regimes_and_last_value,
     with_possible_events,
     with_siblings,
 )
@@ -171,7 +171,7 @@ def forecast_of_regimes(
     known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
     with_level = pooled(pool, basis.table, fitted, requested.logged)
     shares = fitted.weights if with_level is None else with_level.weights
-    mixture, used = laws_and_level(basis, fitted, requested, shares, draws, seed, fallen), None
+    mixture, used = regimes_and_last_value(basis, fitted, requested, shares, draws, seed, fallen), None
     if siblings is not None:
         mixture, used = with_siblings(mixture, requested, siblings, basis.reward, seed)
     if known is not None:

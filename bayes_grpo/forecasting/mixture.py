@@ -49,7 +49,7 @@ class Mixture:
     shares: dict[str, float]
 
 
-def laws_and_level(
+def regimes_and_last_value(
     basis: Basis,
     fitted: FittedRegimes,
     requested: RowsAhead,
