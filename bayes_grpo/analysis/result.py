@@ -120,7 +120,7 @@ class Analysis:
 
     Attributes:
         fit: A regime's posterior.
-        laws: Regimes compared.
+        regimes: Regimes compared.
         check: What the fit misses.
         forecast: The rewards to come, and when to stop.
         diagnosis: Which failure is under way.

@@ -1,17 +1,15 @@
-"""What a law misses in its data: autocorrelated residuals, a stretch of other noise, outliers, a break.
+"""Checks of a fitted regime: autocorrelation, a change of the noise, outliers and a break.
 
-Under the law with the parameters that made the rows, the standardized one-step innovations are independent standard
-normal numbers, whatever the parameters. So replicated data need no simulation of the law, and a draw of the posterior
-gives each statistic the distribution that the true parameters give it: a tail probability at one draw is uniform if
-the law is right (Johnson 2007, https://doi.org/10.1214/07-BA203). Averaging over draws, as posterior-predictive
-p-values do, would lose that, because the parameters were fitted to the same rows. The tail probabilities of all draws
-are joined by the Cauchy combination instead, which holds under any dependence between them (Liu and Xie 2020,
-https://doi.org/10.1080/01621459.2018.1554485).
+Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
+replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the
+true parameters, and its tail probability is uniform if the regime is right (Johnson 2007,
+https://doi.org/10.1214/07-BA203). Posterior-predictive p-values, which average over draws, lose this property, because
+the parameters are fitted to the same rows. The Cauchy combination joins the tail probabilities of all draws instead. It
+is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
-Outliers are sought among leave-one-out residuals, because the innovation of a first row is as wide as the prior. A
-break, which is a jump within a few rows or a change of slope, is sought in the rows themselves
-(`bayes_grpo.rows.changes`): a regime that was fitted across one has taken it for noise and fluctuation, and its
-residuals show little of it.
+The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.rows.changes`): a
+regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def check(fit: Fit) -> Check:
         fit: The fit, new or loaded.
 
     Returns:
-        The findings, each with a tail probability that is uniform if the law is right.
+        The findings, each with a tail probability that is uniform if the regime is right.
 
     Raises:
         FitError: Fewer than `_MIN_ROWS` rows.

@@ -58,15 +58,15 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Check(Result):
-    """What a law misses in its data.
+    """Results of the checks of a fitted regime.
 
     Attributes:
         sentence: The verdict.
         findings: The four checks.
         residuals: Standardized residuals at posterior draws, for pictures.
-        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
+        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the regime is right.
         about: Which rows were fitted.
-        regime: Name of the law.
+        regime: Name of the regime.
         converged: Whether the sampler of the checked fit passed its own checks.
     """
 
@@ -96,12 +96,12 @@ class Check(Result):
         return _rejected(self.findings)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a check: the fields of `Finding`, and whether the law misses something there."""
+        """One row a check: the fields of `Finding`, and whether the check fails."""
         return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
 
 
 def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Holm's rule for the residuals: a false alarm anywhere in at most `ALERT` of all right laws."""
+    """Holm's method for the residual checks: at most a share `ALERT` of right regimes has any false alarm."""
     out = [f.name for f in findings if f.name == "break" and f.statistic >= f.limit]
     of_residuals = [f for f in findings if f.name != "break"]
     for i, f in enumerate(sorted(of_residuals, key=lambda f: f.tail)):

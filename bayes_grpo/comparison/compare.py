@@ -1,4 +1,4 @@
-"""Which law the log supports, and where it cannot tell: every regime fitted and scored on rows it has not seen."""
+"""`compare`: predictive comparison of the regimes by leave-one-out and leave-future-out."""
 
 from __future__ import annotations
 
@@ -48,31 +48,30 @@ def compare(
     refits: int = REFITS,
     progress: StageProgress | None = None,
 ) -> Comparison:
-    """Puts laws on a run and compares how well they predict rows that they have not seen.
+    """Fits regimes to a run and compares their out-of-sample predictions.
 
-    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` makes the NUTS fit of one.
-    Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
-    stacking weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores
-    mean).
+    The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
+    the middle of the log on (`bayes_grpo.comparison.lfo`). `arviz_stats.compare` gives the stacking weights. A regime
+    uses its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` runs NUTS for a single regime.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        regimes: Names or laws; None for all that can be put on this log, less those with `Regime.on_request`.
+        regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
-        rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all".
+        rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
-        sampler: Length and care of NUTS, where a fast posterior cannot be trusted.
+        sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.
         lfo: Whether to compute leave-future-out scores.
-        refits: Exact leave-one-out refits of a law, at most.
-        progress: Called at the start of every stage with a short phrase and the share of the laws that are done.
+        refits: Maximum number of exact leave-one-out refits per regime.
+        progress: Called at the start of every stage with a short phrase and the share of finished regimes.
 
     Returns:
-        Table, weights and sentence. A law that cannot be put on the log or whose posterior was not
-        reached is left out of the table, with the reason.
+        Table, weights and sentence. A regime that does not apply to the log, or that no sampler converges for, is left
+        out of the table, with the reason.
 
     Raises:
-        FitError: The log has no such signal or too few rows, or no law could be fitted.
+        FitError: The log has no such signal or too few rows, or no regime could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
     settings, tell = sampler or SamplerSettings(), teller(progress)
@@ -200,7 +199,7 @@ def candidate_on(
     NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
 
     Raises:
-        FitError: The law cannot be put on these rows.
+        FitError: The regime cannot be put on these rows.
         NotConvergedError: No sampler reached its posterior.
         PriorError: An override is impossible.
     """
