@@ -121,7 +121,7 @@ def compare(
         pool.shutdown(wait=False, cancel_futures=True)
     if not scored:
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
-        raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
+        raise FitError(f"{run.source}: none of the regimes could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
     made = comparison_of(window, about, scored, left_out=left_out, cautions=cautions, seed=seed)
@@ -130,12 +130,12 @@ def compare(
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
-    """Laws to fit, and why the others are not."""
+    """Regimes to fit, and reasons for those left out."""
     left_out: dict[str, str] = {}
     if regimes is not None:
         regimes = [get_regime(x) for x in regimes]
         if not regimes or len({x.name for x in regimes}) < len(regimes):
-            raise SettingError(f"regimes: expected one or more different laws, found {[x.name for x in regimes]}")
+            raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
     else:
         regimes = [x for x in REGIMES.values() if not x.on_request]
         if not table.optimizer.given:

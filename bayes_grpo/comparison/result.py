@@ -158,8 +158,8 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
     if not left:
         ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
         return (
-            f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
-            f"no law does both. Against the others: {reasons}."
+            f"On the {what}, leave-one-out favors {best.regime} and leave-future-out favors {ahead}, each clearly. "
+            f"Against the others: {reasons}."
         )
     if len(left) > 1:  # none of them is favored: the first may have no weight at all
         return f"The data speak against {reasons}; between {_listed(left)} they cannot tell."

@@ -160,7 +160,7 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     )
     finite = np.isfinite(latent).all(axis=1) & np.isfinite(forecast.rows).all(axis=1)
     if not finite.any():
-        raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
+        raise SettingError("decision: no draw of the forecast is finite; forecast with another regime")
     step = np.concatenate([[forecast.now], step])
     reward = at_places(step + forecast.lag, step, latent[finite])
     last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))

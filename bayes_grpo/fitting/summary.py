@@ -265,8 +265,8 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         )
     if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:
         out.append(
-            "Damping ratio below 1 without half a period in the data: a slow start bends a linear law this way; "
-            "it is no evidence of oscillation until nonlinear laws have been compared."
+            "Damping ratio below 1 without half a period in the data: a slow start bends a linear regime this way; "
+            "it is no evidence of oscillation until nonlinear regimes are compared."
         )
     return tuple(out)
 
@@ -287,7 +287,7 @@ def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) 
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
     p_growth = chances.get("growth")
     if p_growth is None:
-        course = f"this law has no trend: the {what} stays at {_text(end)}"
+        course = f"this regime has no trend: the {what} stays at {_text(end)}"
     elif max(p_growth, 1 - p_growth) < 0.95:
         course = (
             f"this log cannot tell whether the {what} is still moving (probability of growth "

@@ -151,7 +151,7 @@ def test_a_law_that_did_not_converge_has_no_place_and_the_exit_code_is_4(synthet
 
 def test_nothing_converged_is_an_error_with_reasons(synthetic_run, monkeypatch):
     monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
-    with pytest.raises(FitError, match=r"none of the laws .* did not converge"):
+    with pytest.raises(FitError, match=r"none of the regimes .* did not converge"):
         compare(synthetic_run, ["exponential"])
     with pytest.raises(SettingError, match="chains"):
         compare(synthetic_run, ["exponential"], sampler=SamplerSettings(num_chains=1))
@@ -245,7 +245,7 @@ def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     # The best at one is clearly worse at the other.
     h = line("h", 0.0, 0.0, np.nan, "best", "worse", -8.0, 1.0)
     i = line("i", -9.0, 3.0, 0.999, "worse", "best")
-    assert verdict_sentence((h, i), "reward").startswith("h fills holes in the reward best and i predicts the rows")
+    assert "leave-one-out favors h and leave-future-out favors i" in verdict_sentence((h, i), "reward")
 
 
 def test_pictures_and_terminal_hold_every_law(found):
