@@ -27,7 +27,7 @@ from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.decision.question import Question
-from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision
+from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.facts import Facts, facts_of
@@ -152,7 +152,7 @@ def _unled(said: Said) -> Mapping[str, Any]:
 
 def _calm(sentence: str) -> bool:
     """Whether a sentence on what is to come is not told as what comes if nothing is changed."""
-    return not sentence.startswith((UNCHANGED, GO_BACK, START_ANEW))
+    return not sentence.startswith((UNCHANGED, GO_BACK, START_OVER))
 
 
 def _forecast(said: Said) -> Mapping[str, Any]:
@@ -278,7 +278,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "stop / go on": (
         "one says stop or go back, the other go on",
         lambda x: (
-            (re.match(r"(stop|go back|start anew)", x["top"]["action"]) is not None and _goes_on(x))
+            (re.match(r"(stop|go back|start over)", x["top"]["action"]) is not None and _goes_on(x))
             or (_alarming(x) and _goes_on(x))
             or (
                 x["top"]["action"].startswith("go on")

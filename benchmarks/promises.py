@@ -40,7 +40,7 @@ def shipped() -> dict[str, list[float]]:
     """What the package knows of exponents, as the learner writes it."""
     lessons = learned_lessons()
     known = {name: [*own["rate"], *own["plateau"]] for name, own in lessons.exponents.items()}
-    return known | {"apart": [lessons.apart], "nearing": [*lessons.nearing]}
+    return known | {"apart": [lessons.run_sd], "nearing": [*lessons.nearing]}
 
 
 def promised(pair: SiblingPair, z: np.ndarray, unit: float) -> dict[str, Any]:

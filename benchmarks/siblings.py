@@ -45,7 +45,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.forecasting.siblings import beside_siblings, with_effect
+from bayes_grpo.forecasting.siblings import paths_with_siblings, with_effect
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
@@ -158,7 +158,7 @@ def case(log: Log, siblings: Sequence[Log], share: float, cache: Path, courses: 
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_siblings(log.run, past, [x.run for x in siblings])
     known = read_together(past, gathered, courses)
-    given, _, used = beside_siblings(paths, origin.future, known, reward, -1, 0)
+    given, _, used = paths_with_siblings(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.foreseen(origin.future.step, origin.future.window)
     rival = mean_of_last(past.step, past.y, origin.future.step).draws(DRAWS)

@@ -54,7 +54,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.fitting.sampling.batch import summarise
+from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
 from bayes_grpo.fitting.sampling.sample import first_points, start_of
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
@@ -257,7 +257,7 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted
     z = np.asarray(chain.z)
-    levels = summarise(target, z, seed)[0]
+    levels = summarize_draws(target, z, seed)[0]
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
     draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}

@@ -1,8 +1,8 @@
-"""The last word on a run: the top line of its diagnosis, with what forecast and costs add, so that none says otherwise.
+"""Advice on a run: its status from the diagnosis, combined with the forecast and the costs, free of contradictions.
 
-A failure comes first: nothing that a forecast expects of a failing run is advice, and it is told as what comes if
-nothing is changed. Of a run that does not fail the forecast says whether there is something to wait for, and the
-decision, where costs are known, whether it is worth waiting for.
+A failure comes first: the forecast of a failing run is no advice, and its sentence is conditional on no change. For a
+run that does not fail, the forecast shows whether a gain is left, and the decision, where costs are known, whether it
+is worth the cost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.decision.result import GO_BACK, START_ANEW, Decision, Stopping
+from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision, Stopping
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
 
 if TYPE_CHECKING:
@@ -72,21 +72,21 @@ def _moving(top: TopLine) -> Status:
 def given(top: TopLine | None, sentence: str) -> str:
     """A sentence of forecast or decision under a top line; if that says stop, it is what comes without a change."""
     stops = top is not None and (top.alarming or (top.status == "watch" and top.action.startswith("stop")))
-    if not stops or not sentence or sentence.startswith((GO_BACK, START_ANEW)):
+    if not stops or not sentence or sentence.startswith((GO_BACK, START_OVER)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 
 
 def forecast_given(top: TopLine, summary: ForecastSummary) -> ForecastSummary:
-    """A forecast by itself under how the run stands, which no path of it knows: a failure is said beside it.
+    """A forecast with the status of the run, because no path accounts for a failure under way.
 
     Args:
-        top: Of the diagnosis of the same rows.
-        summary: The numbers of the forecast, which stay as they are.
+        top: Status from the diagnosis of the same rows.
+        summary: The forecast; its numbers stay unchanged.
 
     Returns:
-        The same with a sentence that holds only if nothing is changed, and a note of what was found, where the run
-        fails or is to be watched.
+        The summary. Where the run fails or needs watching, its sentence is conditional on no change and a note names
+        the finding.
     """
     if top.status not in (*ALARMING, "watch"):
         return summary

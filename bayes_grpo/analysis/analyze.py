@@ -1,7 +1,7 @@
 """`analyze`: the one order in which the parts of an analysis are computed, for every command, the page and the watch.
 
-Parts are computed side by side, each in a thread, because what is compiled lets go of the interpreter. A part that
-rests on another waits for it. A part that cannot be computed is a reason, and costs no other part.
+Parts run in parallel threads, because compiled code releases the GIL. A part that needs another waits for it. A part
+that fails reports its reason and does not affect the others.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ _NEEDS = {
     "diagnosis": ("diagnosis.diagnose",),
     "stability": ("planning.curvature", "planning.stability"),
 }
-"""Part → modules that it is made with. They are imported where the part is asked for, and before there are threads."""
+"""Part → modules that compute it. They are imported only for requested parts, before any thread starts."""
 _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
 
 class GrowingRun(NamedTuple):
-    """What makes a forecast one look at a growing run (`bayes_grpo.analysis.growing`).
+    """Inputs for one forecast of a growing run (`bayes_grpo.analysis.growing`).
 
     Attributes:
-        state: What the look before left.
-        reference: Reads the run beside its reference runs, given its rows; None without any.
+        state: State after the previous look.
+        reference: Reads the run with its reference runs, given its rows; None without any.
     """
 
     state: ForecastState
@@ -104,7 +104,7 @@ def analyze(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of; None where there is a fit alone.
         parts: Some of `PARTS`.
-        settings: What is asked for; the defaults if None.
+        settings: Settings; the defaults if None.
         rows: Rows of the fit: "since_break" or "all", as in `fit`. A forecast takes all.
         fit: A fit that was made before, in place of a new one.
         look: Makes the forecast one look at a growing run.
@@ -154,7 +154,7 @@ def _run_of(work: _Work) -> Run:
 
 
 def _fit_of(work: _Work) -> Fit:
-    found: Part[Fitted] = work.parts["fit"].result() if "fit" in work.parts else Part(reason="None was asked for.")
+    found: Part[Fitted] = work.parts["fit"].result() if "fit" in work.parts else Part(reason="No fit was requested.")
     if found.value is None:
         raise BayesGrpoError(f"Rests on the fit, and there is none. {found.reason}")
     return found.value.fit
@@ -167,8 +167,8 @@ def _fit(work: _Work) -> Fitted:
     s, made = work.settings, work.fit
     if made is None:
         run = _run_of(work)
-        asked = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
-        made = fit(run, s.regime, progress=work.tell, **asked)
+        options = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
+        made = fit(run, s.regime, progress=work.tell, **options)
     return Fitted(made, summarize(made))
 
 

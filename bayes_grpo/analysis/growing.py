@@ -40,13 +40,13 @@ def forecast_look(
     state: ForecastState,
     reference: Callable[[RowTable], ReadTogether] | None = None,
 ) -> tuple[Forecast, ForecastState]:
-    """Forecasts a growing run, starting where the look before ended.
+    """Forecasts a growing run, starting from the state of the previous look.
 
     Args:
         run: The run as it is logged so far.
         settings: Horizon, signal, paths and seed.
-        state: What the look before left.
-        reference: Reads the run beside its reference runs, given its rows; None without any.
+        state: State after the previous look.
+        reference: Reads the run with its reference runs, given its rows; None without any.
 
     Returns:
         The forecast, and the state for the next look.
@@ -65,7 +65,7 @@ def forecast_look(
     ahead, rows = rows_ahead(basis.table, until, basis.ahead), len(basis.table.y)
     length = doubled(rows)
     if state.length not in (0, length):
-        forget_programs()  # the log has outgrown them: 150 MB that nobody needs any more
+        forget_programs()  # the log has outgrown them; this frees 150 MB
     rough = {name: n for name, n in state.rough.items() if n <= rows < AGAIN * n}
     fitted = fit_regimes(
         basis.rows,

@@ -47,11 +47,11 @@ class Part[T]:
 
     @classmethod
     def of(cls, make: Callable[[], T]) -> Part[T]:
-        """What comes of computing a part, or the reason why nothing does."""
+        """The computed part, or the reason why it is missing."""
         begin = time.perf_counter()
         try:
             return cls(make(), "", time.perf_counter() - begin)
-        except Exception as error:  # one part that nobody foresaw must not cost the others
+        except Exception as error:  # an unexpected error in one part must not stop the others
             known = isinstance(error, BayesGrpoError)
             text = str(error) if known else f"Failed unexpectedly: {type(error).__name__}: {error}"
             return cls(None, plain(text, _LONGEST), time.perf_counter() - begin, error)
@@ -120,7 +120,7 @@ class Analysis:
 
     Attributes:
         fit: A regime's posterior.
-        laws: Regimes compared.
+        regimes: Regimes compared.
         check: What the fit misses.
         forecast: The rewards to come, and when to stop.
         diagnosis: Which failure is under way.

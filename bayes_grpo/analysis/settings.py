@@ -1,4 +1,4 @@
-"""What an analysis is asked for."""
+"""Settings of an analysis."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisSettings:
-    """What an analysis is asked for.
+    """Settings of an analysis.
 
     Attributes:
-        until: Horizon of the forecast, an optimizer step; None for the planned length, or half as long again.
+        until: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
-        question: What is asked about stopping.
+        question: Question about stopping.
         signal: "auto", "reward" (train) or "eval" (held-out).
         regime: Regime of the fit.
         priors: Prior overrides of the fit, as in `fit`; None without.
         regimes: Regimes that the forecast averages over; None for its default.
         threshold: Gain of reward that counts; None for the forecast's own.
-        reach: Rewards whose first step is asked for.
+        reach: Rewards for which to report the first step.
         seed: Seed of all randomness.
-        sampler: Length and care of NUTS; None for the default.
+        sampler: Settings of NUTS; None for the default.
         paths: Paths of the forecast.
-        rollouts: Completions of the run, which tell what its gain is made of; None without.
+        rollouts: Completions of the run, to explain its gain; None without.
         like: Reference runs: files, folders, stores, patterns and runs; None without.
     """
 

@@ -1,4 +1,4 @@
-"""What a forecast has to beat: forecasts that need no law, from the same rows.
+"""Baselines of a forecast, from the same rows, without a regime.
 
 Each rival takes the logged rows and the steps to come and returns a normal predictive distribution of every row to
 come. Residual noise is estimated from the same rows.
@@ -54,7 +54,7 @@ def _constant(value: float, errors: np.ndarray, ahead: np.ndarray) -> Normal:
 
 
 def exponential(step: np.ndarray, y: np.ndarray, ahead: np.ndarray) -> Normal:
-    """Least squares of R* − (R* − R₀) e^(−t/τ), the law of arXiv 2507.18014, with the residuals' spread."""
+    """Least squares of R* − (R* − R₀) e^(−t/τ), the curve of arXiv 2507.18014, with the spread of the residuals."""
     length = step[-1] - step[0]
 
     def curve(t: np.ndarray, p: np.ndarray) -> np.ndarray:

@@ -1,17 +1,15 @@
-"""What a law misses in its data: autocorrelated residuals, a stretch of other noise, outliers, a break.
+"""Checks of a fitted regime: autocorrelation, a change of the noise, outliers and a break.
 
-Under the law with the parameters that made the rows, the standardised one-step innovations are independent standard
-normal numbers, whatever the parameters. So replicated data need no simulation of the law, and a draw of the posterior
-gives each statistic the distribution that the true parameters give it: a tail probability at one draw is uniform if
-the law is right (Johnson 2007, https://doi.org/10.1214/07-BA203). Averaging over draws, as posterior-predictive
-p-values do, would lose that, because the parameters were fitted to the same rows. The tail probabilities of all draws
-are joined by the Cauchy combination instead, which holds under any dependence between them (Liu and Xie 2020,
-https://doi.org/10.1080/01621459.2018.1554485).
+Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
+replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the
+true parameters, and its tail probability is uniform if the regime is right (Johnson 2007,
+https://doi.org/10.1214/07-BA203). Posterior-predictive p-values, which average over draws, lose this property, because
+the parameters are fitted to the same rows. The Cauchy combination joins the tail probabilities of all draws instead. It
+is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
-Outliers are sought among leave-one-out residuals, because the innovation of a first row is as wide as the prior. A
-break, which is a jump within a few rows or a change of slope, is sought in the rows themselves
-(`bayes_grpo.rows.changes`): a regime that was fitted across one has taken it for noise and fluctuation, and its
-residuals show little of it.
+The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.rows.changes`): a
+regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def check(fit: Fit) -> Check:
         fit: The fit, new or loaded.
 
     Returns:
-        The findings, each with a tail probability that is uniform if the law is right.
+        The findings, each with a tail probability that is uniform if the regime is right.
 
     Raises:
         FitError: Fewer than `_MIN_ROWS` rows.
@@ -105,7 +103,7 @@ def _stretches(n: int) -> tuple[np.ndarray, np.ndarray]:
     return begin[kept], end[kept]
 
 
-def _apart(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _noise_ratios(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Log likelihood ratio of another noise within each stretch, and mean squares within and without it."""
     n = e.shape[-1]
     begin, end = _stretches(n)
@@ -120,16 +118,16 @@ def _apart(e: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _noise_change(e: np.ndarray) -> np.ndarray:
     """Largest log likelihood ratio of a stretch of other noise, of the series of shape (..., n)."""
-    return np.max(_apart(e)[0], axis=-1)
+    return np.max(_noise_ratios(e)[0], axis=-1)
 
 
 def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
     """First row and row after the last of the stretch whose noise differs most, and its noise over that of the others.
 
     Args:
-        e: Standardised residuals, shape (n,).
+        e: Standardized residuals, shape (n,).
     """
-    ratio, within, without = _apart(e)
+    ratio, within, without = _noise_ratios(e)
     i = int(np.argmax(ratio))
     begin, end = _stretches(len(e))
     return int(begin[i]), int(end[i]), float(np.sqrt(within[i] / without[i]))
@@ -144,7 +142,7 @@ def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
-    """The four checks on standardised residuals and on the rows, in a fixed order."""
+    """The four checks on standardized residuals and on the rows, in a fixed order."""
     e, n = residuals.innovation, residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
     out = []
@@ -154,8 +152,8 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
         tails = (1.0 + len(null) - np.searchsorted(null, seen)) / (len(null) + 1.0)
         tail = combined(tails)
         middle, limit = np.quantile(null, [0.5, 0.95])
-        said = _with_tail(words(tail), tail, tails)
-        out.append(Finding(name, float(np.median(seen)), float(middle), float(limit), tail, at, said))
+        text = _with_tail(words(tail), tail, tails)
+        out.append(Finding(name, float(np.median(seen)), float(middle), float(limit), tail, at, text))
 
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)
@@ -218,8 +216,8 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
         return f"Residuals are no more alike than chance over {lags} lags"
-    kind = "neighbouring residuals are alike" if r1 > 0.05 else "neighbouring residuals alternate"
-    kind = kind if abs(r1) > 0.05 else "residuals some rows apart are alike"
+    kind = "neighboring residuals are alike" if r1 > 0.05 else "neighboring residuals alternate"
+    kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 
@@ -235,7 +233,7 @@ _CHUNK = 200
 
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
-    """Standardised residuals of the rows at evenly spread draws of a posterior."""
+    """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.table.y)
     with jax.enable_x64(True):
         found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALERT = 0.05
-"""Tail probability below which a check of the residuals speaks; all of these together are held to it by Holm's rule.
+"""Familywise error rate of the residual checks, by Holm's method.
 
-A break speaks by its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
+A break has its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
-    """Standardised residuals at posterior draws.
+    """Standardized residuals at posterior draws.
 
     Attributes:
         innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
@@ -58,15 +58,15 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Check(Result):
-    """What a law misses in its data.
+    """Results of the checks of a fitted regime.
 
     Attributes:
         sentence: The verdict.
         findings: The four checks.
-        residuals: Standardised residuals at posterior draws, for pictures.
-        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the law is right.
+        residuals: Standardized residuals at posterior draws, for pictures.
+        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the regime is right.
         about: Which rows were fitted.
-        regime: Name of the law.
+        regime: Name of the regime.
         converged: Whether the sampler of the checked fit passed its own checks.
     """
 
@@ -92,16 +92,16 @@ class Check(Result):
 
     @property
     def misses(self) -> tuple[str, ...]:
-        """Names of the checks that fail: those of the residuals held to `ALERT` together, a break by its own limit."""
+        """Names of the failed checks: residual checks at familywise rate `ALERT`, a break by its own limit."""
         return _rejected(self.findings)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a check: the fields of `Finding`, and whether the law misses something there."""
+        """One row a check: the fields of `Finding`, and whether the check fails."""
         return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
 
 
 def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Holm's rule for the residuals: a false alarm anywhere in at most `ALERT` of all right laws."""
+    """Holm's method for the residual checks: at most a share `ALERT` of right regimes has any false alarm."""
     out = [f.name for f in findings if f.name == "break" and f.statistic >= f.limit]
     of_residuals = [f for f in findings if f.name != "break"]
     for i, f in enumerate(sorted(of_residuals, key=lambda f: f.tail)):
@@ -130,7 +130,7 @@ def _words(f: Finding) -> str:
 
 
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
-    """The verdict of the checks in words, all of them held to `ALERT` together."""
+    """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
     faint = [f for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:

@@ -101,7 +101,7 @@ def main() -> None:
                     raise BrokenPipeError
         except BayesGrpoError as error:
             _fail(plain(error, 2000), EXIT_INPUT)
-        except BrokenPipeError:  # who read has seen enough
+        except BrokenPipeError:  # the reader closed the pipe
             _let_go_of_output()
             raise SystemExit(0) from None
         except OSError as error:

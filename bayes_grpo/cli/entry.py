@@ -88,6 +88,6 @@ def _end(number: int) -> None:
 
 
 def _end_anyway(number: int) -> None:
-    """Ends the process where taking back takes longer than anybody waits."""
+    """Ends the process where cleanup takes too long."""
     threading.Event().wait(0.5)
     os._exit(128 + number)

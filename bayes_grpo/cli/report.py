@@ -121,7 +121,7 @@ def report(
     with progress(left=True) as tell:
         if several:
             take = partial(_read_all, reading=reading, at=at, known=known, tell=tell)
-            made = _beside((take(log), take(b or [])), names_in(vary), index, settings, tell)
+            made = _runs_page((take(log), take(b or [])), names_in(vary), index, settings, tell)
         else:
             made = _one(log, fit, partial(reading.read, at=at, known=known), settings, tell)
         bg.save_report(made, out)
@@ -162,7 +162,7 @@ def _read_all(logs: list[Path], reading: Reading, at: float | None, known: RunSe
     return runs, unread
 
 
-def _beside(
+def _runs_page(
     sides: tuple[_Read, _Read], vary: list[str], index: Path | None, settings: ReportSettings, tell: Any
 ) -> Report:
     """The page of several runs; a log that cannot be read is named on it."""

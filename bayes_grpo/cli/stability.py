@@ -103,7 +103,7 @@ def stability(
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         known = {"curvature": whole.stiffest.draws(), "source": "measured"}
     report = bg.stability(**planned, **known)
-    course = course_if_told(found)
+    course = optional_course(found)
     more: dict[str, Any] = {"note": note}
     if limits is not None and whole is not None:
         more |= {"measured": whole.to_dict(), "limits": limits.to_dict()}
@@ -128,7 +128,7 @@ def _fit_of(log: list[Path], reading: Reading, seed: int, learning_rate: float |
         return bg.fit(run, seed=seed, progress=tell)
 
 
-def course_if_told(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:
+def optional_course(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:
     """The course that probes show; None where they are too few, or of no step."""
     try:
         return internal.stiffness_course(probes)

@@ -9,7 +9,7 @@ class BayesGrpoError(Exception):
 
 
 class LogReadError(BayesGrpoError):
-    """A log cannot be read, is not recognised, or holds no usable reward."""
+    """A log cannot be read, is not recognized, or holds no usable reward."""
 
 
 class SettingError(BayesGrpoError, ValueError):
@@ -33,7 +33,7 @@ class FitFileError(BayesGrpoError):
 
 
 class OutputError(BayesGrpoError):
-    """A result cannot be written where the user asked for it."""
+    """A result cannot be written to the requested path."""
 
 
 class MissingExtraError(BayesGrpoError, ImportError):

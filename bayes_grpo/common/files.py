@@ -17,13 +17,13 @@ PICTURES = (".png", ".pdf", ".svg")
 
 @contextmanager
 def written_whole(path: str | Path) -> Iterator[Path]:
-    """Gives a temporary path beside ``path`` to write to, and puts it in place once the block has succeeded.
+    """Yields a temporary path next to ``path`` and moves it into place once the block succeeds.
 
     Args:
-        path: Where the file shall be. An existing file is replaced, and stays as it was if the block fails.
+        path: Path of the file. An existing file is replaced, and stays unchanged if the block fails.
 
     Raises:
-        OutputError: The place cannot be written to.
+        OutputError: The path is not writable.
     """
     target = Path(path)
     if target.is_dir():

@@ -41,7 +41,7 @@ def nuts_kernels() -> Any:
 
 
 def scores() -> Any:
-    """ArviZ's leave-one-out and its comparison of models, imported where laws are compared; 2 s the first time."""
+    """ArviZ's leave-one-out and its comparison of models, imported where regimes are compared; 2 s the first time."""
     with _ONE:
         import arviz_base
         from arviz_stats.loo.compare import compare

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LEVEL = 0.90
-"""Probability inside every credible interval that is printed, drawn or returned, unless asked otherwise."""
+"""Default probability of every credible interval that is printed, drawn or returned."""
 
 
 class Interval(NamedTuple):

@@ -4,9 +4,9 @@ What is kept on disk, measured on a log of 400 rows in CPU seconds of the whole 
 or three runs: XLA's compiled programs (JAX's own cache; `fit` 12.5 against 22.6 with an empty one, `report` 36
 against 106), and the programs' text as JAX traced them, as StableHLO
 (https://docs.jax.dev/en/latest/export/export.html): JAX asks its cache by that text,
-which each process would make anew in Python (`fit` 12.5 against 13.3 without, `forecast` 10.6 against 13.1, `report`
-36 against 44). The text is kept under a hash of all that it follows from. What has no name, such as a regime of another
-package, is not kept, nor are the programs of an accelerator.
+which each process would otherwise trace again in Python (`fit` 12.5 against 13.3 without, `forecast` 10.6 against
+13.1, `report` 36 against 44). The text is kept under a hash of all its inputs. A regime of another package has no
+stable name, so its programs are not kept, nor are those of an accelerator.
 
 JAX's cache is a setting of the whole process. It is ours only while a program of this package is compiled, so that
 other programs of the process never meet our directory.
@@ -93,7 +93,7 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
 
 
 def forget_programs() -> None:
-    """Lets go of all programs compiled here; those that are needed again come from the cache on disk, in seconds."""
+    """Releases all compiled programs; programs needed again are loaded from the cache on disk, in seconds."""
     _PROGRAMS.clear()
 
 

@@ -1,4 +1,4 @@
-"""How long work tells its caller where it stands."""
+"""Progress of long computations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[str], None]
 
 
 def teller(progress: Callable[..., None] | None) -> Callable[..., None]:
-    """Who is told: whoever the caller names; in a notebook else a line below the cell; nobody elsewhere."""
+    """The progress callback: the given one, else a line below the cell in a notebook, else a no-op."""
     if progress is not None:
         return progress
     return Line() if in_notebook() else lambda *_: None
@@ -28,7 +28,7 @@ def in_notebook() -> bool:
 
 
 class Line:
-    """One line on standard error that every stage writes anew."""
+    """One line on standard error that every stage overwrites."""
 
     def __init__(self) -> None:
         self._begin = time.monotonic()

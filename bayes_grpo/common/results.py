@@ -77,11 +77,11 @@ class Shown:
 
     def __repr__(self) -> str:
         """Its class and sentence, on one line; without a sentence, its fields, shortened."""
-        said = headline_of(self)
-        if not said:
+        text = headline_of(self)
+        if not text:
             short = reprlib.Repr(maxstring=_LONGEST // 5, maxother=_LONGEST // 5, maxlevel=2)
-            said = ", ".join(f"{f.name}={short.repr(getattr(self, f.name))}" for f in fields(self))  # pyright: ignore[reportArgumentType]
-        return f"<{type(self).__name__}: {plain(said, _LONGEST)}>"
+            text = ", ".join(f"{f.name}={short.repr(getattr(self, f.name))}" for f in fields(self))  # pyright: ignore[reportArgumentType]
+        return f"<{type(self).__name__}: {plain(text, _LONGEST)}>"
 
     def _repr_html_(self) -> str:
         """Answer, table and figure for a notebook."""
@@ -93,9 +93,9 @@ def headline_of(result: object) -> str:
     """The one sentence of a result; "" where it has none."""
     top = getattr(result, "top", None)
     for holder, name in ((top, "sentence"), (result, "sentence"), (result, "verdict")):
-        said = getattr(holder, name, "")
-        if isinstance(said, str) and said:
-            return said
+        text = getattr(holder, name, "")
+        if isinstance(text, str) and text:
+            return text
     return ""
 
 

@@ -1,7 +1,7 @@
 """Seeds of the parts of a computation, each independent of all others and of which others there are.
 
-A part's seed is keyed by its name, so that leaving a law or an origin out changes no number of the rest, and hashed
-(NumPy's `SeedSequence` with a spawn key), so that no two parts of neighbouring seeds share a stream of random numbers.
+A part's seed is keyed by its name, so that leaving a regime or an origin out changes no number of the rest, and hashed
+(NumPy's `SeedSequence` with a spawn key), so that no two parts of neighboring seeds share a stream of random numbers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
-"""Terminal escape sequences: colours, cursor moves, window titles."""
+"""Terminal escape sequences: colors, cursor moves, window titles."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 

@@ -1,1 +1,1 @@
-"""Which regime the data favour, by rows that it has not seen."""
+"""Which regime the data favor, by rows that it has not seen."""

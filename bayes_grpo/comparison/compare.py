@@ -1,4 +1,4 @@
-"""Which law the log supports, and where it cannot tell: every regime fitted and scored on rows it has not seen."""
+"""`compare`: predictive comparison of the regimes by leave-one-out and leave-future-out."""
 
 from __future__ import annotations
 
@@ -48,31 +48,30 @@ def compare(
     refits: int = REFITS,
     progress: StageProgress | None = None,
 ) -> Comparison:
-    """Puts laws on a run and compares how well they predict rows that they have not seen.
+    """Fits regimes to a run and compares their out-of-sample predictions.
 
-    Each law is weighed by its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` makes the NUTS fit of one.
-    Leave-one-out by PSIS on exact conditionals, with refits where that fails; `arviz_stats.compare` with
-    stacking weights; leave-future-out from the middle of the log on (`bayes_grpo.comparison.lfo` says what its scores
-    mean).
+    The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
+    the middle of the log on (`bayes_grpo.comparison.lfo`). `arviz_stats.compare` gives the stacking weights. A regime
+    uses its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` runs NUTS for a single regime.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        regimes: Names or laws; None for all that can be put on this log, less those with `Regime.on_request`.
+        regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
-        rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all".
+        rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
-        sampler: Length and care of NUTS, where a fast posterior cannot be trusted.
+        sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.
         lfo: Whether to compute leave-future-out scores.
-        refits: Exact leave-one-out refits of a law, at most.
-        progress: Called at the start of every stage with a short phrase and the share of the laws that are done.
+        refits: Maximum number of exact leave-one-out refits per regime.
+        progress: Called at the start of every stage with a short phrase and the share of finished regimes.
 
     Returns:
-        Table, weights and sentence. A law that cannot be put on the log or whose posterior was not
-        reached is left out of the table, with the reason.
+        Table, weights and sentence. A regime that does not apply to the log, or that no sampler converges for, is left
+        out of the table, with the reason.
 
     Raises:
-        FitError: The log has no such signal or too few rows, or no law could be fitted.
+        FitError: The log has no such signal or too few rows, or no regime could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
     settings, tell = sampler or SamplerSettings(), teller(progress)
@@ -86,12 +85,12 @@ def compare(
 
     scored: dict[str, Scored] = {}
     not_converged: list[str] = []
-    pool = ThreadPoolExecutor(max_workers=cores())  # what is compiled lets go of Python's interpreter
+    pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
         ask = {"seed": seed, "sampler": settings}
         drawn = {x.name: pool.submit(candidate_on, x, prepared, priors=given.get(x.name), **ask) for x in regimes}
         ahead = {x.name: pool.submit(_rows_ahead, x, prepared, given.get(x.name), seed) for x in regimes if lfo}
-        imports.scores()  # beside them
+        imports.scores()  # while they run
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
             where = f"{name} ({i + 1} of {len(regimes)})"
@@ -107,7 +106,7 @@ def compare(
                 cautions.append(f"{name}: {found.draws.note}")
             tell(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BayesGrpoWarning)  # said in the table
+                warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
                 again = 0 if found.draws.note else refits
                 scored[name] = Scored(found, leave_one_out_of(found, refits=again, seed=seed), None)
@@ -122,25 +121,27 @@ def compare(
         pool.shutdown(wait=False, cancel_futures=True)
     if not scored:
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
-        raise FitError(f"{run.source}: none of the laws could be fitted to {table.signal}; {reasons}")
+        raise FitError(f"{run.source}: none of the regimes could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
     made = comparison_of(window, about, scored, left_out=left_out, cautions=cautions, seed=seed)
-    told = "".join(f" {text}: no regime describes that." for text in breaks)
-    return replace(made, sentence=made.sentence + told, not_converged=tuple(not_converged))
+    added = "".join(f" {text}: no regime describes that." for text in breaks)
+    return replace(made, sentence=made.sentence + added, not_converged=tuple(not_converged))
 
 
 def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
-    """Laws to fit, and why the others are not."""
+    """Regimes to fit, and reasons for those left out."""
     left_out: dict[str, str] = {}
     if regimes is not None:
         regimes = [get_regime(x) for x in regimes]
         if not regimes or len({x.name for x in regimes}) < len(regimes):
-            raise SettingError(f"regimes: expected one or more different laws, found {[x.name for x in regimes]}")
+            raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
     else:
         regimes = [x for x in REGIMES.values() if not x.on_request]
-        if not table.optimizer.stated:
-            why = "rests on momentum and refresh interval, which nobody stated (flags or a sidecar do)"
+        if not table.optimizer.given:
+            why = (
+                "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
+            )
             left_out = {x.name: why for x in regimes if x.rests_on_settings}
             regimes = [x for x in regimes if not x.rests_on_settings]
     for regime in tuple(regimes):
@@ -198,7 +199,7 @@ def candidate_on(
     NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
 
     Raises:
-        FitError: The law cannot be put on these rows.
+        FitError: The regime cannot be put on these rows.
         NotConvergedError: No sampler reached its posterior.
         PriorError: An override is impossible.
     """

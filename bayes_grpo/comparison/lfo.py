@@ -1,7 +1,7 @@
-"""Leave-future-out scores: how well a law, fitted on the rows up to an origin, predicts the rows after it.
+"""Leave-future-out scores: log predictive density of the rows after an origin, given the rows before it.
 
 The second half of the log is cut into blocks of about a tenth of its rows, and every block's start is a forecast
-origin, at which the law is fitted to the rows before it alone (Bürkner et al. 2020,
+origin, at which the regime is fitted to the rows before it alone (Bürkner et al. 2020,
 https://doi.org/10.1080/00949655.2020.1783262; a fast posterior makes every refit an exact one). A block's score is its
 joint log density given the rows before it, so that every row counts given the block's earlier rows too.
 
@@ -40,7 +40,7 @@ LFO_POINTS = ImportanceSettings(effective=1000.0)
 
 @dataclass(frozen=True, eq=False)
 class LeaveFutureOut:
-    """Leave-future-out scores of one law on one log.
+    """Leave-future-out scores of one regime on one log.
 
     Attributes:
         blocks: Score of every block, shape (b,).
@@ -86,7 +86,7 @@ def leave_future_out(
     priors: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> LeaveFutureOut:
-    """Leave-future-out scores of a law, from a refit at every origin.
+    """Leave-future-out scores of a regime, from a refit at every origin.
 
     Args:
         regime: The regime.

@@ -1,4 +1,4 @@
-"""Leave-one-out scores of a law: PSIS on exact conditionals, and refits where its Pareto k says that it fails.
+"""Leave-one-out scores of a regime: PSIS on exact conditionals, with refits for a high Pareto k.
 
 The pointwise terms are log p(y_t | all other rows, draw) from the smoother, never innovations: those condition on the
 past alone. PSIS-LOO: Vehtari et al. 2017, https://doi.org/10.1007/s11222-016-9696-4.
@@ -24,12 +24,12 @@ from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import fast_posterior
 
 REFITS = 5
-"""Rows of a law that are refitted exactly at most; where more fail, the result says so."""
+"""Maximum number of exact refits per regime; the result counts further rows with a high Pareto k."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Leave-one-out scores of one law.
+    """Leave-one-out scores of one regime.
 
     Attributes:
         data: ArviZ's result, with the refitted rows in place (their Pareto k is 0).

@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 CLEAR = 4.0
 """Smaller differences in elpd are no difference (Sivula et al. 2025, https://doi.org/10.48550/arXiv.2008.10296)."""
 SURE = 0.95
-"""Probability of being worse from which the data speak against a law."""
+"""Probability of being worse above which a regime is rejected."""
 FEW_ROWS = 100
 """With fewer rows the error of a difference is itself uncertain (same source)."""
 
 
 @dataclass(frozen=True)
 class ComparisonLine:
-    """One law's line of the table, scores in nats.
+    """One regime's line of the table, scores in nats.
 
     Attributes:
         regime: Name.
         title: What it is, in a clause.
         elpd: PSIS-LOO log predictive density of all rows.
         elpd_se: Its standard error.
-        difference: Its elpd less the best law's, 0 or negative.
+        difference: Its elpd less the best regime's, 0 or negative.
         difference_se: Standard error of the difference.
-        p_worse: Probability of being worse than the best law, normal approximation; NaN for the best.
+        p_worse: Probability of being worse than the best regime, normal approximation; NaN for the best.
         weight: Stacking weight by LOO.
         effective_parameters: Effective number of parameters.
         verdict: By leave-one-out: "best", "cannot tell" or "worse".
-        r2: R² of the posterior mean of the unforced law on the logged rows.
+        r2: R² of the posterior mean of the unforced regime on the logged rows.
         r2_latent: The same of the latent reward.
         lfo: Log density of the blocks after the forecast origins (chain rule); NaN without.
         lfo_difference: Its LFO score less the highest one, 0 or negative; NaN without.
         lfo_difference_se: Standard error of the difference, from the blocks.
         verdict_ahead: By leave-future-out: "best", "cannot tell" or "worse"; "" without.
-        growth: Probability that the reward grows from its start to its fixed point under this law; NaN for a law
+        growth: Probability that the reward grows from its start to its fixed point under this regime; NaN for a regime
             without a trend.
         high_k: Rows whose Pareto k stayed too high: their score is unreliable.
         refitted: Rows that were refitted exactly.
@@ -76,14 +76,14 @@ class Comparison(Result):
     """Laws compared on one log.
 
     Attributes:
-        lines: The table, best law by LOO first.
+        lines: The table, best regime by LOO first.
         sentence: What the data favor, and what they cannot distinguish.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
-        damping: Probability of overdamped, oscillatory and unstable, for each law that has a damping ratio.
+        damping: Probability of overdamped, oscillatory and unstable, for each regime that has a damping ratio.
         weights_loo: Regime → stacking weight by LOO.
         window: Which of its rows were fitted, and why.
-        posteriors: Regime → draws by which it was weighed, for the laws of the table.
+        posteriors: Regime → draws by which it was weighed, for the regimes of the table.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
@@ -136,15 +136,15 @@ class Comparison(Result):
         return next(x for x in self.lines if x.regime == regime)
 
     def to_frame(self) -> pd.DataFrame:
-        """The table, one row a law: the fields of `ComparisonLine`."""
+        """The table, one row a regime: the fields of `ComparisonLine`."""
         return frame_of(self.lines, "regime")
 
 
 def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
-    """What the data favour over what, and what they cannot tell apart, from the table, best law first.
+    """Verdict of the comparison in words, from the table with the best regime first.
 
-    A law is out where either score speaks clearly against it: leave-one-out, or the rows ahead, which can tell laws
-    apart that fill holes equally well.
+    A regime is rejected where leave-one-out or leave-future-out is clearly worse. Leave-future-out can separate regimes
+    that leave-one-out cannot.
     """
     best = lines[0]
     if len(lines) == 1:
@@ -158,16 +158,16 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
     if not left:
         ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
         return (
-            f"{best.regime} fills holes in the {what} best and {ahead} predicts the rows ahead best, each clearly: "
-            f"no law does both. Against the others: {reasons}."
+            f"On the {what}, leave-one-out favors {best.regime} and leave-future-out favors {ahead}, each clearly. "
+            f"Against the others: {reasons}."
         )
-    if len(left) > 1:  # none of them is favoured: the first may have no weight at all
+    if len(left) > 1:  # none of them is favored: the first may have no weight at all
         return f"The data speak against {reasons}; between {_listed(left)} they cannot tell."
-    return f"The data favour {left[0]} over {reasons}."
+    return f"The data favor {left[0]} over {reasons}."
 
 
 def _reason(line: ComparisonLine) -> str:
-    """The score that speaks more clearly against a law, as a difference in log density."""
+    """The clearer of the two scores against a regime, as a difference in log density."""
     found = []
     if line.verdict == "worse":
         found.append((line.difference / line.difference_se, f"{line.difference:.1f} ± {line.difference_se:.1f}"))

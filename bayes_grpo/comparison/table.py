@@ -1,4 +1,4 @@
-"""The table of a comparison: what ArviZ and the rows ahead say of laws that were scored, and their stacking weights."""
+"""The table of a comparison: leave-one-out, leave-future-out and stacking weights of the scored regimes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def comparison_of(
     cautions: Sequence[str],
     seed: int,
 ) -> Comparison:
-    """Puts scored laws, at least one, into a table, with weights, cautions and the sentence.
+    """Puts scored regimes, at least one, into a table, with weights, cautions and the sentence.
 
     Args:
         window: Which of its rows were fitted, and why.
@@ -107,14 +107,14 @@ def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> 
 
 
 def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
-    """ArviZ's comparison, best law first."""
+    """ArviZ's comparison, best regime first."""
     *_, az_compare = imports.scores()
     if len(loo) == 1:
         name, only = next(iter(loo.items()))
         alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
         return {name: alone | {"elpd": only.data.elpd, "se": only.data.se, "p": only.data.p}}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and on many models: said in our words
+        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and many models: the table has its own
         found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
     out = {str(name): {k: float(row[k]) for k in _COLUMNS} for name, row in found.iterrows()}
     total = sum(max(row["weight"], 0.0) for row in out.values())
@@ -127,14 +127,14 @@ _COLUMNS = ("elpd", "se", "p", "elpd_diff", "dse", "p_worse", "weight")
 
 
 def _chances(draws: Draws) -> dict[str, float]:
-    """Probabilities of what the law can do."""
+    """Probabilities of what the regime can do."""
     table = draws.rows.table
     values = {**draws.values, **draws.regime.derived(draws.values, table)}
     return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
 
 
 def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, growth: float) -> ComparisonLine:
-    """A law's line: its row of ArviZ's table, and how far it is behind the best law ahead."""
+    """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
     found, future, regime = scored.posterior, scored.lfo, scored.posterior.draws.regime
     y = found.draws.rows.table.y
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]

@@ -143,11 +143,11 @@ def rise_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
 
 
 def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
-    """Stopping steps from now on, and what the finite draws say of them.
+    """Stopping steps from now on, and the reward of every finite draw at them.
 
-    Who stops at a step keeps the policy of that step, and logged rows tell of older ones: its reward is what rows show
-    a `Forecast.lag` later. Beyond the horizon the reward is held. Where the learning rate ends within it, the step that
-    it ends in is the last one: no later stop brings anything.
+    A stop keeps the policy of that step. Logged rows describe older policies, so its reward is that of the rows a
+    `Forecast.lag` later. Beyond the horizon the reward stays constant. Where the learning rate reaches zero before the
+    horizon, that step is the last one, because later stops gain nothing.
 
     Returns:
         Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h).
@@ -160,7 +160,7 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
     )
     finite = np.isfinite(latent).all(axis=1) & np.isfinite(forecast.rows).all(axis=1)
     if not finite.any():
-        raise SettingError("decision: no draw of the forecast is finite; forecast with another law")
+        raise SettingError("decision: no draw of the forecast is finite; forecast with another regime")
     step = np.concatenate([[forecast.now], step])
     reward = at_places(step + forecast.lag, step, latent[finite])
     last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))
@@ -171,7 +171,7 @@ def courses_of(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
 
 
 def at_places(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
-    """Paths of shape (draws, h) at places between their steps, straight in between and held beyond the last."""
+    """Paths of shape (draws, h) at places between their steps: linear interpolation, constant beyond the last step."""
     if not len(places) or np.array_equal(places, step):
         return paths[:, : len(places)]
     before = np.clip(np.searchsorted(step, places, side="right") - 1, 0, len(step) - 2)

@@ -1,14 +1,14 @@
-"""Checkpoints that can be had back, and what log and evaluations say of the reward of each.
+"""Posterior of the reward at every checkpoint, from the rows and the held-out scores.
 
-The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints were evaluated, what is valued is
-the held-out reward,
+The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints are evaluated, the target is the
+held-out reward,
 
     held-out reward = reward of the rows + gap,   score = held-out reward + noise of so many completions,
 
-and the gap is a random walk from an unknown start, its strength on a grid weighed by the scores: it stays where train
-and held-out reward go together, and takes in what they part by. Draws follow by conditioning, as those of a trend do
+The gap is a random walk with an unknown start and a strength on a grid, weighted by the scores. It stays constant where
+train and held-out reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
 (`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
-Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the one that is picked is not.
+Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the picked checkpoint is not.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _GAP_PRIOR = (0.3, 0.25, 0.2, 0.15, 0.1)
 
 
 class Checkpoints(NamedTuple):
-    """Which policies can be had back beside the one of the stop.
+    """Checkpoints that a run can return to, in addition to the policy at the stop.
 
     Attributes:
-        kept: Steps of those that are there, shape (k,), increasing.
-        every: Steps between those to come; infinite where none are kept.
-        scored: Steps that were evaluated, shape (e,).
-        score: Held-out reward there, shape (e,).
-        noise: Standard deviation of a score about it, reward; NaN where it is unknown, and the scores show it.
-        told: Where the steps come from, in words.
+        kept: Steps of the saved checkpoints, shape (k,), increasing.
+        every: Steps between future checkpoints; infinite without any.
+        scored: Evaluated steps, shape (e,).
+        score: Held-out reward at these steps, shape (e,).
+        noise: Standard deviation of a score, reward; NaN to estimate it from the scores.
+        source: Source of the steps, in words.
     """
 
     kept: np.ndarray
@@ -45,7 +45,7 @@ class Checkpoints(NamedTuple):
     scored: np.ndarray = np.empty(0)
     score: np.ndarray = np.empty(0)
     noise: float = np.nan
-    told: str = ""
+    source: str = ""
 
     def checked(self, now: float) -> Checkpoints:
         """The same with those up to a step alone.
@@ -62,17 +62,17 @@ class Checkpoints(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice(Result):
-    """Which of the checkpoints to take, the present policy among them.
+    """The checkpoint to take; the present policy is a candidate.
 
     Attributes:
         step: Its step.
-        reward: Its reward, held-out where that was evaluated.
-        probability: That it is the best of them.
-        ahead: By how much it exceeds the present policy.
-        score: Its own score; NaN where it was not evaluated.
-        optimism: How much too high the best of the scores is expected to be; NaN without scores.
+        reward: Its reward, held-out where evaluated.
+        probability: Probability that it is the best.
+        ahead: Its reward minus that of the present policy.
+        score: Its own score; NaN if not evaluated.
+        optimism: Expected excess of the best score over its reward; NaN without scores.
         best_score_step: Step of the best score; NaN without scores.
-        others: The next probable ones, step → probability.
+        others: Next most probable checkpoints, step → probability.
     """
 
     step: float
@@ -103,12 +103,12 @@ class Choice(Result):
 
 
 class Had(NamedTuple):
-    """What is known of the rewards of the checkpoints.
+    """Posterior of the rewards of the checkpoints.
 
     Attributes:
         step: Their steps and the present one, shape (k + 1,).
         draws: Their rewards, on the scale of the rows at the present step, shape (draws, k + 1).
-        gap: Held-out less train reward at the present step, shape (draws,); 0 without scores.
+        gap: Held-out minus train reward at the present step, shape (draws,); 0 without scores.
     """
 
     step: np.ndarray
@@ -119,18 +119,18 @@ class Had(NamedTuple):
         """The checkpoint of the highest expected reward; of several as good ones the earliest."""
         mean = self.draws.mean(axis=0)
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
-        taken, held = int(np.argmax(mean)), self.draws + self.gap[:, None]
+        taken, on_held_out = int(np.argmax(mean)), self.draws + self.gap[:, None]
         scores, optimism, top = checkpoints.score, np.nan, np.nan
         own = scores[checkpoints.scored == self.step[taken]]
         among = np.isin(checkpoints.scored, self.step)
         if among.any():
             place = int(np.flatnonzero(among)[np.argmax(scores[among])])
             top = float(checkpoints.scored[place])
-            optimism = float(scores[place] - held[:, self.step == top].mean())
+            optimism = float(scores[place] - on_held_out[:, self.step == top].mean())
         order = [i for i in np.argsort(-best) if i != taken and best[i] > 0.0][:3]
         return Choice(
             float(self.step[taken]),
-            interval(held[:, taken], level),
+            interval(on_held_out[:, taken], level),
             float(best[taken]),
             interval(self.draws[:, taken] - self.draws[:, -1], level),
             float(own[0]) if len(own) else np.nan,
@@ -179,8 +179,8 @@ def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, se
         weight = np.linalg.solve(c, (y - shown).T)
         rest[picks] += (of_rows[:, k:] @ weight).T
         gap[picks] = before + (g[:, k:] @ weight).T
-    held, at_now = (rest + gap)[:, :k], gap[:, k - 1]
-    return Had(step, held - at_now[:, None], at_now)
+    on_held_out, at_now = (rest + gap)[:, :k], gap[:, k - 1]
+    return Had(step, on_held_out - at_now[:, None], at_now)
 
 
 def score_noise(score: np.ndarray, prompts: float, low: float = 0.0, high: float = 1.0) -> float:

@@ -47,11 +47,11 @@ def decide(
         cost_per_step: C, at least 0.
         value_per_reward: V, above 0, in the same unit.
         unit: "GPU hours" where costs and values are GPU hours.
-        gain: Gain of the budget question; None where it is not asked.
+        gain: Gain of the budget question; None without one.
         probability: Probability of the budget question.
         level: Probability inside the intervals.
-        checkpoints: Which policies can be had back; None where the last one is kept.
-        doubt: Whether the reward is deserved; None where nothing speaks against it.
+        checkpoints: Checkpoints to return to; None to keep the last policy.
+        doubt: Penalty for reward hacking; None without a sign of it.
 
     Returns:
         The decision, with `stopping`.
@@ -116,6 +116,6 @@ def range_warnings(forecast: Forecast) -> tuple[str, ...]:
     if math.isfinite(forecast.high):
         return ()
     return (
-        "nobody stated the largest possible reward, so gains that the task cannot give count in these expectations; "
-        "state it: --set reward_high=1",
+        "the largest possible reward is unknown, so these expectations may count impossible gains; "
+        "set it: --set reward_high=1",
     )

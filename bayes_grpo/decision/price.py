@@ -43,16 +43,16 @@ def priced(question: Question, run: Run) -> Question:
             raise SettingError(
                 "decision: found --gpus, and no time of a step in the log; give --gpu-hours-per-step or --cost-per-step"
             )
-        told = f"{seconds:.3g} s a step ({_told(run, 'step_time')}) on {question.gpus:g} GPUs"
-        return replace(question, gpus=None, gpu_hours_per_step=seconds / 3600.0 * question.gpus, cost_told=told)
+        source = f"{seconds:.3g} s a step ({_source_of(run, 'step_time')}) on {question.gpus:g} GPUs"
+        return replace(question, gpus=None, gpu_hours_per_step=seconds / 3600.0 * question.gpus, cost_told=source)
     if question.value_per_reward is None:
         return question
     money = _recent(run.signals.get("step_cost"))
     if money is not None:
-        return replace(question, cost_per_step=money, cost_told=f"{money:.3g} a step ({_told(run, 'step_cost')})")
+        return replace(question, cost_per_step=money, cost_told=f"{money:.3g} a step ({_source_of(run, 'step_cost')})")
     money = _slope(run)
     if money is not None:
-        return replace(question, cost_per_step=money, cost_told=f"{money:.3g} a step ({_told(run, 'total_cost')})")
+        return replace(question, cost_per_step=money, cost_told=f"{money:.3g} a step ({_source_of(run, 'total_cost')})")
     timed = "step_time" in run.signals
     raise SettingError(
         "decision: found --value-per-reward without a cost; give --cost-per-step, or --gpu-hours-per-step with or "
@@ -64,26 +64,26 @@ def with_checkpoints(question: Question, run: Run) -> Question:
     """A question with the checkpoints of a run, where it keeps any.
 
     Args:
-        question: What a user asks; its own word on the checkpoints comes first.
-        run: The run: `checkpoint-*` beside its log, and its setting ``save_steps``.
+        question: The user's question; its checkpoints take precedence.
+        run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``.
 
     Returns:
-        The same question where the run keeps no checkpoints.
+        The question with the checkpoints, or unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
     there = np.array([x for x in checkpoints_beside(run.source) if x <= last], float)
-    every, told = question.checkpoints, "as stated"
+    every, source = question.checkpoints, "as given"
     if every is None and run.settings.save_steps.value is not None:
-        every, told = float(run.settings.save_steps.value), run.settings.save_steps.note or "save_steps of the run"
+        every, source = float(run.settings.save_steps.value), run.settings.save_steps.note or "save_steps of the run"
     if question.checkpoints is not None or not len(there):
         there = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else there
     else:
-        told = f"{len(there)} checkpoints beside the log"
+        source = f"{len(there)} checkpoints next to the log"
         every = every or float(np.median(np.diff(there))) if len(there) > 1 else every
     planned = run.settings.total_steps.value
     if not len(there) and (every is None or (planned is not None and every >= float(planned))):
         return question
-    kept = Checkpoints(there, np.inf if every is None else every, told=told)
+    kept = Checkpoints(there, np.inf if every is None else every, source=source)
     if question.selector != "reward" and len(run.eval_step) >= LEAST_SCORES:
         low, high = (getattr(run.settings, name).value for name in ("reward_low", "reward_high"))
         ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
@@ -113,5 +113,5 @@ def _slope(run: Run) -> float | None:
     return float((total[known[-1]] - total[known[0]]) / (run.step[known[-1]] - run.step[known[0]]))
 
 
-def _told(run: Run, signal: str) -> str:
+def _source_of(run: Run, signal: str) -> str:
     return f"last {ROWS} rows of {run.keys.get(signal, signal)!r} at most"

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What a user asks a forecast about stopping. Checked when it is made.
+    """A user's question about stopping; its values are checked on construction.
 
     Attributes:
         cost_per_step: Cost of an optimizer step, in money.
         value_per_reward: Value of one unit of reward, in money; in GPU hours where `gpu_hours_per_step` is given
             without a price.
         gpu_hours_per_step: GPU hours of an optimizer step, in place of a cost.
-        price_per_gpu_hour: Turns them into money.
-        gpus: GPUs that a step runs on, where its time is to be read from the log (`bayes_grpo.decision.price`).
+        price_per_gpu_hour: Price of a GPU hour, in money.
+        gpus: GPUs of a step, to read its time from the log (`bayes_grpo.decision.price`).
         gain: Gain of the budget question.
-        probability: Its probability; `bayes_grpo.decision.budget.PROBABILITY` where not given.
-        steps_per_point: How many steps 0.01 of reward is worth, in place of a cost and a value.
-        checkpoints: Steps between checkpoints; where not given, what the run says (`bayes_grpo.decision.price`).
-        prompts: Completions behind each held-out score; where not given, the scores tell their noise.
-        selector: By what checkpoints are told apart: "held-out" scores beside the rows, the train "reward" alone, or
-            "auto", held-out scores where there are any.
-        cost_told: Where the cost was read, if it was not stated.
-        kept: The checkpoints that there are; None where the policy of the stop is kept, whatever came before.
+        probability: Its probability; default `bayes_grpo.decision.budget.PROBABILITY`.
+        steps_per_point: Number of steps that 0.01 of reward is worth, in place of a cost and a value.
+        checkpoints: Steps between checkpoints; default: read from the run (`bayes_grpo.decision.price`).
+        prompts: Completions per held-out score; default: the noise is estimated from the scores.
+        selector: How to rank checkpoints: by "held-out" scores and the rows, by the train "reward" alone, or "auto"
+            for held-out scores where available.
+        cost_told: Source of a cost that was read from the log.
+        kept: Saved checkpoints; None to keep the policy at the stop.
 
     Raises:
         SettingError: Numbers that do not belong together, one that lacks another, or an impossible one.
@@ -68,15 +68,15 @@ class Question:
         check_probability("--probability", self.probability)
         if self.selector not in ("auto", "held-out", "reward"):
             raise SettingError(f"--selector: expected auto, held-out or reward, found {self.selector!r}")
-        stated = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
-        if self.steps_per_point is not None and any(x is not None for x in stated):
+        given = (self.cost_per_step, self.gpu_hours_per_step, self.gpus, self.value_per_reward)
+        if self.steps_per_point is not None and any(x is not None for x in given):
             raise SettingError(
-                "decision: found --steps-per-point beside a cost or a value; it stands for both: give it alone"
+                "decision: found --steps-per-point with a cost or a value; it replaces both: give it alone"
             )
         if self.cost_per_step is not None and self.gpu_hours_per_step is not None:
             raise SettingError("decision: expected --cost-per-step or --gpu-hours-per-step, found both; give one")
         if self.gpus is not None and self.cost is not None:
-            raise SettingError("decision: expected --gpus or a stated cost of a step, found both; give one")
+            raise SettingError("decision: expected --gpus or the cost of a step, found both; give one")
         if self.price_per_gpu_hour is not None and self.gpu_hours_per_step is None and self.gpus is None:
             raise SettingError(
                 "decision: found --price-per-gpu-hour without GPU hours to price; give --gpu-hours-per-step with it, "
@@ -95,7 +95,7 @@ class Question:
 
     @property
     def cost(self) -> float | None:
-        """Cost of an optimizer step in `unit`; None where none is stated."""
+        """Cost of an optimizer step in `unit`; None where none is given."""
         if self.steps_per_point is not None:
             return 1.0
         if self.gpu_hours_per_step is None:
@@ -104,7 +104,7 @@ class Question:
 
     @property
     def value(self) -> float | None:
-        """Value of one unit of reward in `unit`; None where none is stated."""
+        """Value of one unit of reward in `unit`; None where none is given."""
         return self.value_per_reward if self.steps_per_point is None else 100.0 * self.steps_per_point
 
     @property
@@ -120,11 +120,11 @@ class Question:
         return self.cost is not None and self.value is not None
 
     def answer(self, forecast: Forecast, doubt: Doubt | None = None) -> Decision | None:
-        """The decision that the question asks for; None where nothing was asked.
+        """The decision for this question; None for an empty question.
 
         Args:
             forecast: The forecast.
-            doubt: Whether the reward is deserved; None where nothing speaks against it.
+            doubt: Penalty for reward hacking; None without a sign of it.
 
         Raises:
             SettingError: The forecast has no future step, or there is a value and no cost.

@@ -1,10 +1,10 @@
-"""What a stop is worth to who keeps checkpoints: not the last policy, but the one that is picked then.
+"""Value of a stop where the run keeps checkpoints: the value of the picked checkpoint, not of the last policy.
 
     N(s) = V (R(picked of those up to s) - R(picked of those up to now)) - C (s - now)
 
-Each path of the forecast is joined to a course of the rows behind it by how high it stands now: the highest draws of
-the present go with the highest of the past. Checkpoints to come are picked by what will be known of them, their reward
-with an error as large as that of those behind; those behind by their posterior mean, which is known.
+Paths of the forecast and draws of past checkpoints are joined by rank of the present reward. Past checkpoints are
+picked by their posterior mean. Future checkpoints are picked by their reward plus an error of the same size as the
+posterior error of past ones.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 UNDESERVED = "reward_hacking"
-"""The failure of a reward that rises without being deserved."""
+"""Name of the failure for gains that come from reward hacking."""
 
 
 class Doubt(NamedTuple):
-    """A reward that may have risen without being deserved: hacked, or paid for what completions no longer earn.
+    """Penalty for reward hacking: the reward may have risen without better completions.
 
     Attributes:
-        probability: That it is so.
-        since: Step at which it began.
+        probability: Probability of reward hacking.
+        since: Step of its onset.
     """
 
     probability: float
@@ -40,7 +40,7 @@ class Doubt(NamedTuple):
 
 
 def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
-    """What a diagnosis says against the reward of its run; None where nothing does."""
+    """The penalty from a diagnosis; None without an onset of reward hacking."""
     onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
     if diagnosis is None or onset is None:
         return None
@@ -52,8 +52,8 @@ class Recall(NamedTuple):
 
     Attributes:
         step: Stopping steps, the first of them now, shape (1 + h,).
-        reward: Reward of the picked one, shape (draws, 1 + h).
-        choice: Which to take now.
+        reward: Reward of the picked checkpoint, shape (draws, 1 + h).
+        choice: Checkpoint to take now.
     """
 
     step: np.ndarray
@@ -66,8 +66,8 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
 
     Args:
         forecast: The forecast.
-        checkpoints: Which policies can be had back.
-        doubt: Whether the reward is deserved; None where nothing speaks against it.
+        checkpoints: Checkpoints to return to.
+        doubt: Penalty for reward hacking; None without a sign of it.
         seed: Seed.
 
     Returns:
@@ -80,7 +80,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     step, reward = courses_of(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
-        raise SettingError("checkpoints: too few rows to tell them apart; wait for more steps")
+        raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
     behind = had(trend, kept, now, forecast.lag, seed)
     if len(kept.scored):  # what is deserved is what held-out scores say
@@ -99,9 +99,9 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     out[:, 0] = past[:, best]
     earlier = int(np.argmax(known[:-1])) if len(known) > 1 else None  # going on keeps no present policy
     if earlier is None:
-        held, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
+        picked, top = np.full(len(reward), -np.inf), np.full(len(reward), -np.inf)
     else:
-        held, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
+        picked, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
     to_come = _to_come(kept, now, float(step[-1]))
     each = at_places(to_come, step, reward)
     shown = each + error * rng.standard_normal(each.shape)
@@ -110,10 +110,10 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     for j in range(1, len(step)):
         while done < len(to_come) and to_come[done] < step[j]:
             better = shown[:, done] > top
-            held, top = np.where(better, each[:, done], held), np.where(better, shown[:, done], top)
+            picked, top = np.where(better, each[:, done], picked), np.where(better, shown[:, done], top)
             done += 1
         own = at_stop[:, j] > top
-        out[:, j] = np.where(own, reward[:, j], held)
+        out[:, j] = np.where(own, reward[:, j], picked)
     return Recall(step, out, choice)
 
 
@@ -133,7 +133,7 @@ def undeserved(rise: np.ndarray, doubt: Doubt | None, now: float, seed: int = 0)
 
 
 def _past_undeserved(behind: Had, doubt: Doubt | None, seed: int) -> Had:
-    """Rewards of checkpoints, those since a step held to what they were at it in a share of the draws."""
+    """Rewards of checkpoints without gains since `Doubt.since` in a share of the draws."""
     if doubt is None or not behind.step[0] <= doubt.since < behind.step[-1]:
         return behind
     first = int(np.searchsorted(behind.step, doubt.since, side="right")) - 1

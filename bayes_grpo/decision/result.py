@@ -20,7 +20,7 @@ _COLUMNS = ("step", "gain", "net", "net_low", "net_high", "best")
 """What is known of every stopping step."""
 
 
-GO_BACK, START_ANEW = "Stop, and go back", "Stop, and start anew"
+GO_BACK, START_OVER = "Stop, and go back", "Stop, and start over"
 """How the advice on a run begins whose reward has fallen."""
 
 
@@ -47,7 +47,7 @@ class Back(Result):
         """What to do, in words."""
         do, there = f"{GO_BACK} to the checkpoint of about step {self.step:.0f}", "that checkpoint"
         if self.at_once:
-            do, there = START_ANEW, "the policy that it began with"
+            do, there = START_OVER, "the policy that it began with"
         return (
             f"{do}: the reward has fallen by {self.gain:.2g} since, and {there} is worth "
             f"{amount(self.net, self.unit)} more than the present one."
@@ -191,7 +191,7 @@ class Stopping(Result):
 
 
 def expectation_text(mean: float, i: Interval, unit: BudgetUnit) -> str:
-    """An expectation with its interval; a mean that lies outside gives way to the median, and is said to.
+    """An expectation with its interval; the median, with a remark, where the mean lies outside the interval.
 
     Args:
         mean: The expectation.
@@ -206,14 +206,14 @@ def expectation_text(mean: float, i: Interval, unit: BudgetUnit) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Decision(Result):
-    """What was asked about stopping.
+    """Answers to a question about stopping.
 
     Attributes:
-        stopping: What stopping at every step is worth; None where cost and value were not given.
-        budget: The steps that a gain takes; None where that was not asked.
-        assumed: What the forecast took for granted.
-        warnings: Plain sentences about what not to believe.
-        cost_told: Where the cost of a step was read, if it was not stated.
+        stopping: Net value of stopping at every step; None without a cost and a value.
+        budget: Steps that a gain takes; None without a gain.
+        assumed: Assumptions of the forecast.
+        warnings: Limits of the results, as sentences.
+        cost_told: Source of a cost of a step that was read from the log.
     """
 
     stopping: Stopping | None

@@ -10,7 +10,7 @@ import numpy as np
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
-from bayes_grpo.fitting.sampling.batch import level_draws, summarise
+from bayes_grpo.fitting.sampling.batch import level_draws, summarize_draws
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import Chain
 from bayes_grpo.fitting.sampling.target import Target
@@ -148,7 +148,7 @@ class SmoothedDraws:
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
     """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others."""
-    return smoothed_by(draws, summarise(draws.target, draws.z, seed))
+    return smoothed_by(draws, summarize_draws(draws.target, draws.z, seed))
 
 
 def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:

@@ -308,10 +308,10 @@ def fit(
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)
-    with ThreadPoolExecutor(1) as beside:  # a core is free while the sampler's programs are made
-        prior = beside.submit(prior_side, target, seed)
+    with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
+        prior = executor.submit(prior_side, target, seed)
         found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)
-        tell("summarising")
+        tell("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)
     checks = result.convergence
     if not checks.passed:

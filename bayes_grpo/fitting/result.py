@@ -175,7 +175,7 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
             momentum=float(attrs["momentum"]),
             convention=str(attrs["momentum_convention"]),
             refresh=float(attrs["refresh_interval"]),
-            stated=all(
+            given=all(
                 s.get("value") is not None and s.get("provenance") != Provenance.ASSUMED.value for s in rested_on
             ),
         ),

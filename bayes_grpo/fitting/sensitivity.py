@@ -65,8 +65,8 @@ def _sense(draws: np.ndarray, weights: list[np.ndarray]) -> float:
     if not np.isfinite(draws).all() or np.ptp(draws) == 0:
         return math.nan
     flat = draws.ravel()
-    apart = [max(_distance(flat, weight), _distance(-flat, weight)) for weight in weights]
-    return float(np.mean([d / abs(math.log2(alpha)) for d, alpha in zip(apart, ALPHAS, strict=True)]))
+    distances = [max(_distance(flat, weight), _distance(-flat, weight)) for weight in weights]
+    return float(np.mean([d / abs(math.log2(alpha)) for d, alpha in zip(distances, ALPHAS, strict=True)]))
 
 
 def _distance(draws: np.ndarray, weight: np.ndarray) -> float:

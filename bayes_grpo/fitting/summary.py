@@ -249,8 +249,8 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    stated = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
-    prior = [r.name for r in rows if r.mostly_prior and not (stated and r.name == "observation_sd")]
+    noise_known = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
+    prior = [r.name for r in rows if r.mostly_prior and not (noise_known and r.name == "observation_sd")]
     if prior:
         out.append(
             f"Weakly identified (posterior close to prior): {', '.join(prior)} (less than "
@@ -265,8 +265,8 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         )
     if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:
         out.append(
-            "Damping ratio below 1 without half a period in the data: a slow start bends a linear law this way; "
-            "it is no evidence of oscillation until nonlinear laws have been compared."
+            "Damping ratio below 1 without half a period in the data: a slow start bends a linear regime this way; "
+            "it is no evidence of oscillation until nonlinear regimes are compared."
         )
     return tuple(out)
 
@@ -287,7 +287,7 @@ def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) 
     failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
     p_growth = chances.get("growth")
     if p_growth is None:
-        course = f"this law has no trend: the {what} stays at {_text(end)}"
+        course = f"this regime has no trend: the {what} stays at {_text(end)}"
     elif max(p_growth, 1 - p_growth) < 0.95:
         course = (
             f"this log cannot tell whether the {what} is still moving (probability of growth "
@@ -339,25 +339,25 @@ _LESS = (
 )
 _MORE = (
     "rows scatter more than so many completions should: perhaps several rewards are summed, batches are smaller than "
-    "stated, or the prompts of a step are alike"
+    "configured, or the prompts of a step are similar"
 )
 
 
 def measured(fit: Fit, level: float = LEVEL) -> str:
-    """A sentence: the noise that was expected of a row, what that rests on, and what the rows show.
+    """Expected noise of a row, its source and the ratio of the fitted to the expected noise, as a sentence.
 
-    "" where the log says nothing of its noise, or a prior of the user's stands in its place.
+    "" where the log does not determine its noise, or the user overrides the prior.
     """
     known = fit.as_draws.rows.table.level
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""
     ratio = interval(fit.draws(name) / known.sd, level)
-    said = (
+    words = (
         f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.rests_on} (give or take "
         f"{100 * math.expm1(known.spread):.0f}%); the rows show {ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
         "times as much"
     )
     if abs(np.log(ratio.median)) <= CHANCE * known.spread:
-        return f"{said}."
-    return f"{said}; {_LESS if ratio.median < 1.0 else _MORE}."
+        return f"{words}."
+    return f"{words}; {_LESS if ratio.median < 1.0 else _MORE}."

@@ -1,4 +1,4 @@
-"""What a forecast rests on before any law is fitted: the rows, where their reward can lie, the learning rate left."""
+"""Inputs of a forecast: the rows, the range of the reward and the remaining learning rate."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 from bayes_grpo.rows.table import RowTable
 
 MIN_FORECAST_ROWS = 8
-"""Fewer logged rows than this say nothing about the rows to come."""
+"""Minimum number of logged rows for a forecast."""
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """What a forecast rests on.
+    """Inputs of a forecast.
 
     Attributes:
         rows: Rows up to the origin of the forecast.
-        reward: Where the reward can lie.
+        reward: Range of the reward.
         ahead: Learning rate from the last row on.
-        notes: What reader and rows did.
+        notes: Remarks of the reader and of the rows.
         name: Name of the run.
         settings: Settings of the run by name.
-        fallen: What the reward has lost at its last row; None where it has not, or a fit is taken as it is.
+        fallen: Loss of the reward at its last row; None without a loss, or for a fit.
     """
 
     rows: PreparedRows
@@ -114,15 +114,15 @@ def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | Non
 
 
 def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Run:
-    """The run with a decay that its user states: where no learning rate was logged, the past had it too."""
+    """The run with a decay that the user sets; it also covers the past where no learning rate was logged."""
     if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
         return run
-    stated = replace(
+    given = replace(
         run.settings,
         schedule=Setting(schedule, Provenance.USER),
         total_steps=Setting(total_steps, Provenance.USER),
     )
-    return replace(run, settings=stated)
+    return replace(run, settings=given)
 
 
 def _setting(stored: Mapping[str, Any]) -> Setting:

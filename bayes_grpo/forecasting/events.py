@@ -1,16 +1,16 @@
-"""Events that no regime models, collapse and take-off: how probable they are, and what they do to paths.
+"""Unmodeled events, collapse and take-off: their probability and their effect on paths.
 
     P(event until the horizon) = 1 − exp(−rate · rows ahead / rows seen)
 
-Rows count in those seen, because logs differ by three orders of magnitude in length; rows at a learning rate of 0 do
-not count, for nothing moves a policy there. Where two events may come the first one counts: both rates add up, and each
-has its share of the probability. The rates are base rates, the same for all logs that an event can meet: nine signs of
-the rows before added no more beyond two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
+The horizon is relative to the rows seen, because logs differ by three orders of magnitude in length. Rows at a learning
+rate of 0 do not count. With two possible events the first one counts: the rates add up, and each event has its share of
+the probability. The rates are base rates, equal for all logs in which the event is possible: none of nine features of
+the past rows improves them by more than two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
-standard deviation of a row by the differences of neighbours. A collapse is that of `bayes_grpo.diagnosis.fallen`, of
-what the log had to lose at the origin, and has to be beyond noise. The *size* of an event lies between 0 at the least
-change that is one and 1 where nothing more can be lost or gained.
+standard deviation of a row, from differences of neighboring rows. A collapse is defined as in
+`bayes_grpo.diagnosis.fallen`, relative to the possible loss at the origin, and exceeds the noise. The *size* of an
+event lies between 0 for the smallest change that counts and 1 for the largest possible one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from bayes_grpo.rows.reward_range import RewardRange
 
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
 HAZARDS = (COLLAPSE, TAKEOFF)
-"""The events that may meet a run; they exclude one another."""
+"""The possible events; they are mutually exclusive."""
 SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
-"""Event → direction in which the reward goes."""
+"""Event → direction of the reward."""
 
 
 class RewardPaths(NamedTuple):
@@ -40,8 +40,8 @@ class RewardPaths(NamedTuple):
 
     Attributes:
         latent: Latent reward.
-        trend: What is expected of it from the same present state.
-        rows: What logged rows would show.
+        trend: Its expectation, given the present state.
+        rows: Logged rows, with measurement noise.
     """
 
     latent: np.ndarray
@@ -50,10 +50,10 @@ class RewardPaths(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Paths of which some meet an event.
+    """Paths after unmodeled events.
 
     Attributes:
-        paths: The paths; those without an event as they were.
+        paths: The paths; those without an event are unchanged.
         event: Name of the event of each draw, "" without one, shape (draws,).
         settles: Where each draw with an event settles, NaN for the others, shape (draws,).
     """
@@ -223,7 +223,7 @@ class Hazard:
 
 
 def hazard_named(hazard: Hazard | bool, regimes: int) -> Hazard | None:
-    """The numbers that are meant: the shipped ones (True), others, or none: for False, or beside one regime alone."""
+    """The event rates to use: the shipped ones (True), the given ones, or None for False or for a single regime."""
     if hazard is False or regimes < 2:
         return None
     return shipped_hazard() if hazard is True else hazard

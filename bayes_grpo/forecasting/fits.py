@@ -1,4 +1,4 @@
-"""The regimes behind a forecast: draws of each on the same rows, and their weights."""
+"""The regimes of a forecast: posterior draws on the same rows, and weights."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from bayes_grpo.rows.padding import PreparedRows
 from bayes_grpo.rows.reward_range import RewardRange
 
 FLAT_SHARE = 0.3
-"""Prior weight of "no trend"; the laws with one share the rest."""
+"""Prior weight of "no trend"; the regimes with a trend share the rest."""
 SHRINKAGE = 0.2
-"""Share of the final weights that stays with the laws that have a trend, whatever the rows say."""
+"""Share of the final weights that stays with the regimes with a trend, whatever the rows."""
 FORECAST_REGIMES = ("flat", "oscillator", "sigmoid")
 """Regimes that a forecast averages over."""
 FORECAST_SAMPLER = SamplerSettings(num_chains=4, num_warmup=300, num_samples=500)
@@ -35,11 +35,11 @@ FORECAST_SAMPLER = SamplerSettings(num_chains=4, num_warmup=300, num_samples=500
 
 
 class Bounded(NamedTuple):
-    """What a range does to a law; nothing by default.
+    """Effect of a reward range on a regime; none by default.
 
     Attributes:
         share: Probability that the range holds, given the rows.
-        log_factor: Log of what it multiplies the law's marginal likelihood by.
+        log_factor: Log of the factor on the regime's marginal likelihood.
     """
 
     share: float = 0.0
@@ -48,16 +48,16 @@ class Bounded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FittedRegimes:
-    """Regimes fitted on the same rows; made by `weighed`.
+    """Regimes fitted to the same rows; made by `weighed`.
 
     Attributes:
         draws: Regime → draws, the linear parameters among them.
         reward: Range of the reward.
-        bounded: Regime → what the range of the reward does to it.
-        log_evidence: Regime → log marginal likelihood within that range; NaN where a sampler does not tell it.
+        bounded: Regime → effect of the reward range.
+        log_evidence: Regime → log marginal likelihood within that range; NaN where the sampler gives none.
         weights: Regime → weight.
-        notes: Which regimes were left out, and why.
-        not_converged: Those among them whose posterior no sampler reached.
+        notes: Regimes left out, with reasons.
+        not_converged: Regimes left out because no sampler converged.
     """
 
     draws: Mapping[str, Draws]
@@ -86,25 +86,25 @@ def fit_regimes(
     start: Mapping[str, np.ndarray] | None = None,
     progress: Progress | None = None,
 ) -> FittedRegimes:
-    """Fits laws to rows and weighs them.
+    """Fits regimes to rows and computes their weights.
 
     Args:
         rows: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
-        seed: Seed; a law's draws do not depend on which other laws there are.
-        settings: How many points the fast posterior spends.
-        sampler: Settings of NUTS, which is run where the fast posterior cannot be trusted.
-        strict: Whether a law whose fast posterior cannot be trusted is sampled by NUTS and, failing that, left out;
-            without it every law is kept as its points left it.
-        start: Regime → draws of a posterior that is expected to be close, as a fit of fewer rows left them.
+        seed: Seed; the draws of a regime do not depend on the other regimes.
+        settings: Number of points of the fast posterior.
+        sampler: Settings of NUTS, the fallback where the fast posterior is unreliable.
+        strict: Whether a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out;
+            False to keep the fast posterior of every regime.
+        start: Regime → draws of a similar posterior, such as from a fit of fewer rows.
         progress: Called with a short phrase at every stage.
 
     Returns:
         Draws and weights.
 
     Raises:
-        FitError: No law could be fitted.
+        FitError: No regime could be fitted.
         SettingError: A regime that cannot forecast, or none.
     """
     regimes = [get_regime(x) for x in regimes]
@@ -139,26 +139,26 @@ def fit_regimes(
             notes.append(f"{regime.name}: {draws.note}")
         found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
     if not found:
-        raise FitError(f"no law could be fitted to forecast with: {'; '.join(notes)}")
+        raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
     return weighed(found, reward or RewardRange(), tuple(notes), tuple(lost))
 
 
 def weighed(
     draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), not_converged: tuple[str, ...] = ()
 ) -> FittedRegimes:
-    """Regimes weighed by how well each predicted the rows, see `forecast_weights`.
+    """Regimes with weights from their one-step-ahead predictive densities, see `forecast_weights`.
 
     Args:
         draws: Regime → draws on the same rows, the linear parameters among them.
         reward: Range of the reward.
-        notes: Which regimes were left out, and why.
-        not_converged: Those among them whose posterior no sampler reached.
+        notes: Regimes left out, with reasons.
+        not_converged: Regimes left out because no sampler converged.
     """
-    held = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
-    evidence = {name: x.log_evidence + held[name].log_factor for name, x in draws.items()}
+    in_range = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
+    evidence = {name: x.log_evidence + in_range[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, reward, held, evidence, weights, notes, not_converged)
+    return FittedRegimes(draws, reward, in_range, evidence, weights, notes, not_converged)
 
 
 def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
@@ -173,7 +173,7 @@ def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:
-    """What a range does to a law that was fitted without one.
+    """Effect of a reward range on a regime that was fitted without it.
 
     Args:
         reward: The range.
@@ -194,7 +194,7 @@ def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bound
 
 
 def prior_weights(regimes: Sequence[Regime]) -> dict[str, float]:
-    """Weights before any row: `FLAT_SHARE` for laws without a trend, equal weights among each kind."""
+    """Prior weights: `FLAT_SHARE` for regimes without a trend, equal weights within each kind."""
     trend = {r.name: r.has_trend for r in regimes}
     moving, still = sum(trend.values()), len(trend) - sum(trend.values())
     share = FLAT_SHARE if moving and still else float(still > 0)
@@ -207,18 +207,18 @@ def forecast_weights(
     trending: Mapping[str, bool],
     shrinkage: float = SHRINKAGE,
 ) -> dict[str, float]:
-    """Weights of the laws, from how well each predicted every row before it was there.
+    """Bayesian model averaging weights of the regimes, shrunk towards regimes with a trend.
 
-    The log marginal likelihood of a law is the sum of its scores one row ahead, log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁).
-    Weights go with prior weight times marginal likelihood (Kass and Raftery 1995,
-    https://doi.org/10.1080/01621459.1995.10476572). A share is then kept for the laws with a trend: rows can refute
-    "no trend" for good, but never that a trend is still to come, and none of the laws is true.
+    The log marginal likelihood is the sum of one-step-ahead log scores, log p(y₁…yₙ) = Σ log p(yₜ | y₁…yₜ₋₁). Weights
+    are proportional to prior weight times marginal likelihood (Kass and Raftery 1995,
+    https://doi.org/10.1080/01621459.1995.10476572). A fixed share then stays with the regimes with a trend: rows can
+    refute "no trend", but not a trend that starts later, and every regime is an approximation.
 
     Args:
-        log_evidence: Log marginal likelihood of each law on the same rows.
-        prior: Prior weight of each law.
-        trending: Whether the law has a trend.
-        shrinkage: Share that stays with the laws that have one, by their prior weights.
+        log_evidence: Log marginal likelihood of each regime on the same rows.
+        prior: Prior weight of each regime.
+        trending: Whether the regime has a trend.
+        shrinkage: Share that stays with the regimes with a trend, by their prior weights.
 
     Returns:
         Weights that sum to 1, in the order of ``log_evidence``.

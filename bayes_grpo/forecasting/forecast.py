@@ -1,8 +1,7 @@
-"""`forecast`: where the reward goes from here, averaged over laws, under the learning rate that is left.
+"""`forecast`: posterior-predictive paths of the reward, averaged over regimes, under the remaining learning rate.
 
-There is one way to a forecast. A run gives rows, on which every regime is fitted under priors for forecasting; so does
-a comparison, which names the regimes. A fit gives the draws of one regime. From there on nothing differs: weights, the
-level of the last rows beside them, paths, events.
+From a run, every regime is fitted to the rows under priors for forecasting. From a fit, the draws of its one regime
+are used. Both then take the same steps: weights, the last-value forecaster, paths and unmodeled events.
 """
 
 from __future__ import annotations
@@ -19,7 +18,13 @@ from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
 from bayes_grpo.forecasting.events import Hazard, hazard_named
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
 from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.mixture import Mixture, held_at_end, laws_and_level, with_possible_events, with_siblings
+from bayes_grpo.forecasting.mixture import (
+    Mixture,
+    freeze_after_schedule,
+    regimes_and_last_value,
+    with_possible_events,
+    with_siblings,
+)
 from bayes_grpo.forecasting.pool import Pool, pooled
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
@@ -33,10 +38,10 @@ from bayes_grpo.siblings.together import ReadTogether, read_together
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
 FALLEN = (
-    "the reward has fallen since about step {:.0f}: what collapsed runs of others did next counts beside the laws, "
-    "which describe how it rose"
+    "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
+    "other collapsed runs did next"
 )
-ALONE = "one law alone: there is nothing to weigh, and neither the level of the last rows nor events stand beside it"
+ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
 
 def forecast(
@@ -58,34 +63,32 @@ def forecast(
 ) -> Forecast:
     """Forecasts the reward of a run.
 
-    A run is fitted with every regime under priors for forecasting (`bayes_grpo.forecasting.priors`), and the
-    regimes are weighted by how well each predicted the rows before they were there (`bayes_grpo.forecasting.fits`).
-    Beside several regimes, the level of the last rows gets a learned share (`bayes_grpo.forecasting.pool`): a law may
-    be wrong in its trend, and no law is. A few paths meet an event that no law knows, a collapse or a take-off, as
-    often as other logs did (`bayes_grpo.forecasting.events`).
+    Every regime is fitted to the run under priors for forecasting (`bayes_grpo.forecasting.priors`). The weights of
+    the regimes come from their one-step-ahead predictive densities (`bayes_grpo.forecasting.fits`). With several
+    regimes, the last-value forecaster gets a learned share (`bayes_grpo.forecasting.pool`), because the trend of a
+    regime may be wrong. A few paths meet an unmodeled event, a collapse or a take-off, as often as other logs did
+    (`bayes_grpo.forecasting.events`).
 
-    A fit is one law, taken as it is: there is nothing to weigh, and what that
-    leaves out stands in the notes.
+    A fit is a single regime and is used unchanged. The notes list what that leaves out.
 
     Args:
         source: A run or what `read_log` makes one of, or one fit.
         until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
-            else half as far again as the log reaches.
-        schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default what the log and its
-            settings say, or a continuation that is named in ``assumed``.
+            else 1.5 times the last logged step.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
+            settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
         signal: "auto", "reward" (train) or "eval" (held-out); for a run.
         rows: "all", or "since_break" for the rows since the reward last collapsed; not for a fit.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
-        pool: Share of the level: the shipped numbers (True), others, or laws alone (False).
-        hazard: Probability of events that no law knows, for several regimes: the shipped numbers (True), others, or
-            none (False).
-        sampler: Length and care of the sampling; not for a fit.
-        like: Siblings, other runs of the same task: files, folders, stores, patterns and runs. Where they saw the same
-            data at the same steps, rows to come are known in part; where they are alike, some paths do as they did
-            (`bayes_grpo.forecasting.siblings`). A run is never its own sibling. Not for a fit.
+        pool: Share of the last-value forecaster: the shipped numbers (True), others, or none (False).
+        hazard: Rates of unmodeled events, for several regimes: the shipped numbers (True), others, or none (False).
+        sampler: Sampler settings; not for a fit.
+        like: Reference runs, other runs of the same task: files, folders, stores, patterns and runs. A shared data
+            order predicts part of the future rows. Where the runs are similar, some paths follow the reference runs
+            (`bayes_grpo.forecasting.siblings`). A run is never its own reference run. Not for a fit.
         progress: Called with a short phrase at every stage; not for a fit.
 
     Returns:
@@ -93,8 +96,8 @@ def forecast(
 
     Raises:
         FitError: Too few rows, no such signal, or no regime could be fitted.
-        SettingError: A horizon in the past, an impossible schedule, or siblings of a fit.
-        LogReadError: Siblings that do not exist or cannot be read.
+        SettingError: A horizon in the past, an impossible schedule, or reference runs for a fit.
+        LogReadError: Reference runs that do not exist or cannot be read.
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
@@ -110,7 +113,7 @@ def forecast(
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
     horizon = horizon_of(planned, float(basis.table.step[-1]), until)
-    asked = rows_ahead(basis.table, horizon.until, basis.ahead)
+    requested = rows_ahead(basis.table, horizon.until, basis.ahead)
     siblings = None
     if like is not None:
         if isinstance(source, Fit):
@@ -132,14 +135,14 @@ def forecast(
             progress=teller(progress),
         )
     given = {"pool": pool, "hazard": hazard, "siblings": siblings}
-    made = forecast_of_regimes(basis, fitted, asked, draws=draws, seed=seed, **given)
+    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, **given)
     return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(
     basis: Basis,
     fitted: FittedRegimes,
-    asked: RowsAhead,
+    requested: RowsAhead,
     *,
     draws: int = 2000,
     seed: int = 0,
@@ -147,53 +150,53 @@ def forecast_of_regimes(
     hazard: Hazard | bool = True,
     siblings: ReadTogether | None = None,
 ) -> Forecast:
-    """The forecast out of fitted regimes: paths of each, as many as its weight is worth, beside them the level.
+    """Forecast from fitted regimes and the last-value forecaster, with paths in proportion to their weights.
 
-    Some of the paths meet an event that no law knows.
+    Some of the paths meet an unmodeled event.
 
     Args:
-        basis: What the forecast rests on.
+        basis: Inputs of the forecast.
         fitted: Regimes fitted on its rows.
-        asked: The rows to forecast.
+        requested: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
-        pool: Share of the level, as in `forecast`.
-        hazard: Probability of events, as in `forecast`.
-        siblings: The run beside its siblings; None without any.
+        pool: Share of the last-value forecaster, as in `forecast`.
+        hazard: Rates of unmodeled events, as in `forecast`.
+        siblings: The run with its reference runs; None without any.
 
     Returns:
         The forecast.
     """
     fallen = basis.fallen if len(fitted.draws) > 1 else None
     known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
-    beside = pooled(pool, basis.table, fitted, asked.logged)
-    shares = fitted.weights if beside is None else beside.weights
-    mixture, used = laws_and_level(basis, fitted, asked, shares, draws, seed, fallen), None
+    with_level = pooled(pool, basis.table, fitted, requested.logged)
+    shares = fitted.weights if with_level is None else with_level.weights
+    mixture, used = regimes_and_last_value(basis, fitted, requested, shares, draws, seed, fallen), None
     if siblings is not None:
-        mixture, used = with_siblings(mixture, asked, siblings, basis.reward, seed)
+        mixture, used = with_siblings(mixture, requested, siblings, basis.reward, seed)
     if known is not None:
-        mixture = with_possible_events(mixture, basis, asked, known, seed)
-    mixture = held_at_end(mixture, asked, basis.ahead)
+        mixture = with_possible_events(mixture, basis, requested, known, seed)
+    mixture = freeze_after_schedule(mixture, requested, basis.ahead)
     notes = basis.notes + fitted.notes
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
     if len(fitted.draws) == 1 and (pool or hazard):
         notes += (ALONE,)
     if basis.reward.known and not basis.reward.assumed:
-        notes += (f"the reward is {basis.reward.sentence}: draws that settle outside were replaced, paths held inside",)
+        notes += (f"the reward is {basis.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
     if used is not None:
         notes += used.notes
-    return _forecast_of(mixture, basis, asked, notes, used)
+    return _forecast_of(mixture, basis, requested, notes, used)
 
 
 def _forecast_of(
-    mixture: Mixture, basis: Basis, asked: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
+    mixture: Mixture, basis: Basis, requested: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
 ) -> Forecast:
     """The result, with the paths cut into now, until the horizon, and beyond."""
-    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(asked.step)
+    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(requested.step)
     return Forecast(
         now=float(table.step[-1]),
-        step=asked.step,
+        step=requested.step,
         latent=paths.latent[:, 1:h],
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],
@@ -201,7 +204,7 @@ def _forecast_of(
         initial=mixture.initial,
         at_infinity=mixture.fixed,
         final=mixture.final,
-        beyond_step=asked.beyond,
+        beyond_step=requested.beyond,
         beyond=paths.trend[:, h:],
         regime=mixture.regime,
         event=mixture.event,

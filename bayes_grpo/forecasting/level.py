@@ -1,7 +1,7 @@
-"""A forecaster that knows no law: the reward goes on about the mean of its last rows.
+"""The last-value forecaster: the reward stays at the mean of its last rows.
 
-It is what a forecast has to beat late in a run, and on logs that do not move nothing beats it by much. Its spread is
-that of the errors it would have made on the same log: every row less the mean of the `LAST` before it.
+It is the baseline late in a run, and hard to beat on flat logs. Its spread comes from its own past errors on the same
+log: every row minus the mean of the `LAST` rows before it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from bayes_grpo.rows.reward_range import RewardRange
 
 LEVEL_NAME = "level"
 LAST = 10
-"""Rows whose mean is the level."""
+"""Number of rows in the mean."""
 
 
 class Level(NamedTuple):
-    """Where the reward stands by its last rows.
+    """Last-value forecast.
 
     Attributes:
         mean: Mean of the last rows, reward.
-        sd: Standard deviation of the latent reward about it.
-        row_sd: Standard deviation of a row about the latent reward.
+        sd: Standard deviation of the latent reward around the mean.
+        row_sd: Standard deviation of a row around the latent reward.
     """
 
     mean: float
@@ -33,7 +33,7 @@ class Level(NamedTuple):
 
 
 def level_of(y: np.ndarray) -> Level:
-    """The level of logged rows, shape (n,) of at least 2."""
+    """The last-value forecast of logged rows, shape (n,) with n ≥ 2."""
     mean = float(y[-LAST:].mean())
     if len(y) > LAST:
         before = np.convolve(y, np.ones(LAST) / LAST, mode="valid")[:-1]
@@ -43,8 +43,8 @@ def level_of(y: np.ndarray) -> Level:
     else:
         errors = y - mean
     total = max(float(np.mean(errors**2)), 1e-24)
-    # What two neighbours differ by is noise alone; the rest of an error is the level's own way. A mean of rows is not
-    # known better than their noise allows.
+    # Differences of neighboring rows are noise; the rest of an error is drift of the level. The noise of the mean is a
+    # lower bound of its error.
     noise = min(0.5 * float(np.mean(np.diff(y) ** 2)), total)
     known = noise / min(LAST, len(y))
     level = min(max(total - noise, known), total)
@@ -52,10 +52,10 @@ def level_of(y: np.ndarray) -> Level:
 
 
 def level_paths(level: Level, horizon: int, count: int, seed: int, reward: RewardRange) -> tuple[np.ndarray, ...]:
-    """Paths that stay where they are, as `bayes_grpo.forecasting.paths.regime_paths` gives those of a law.
+    """Constant paths, in the form of `bayes_grpo.forecasting.paths.regime_paths`.
 
     Args:
-        level: The level.
+        level: The last-value forecast.
         horizon: Number of rows.
         count: Number of paths.
         seed: Seed.

@@ -1,6 +1,6 @@
-"""The paths of a forecast, stage by stage: laws with the level beside them, siblings, events, the end of the schedule.
+"""The stages of a forecast: regimes and last value, reference runs, unmodeled events, end of the schedule.
 
-Every stage takes a mixture and gives one; nothing is changed in place.
+Every stage takes a mixture and returns a new one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.paths import allot, mixed_paths
-from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, beside_siblings
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, paths_with_siblings
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
 from bayes_grpo.siblings.together import ReadTogether
 
 REGAINED = (-0.6, 1.5)
-"""What a share that is regained is held within; about nine in ten cases of public logs lie there."""
+"""Range to which the regained share is clipped; it covers about 90% of the collapses in public logs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,8 @@ class Mixture:
         regime: Forecaster of each draw, shape (draws,).
         event: Event that each draw meets, "" without one, shape (draws,).
         initial: Reward at the start of the log, NaN without a start, shape (draws,).
-        fixed: Where it would settle at a constant learning rate, shape (draws,).
-        final: Where it settles under the learning rate that is left, shape (draws,).
+        fixed: Fixed point at a constant learning rate, shape (draws,).
+        final: Final reward under the remaining learning rate, shape (draws,).
         shares: Forecaster → share of the draws.
     """
 
@@ -49,31 +49,31 @@ class Mixture:
     shares: dict[str, float]
 
 
-def laws_and_level(
+def regimes_and_last_value(
     basis: Basis,
     fitted: FittedRegimes,
-    asked: RowsAhead,
+    requested: RowsAhead,
     shares: Mapping[str, float],
     draws: int,
     seed: int,
     fallen: Fallen | None = None,
 ) -> Mixture:
-    """Paths of each law and of the level, as many as its share is worth.
+    """Paths of each regime and of the last-value forecaster, in proportion to their shares.
 
     Args:
-        basis: What the forecast rests on.
-        fitted: Laws fitted on its rows.
-        asked: The rows to forecast.
-        shares: Share of each law and of the level; they sum to 1.
+        basis: Inputs of the forecast.
+        fitted: Regimes fitted to its rows.
+        requested: The rows to forecast.
+        shares: Share of each regime and of the last-value forecaster; they sum to 1.
         draws: Number of paths.
         seed: Seed.
-        fallen: What the reward has lost, for a run whose reward has fallen.
+        fallen: Loss of the reward, for a run whose reward has fallen.
     """
-    reward, ahead, future = basis.reward, basis.ahead, asked.future
+    reward, ahead, future = basis.reward, basis.ahead, requested.future
     counts = {name: n for name, n in allot(draws, shares).items() if n}
     latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, basis.table.y, future, reward, seed)
     if fallen is not None:
-        latent, trend, rows, fixed = (held(fallen, x) for x in (latent, trend, rows, fixed))
+        latent, trend, rows, fixed = (clip_recovery(fallen, x) for x in (latent, trend, rows, fixed))
     ends = math.isfinite(ahead.total_steps) or ahead.rate_now == 0
     return Mixture(
         paths=RewardPaths(latent, trend, rows),
@@ -87,18 +87,20 @@ def laws_and_level(
 
 
 def with_siblings(
-    mixture: Mixture, asked: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
+    mixture: Mixture, requested: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
 ) -> tuple[Mixture, SiblingsUsed]:
-    """A mixture of which a share does as siblings did, with what was taken from them.
+    """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
 
     Args:
         mixture: The mixture.
-        asked: The rows to forecast.
-        siblings: The run beside its siblings.
-        reward: Where the reward can lie.
+        requested: The rows to forecast.
+        siblings: The run with its reference runs.
+        reward: Range of the reward.
         seed: Seed.
     """
-    paths, taken, used = beside_siblings(mixture.paths, asked.future, siblings, reward, len(asked.step), seed)
+    paths, taken, used = paths_with_siblings(
+        mixture.paths, requested.future, siblings, reward, len(requested.step), seed
+    )
     settles = paths.trend[:, -1]
     moved = replace(
         mixture,
@@ -112,21 +114,21 @@ def with_siblings(
     return moved, used
 
 
-def with_possible_events(mixture: Mixture, basis: Basis, asked: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
-    """A mixture of which some paths meet an event that no law knows, where the policy moves until the horizon.
+def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
+    """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero.
 
     Args:
         mixture: The mixture.
-        basis: What the forecast rests on.
-        asked: The rows to forecast.
-        hazard: How probable events are.
+        basis: Inputs of the forecast.
+        requested: The rows to forecast.
+        hazard: Event rates.
         seed: Seed.
     """
-    h = len(asked.step)
-    moving = np.flatnonzero(asked.future.rate[1 : 1 + h] > 0.0)
+    h = len(requested.step)
+    moving = np.flatnonzero(requested.future.rate[1 : 1 + h] > 0.0)
     met = hazard.met(
         origin_state(basis.table.y, basis.reward),
-        asked.logged * len(moving) / h,
+        requested.logged * len(moving) / h,
         mixture.paths,
         mixture.paths.latent[:, 0],
         1 + moving,
@@ -137,15 +139,15 @@ def with_possible_events(mixture: Mixture, basis: Basis, asked: RowsAhead, hazar
     return replace(mixture, paths=met.paths, event=met.event, fixed=fixed, final=final)
 
 
-def held_at_end(mixture: Mixture, asked: RowsAhead, ahead: RemainingRate) -> Mixture:
-    """A mixture that stays where it is once the learning rate has ended: no policy moves, whatever a law expects.
+def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: RemainingRate) -> Mixture:
+    """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts.
 
     Args:
         mixture: The mixture.
-        asked: The rows to forecast.
-        ahead: The learning rate that is left.
+        requested: The rows to forecast.
+        ahead: The remaining learning rate.
     """
-    before, step = mixture.paths, asked.future.step
+    before, step = mixture.paths, requested.future.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
     noise = before.rows - before.latent  # stays with every row
     final = mixture.final
@@ -155,7 +157,7 @@ def held_at_end(mixture: Mixture, asked: RowsAhead, ahead: RemainingRate) -> Mix
 
 
 def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
-    """Paths that move no more after a step.
+    """Paths that stay constant after a step.
 
     Args:
         paths: Shape (draws, h).
@@ -168,11 +170,11 @@ def still_after(paths: np.ndarray, step: np.ndarray, ends: float) -> np.ndarray:
     return still
 
 
-def held(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
-    """Paths of laws held within what fallen runs of others regained, of the same shape.
+def clip_recovery(fallen: Fallen, paths: np.ndarray) -> np.ndarray:
+    """Paths clipped to the recovery seen in other runs after a collapse, same shape.
 
-    A law that describes how a reward rose says nothing of a policy that has lost it, and some run away after a
-    collapse. Regained is (reward ahead - reward now) / (reward at its best - reward now).
+    A regime fitted to the rise does not describe the recovery from a collapse, and some regimes diverge after one.
+    The regained share is (reward ahead - reward now) / (best reward - reward now).
     """
     low, high = (fallen.now + share * (fallen.best - fallen.now) for share in REGAINED)
     return np.clip(paths, low, high)

@@ -1,4 +1,4 @@
-"""Paths of one law over the rows to come: at which steps, under which learning rate, inside which range."""
+"""Predictive paths of one regime over the future rows, within the range of the reward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
 
 RUNAWAY = 10.0
-"""Ranges of the rows by which the trend of a law that still describes a reward may leave them and its fixed point."""
+"""Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
 
 
 def mixed_paths(
@@ -55,19 +55,19 @@ def mixed_paths(
 def regime_paths(
     draws: Draws, future: FutureRows, count: int, seed: int, reward: RewardRange, inside: float
 ) -> tuple[np.ndarray, ...]:
-    """Paths of one law, a share of them inside the range of the reward.
+    """Paths of one regime, a share of them inside the range of the reward.
 
-    Inside, draws whose fixed point lies outside are replaced by others: a prior cut off at the range. What noise
-    carries beyond it is held at its end. Draws whose trend runs away are replaced whatever the range: a linear law
-    that diverges describes the beginning of its divergence and no more.
+    For this share the prior of the fixed point is truncated to the range: draws outside are replaced by others. Paths
+    that noise carries out of the range are clipped. Draws whose trend diverges are always replaced: a linear regime
+    describes only the beginning of a divergence.
 
     Args:
-        draws: Draws of the law.
-        future: Rows to come.
+        draws: Draws of the regime.
+        future: Future rows.
         count: Number of paths.
         seed: Seed.
         reward: Range of the reward.
-        inside: Share of the paths that it holds, as probable as the range is.
+        inside: Share of the paths inside the range, equal to the probability of the range.
 
     Returns:
         Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
@@ -82,12 +82,12 @@ def regime_paths(
     fixed = found.fixed_point[lasting]
     settling = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
     if not len(settling):
-        settling = lasting  # every draw settles outside: the range is kept by holding the paths inside alone
-    held = round(inside * count)
-    chosen = np.concatenate([np.resize(settling, held), np.resize(lasting[::-1], count - held)])
+        settling = lasting  # every draw settles outside: clipping alone keeps the paths inside
+    num_inside = round(inside * count)
+    chosen = np.concatenate([np.resize(settling, num_inside), np.resize(lasting[::-1], count - num_inside)])
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
-        np.clip(x[:held], reward.low, reward.high, out=x[:held])
+        np.clip(x[:num_inside], reward.low, reward.high, out=x[:num_inside])
     return (*paths, draws.initial()[picks[chosen]])
 
 

@@ -1,10 +1,10 @@
-"""How much of a forecast the level gets beside the laws: a share learned from the forecasts of many logs.
+"""Linear opinion pool of the regimes and the last-value forecaster; its share is learned from many logs.
 
     share = 1 / (1 + exp(−(intercept + Σ weight · feature)))
 
-A linear opinion pool whose weight depends on a few features of the log (Gneiting and Ranjan 2013,
-https://doi.org/10.1214/13-EJS823; covariate-dependent stacking, Yao et al. 2022, https://doi.org/10.1214/21-BA1287).
-`benchmarks/lab/learners/pool.py` learns the numbers by the CRPS of forecasts of public logs; repositories count alike.
+The share depends on a few features of the log (Gneiting and Ranjan 2013, https://doi.org/10.1214/13-EJS823;
+covariate-dependent stacking, Yao et al. 2022, https://doi.org/10.1214/21-BA1287). `benchmarks/lab/learners/pool.py`
+learns the coefficients by the CRPS of forecasts of public logs, with equal weight per repository.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.rows.table import RowTable
 
 FEATURES = ("trend_evidence", "rows", "ahead", "rise", "late_rise")
-"""What the share depends on, see `pool_features`."""
+"""Features of the share, see `pool_features`."""
 BEYOND = 3.0
-"""Standard deviations of what was learned from, beyond which a feature is held."""
+"""Limit of the standardized features, in standard deviations of the training logs; larger values are clipped."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The learned numbers.
+    """Coefficients of the pool.
 
     Attributes:
-        intercept: Log odds of the level at average features.
+        intercept: Log odds of the last-value forecaster at average features.
         weight: Change of the log odds by a standard deviation of each of `FEATURES`, shape (5,).
-        centre: Mean of the features that it was learned from, shape (5,).
+        centre: Mean of the features over the training logs, shape (5,).
         scale: Their standard deviation, shape (5,).
-        provenance: From what it was learned.
+        provenance: Source of the coefficients.
     """
 
     intercept: float
@@ -47,7 +47,7 @@ class Pool:
     provenance: Mapping[str, Any]
 
     def share(self, features: np.ndarray) -> float:
-        """Share of the level, in (0, 1)."""
+        """Share of the last-value forecaster, in (0, 1)."""
         z = np.clip((features - self.centre) / self.scale, -BEYOND, BEYOND)
         return float(1.0 / (1.0 + np.exp(-(self.intercept + self.weight @ z))))
 
@@ -72,11 +72,11 @@ class Pool:
 
 
 class Pooled(NamedTuple):
-    """Laws and level together.
+    """Weights of the pool.
 
     Attributes:
-        weights: Weight of every law and of the level; they sum to 1.
-        features: What the level's share rests on, shape (5,).
+        weights: Weight of every regime and of the last-value forecaster; they sum to 1.
+        features: Features of the last-value share, shape (5,).
     """
 
     weights: dict[str, float]
@@ -84,12 +84,12 @@ class Pooled(NamedTuple):
 
 
 def pooled(pool: Pool | bool, table: RowTable, fitted: FittedRegimes, ahead: int) -> Pooled | None:
-    """Weights with the level beside the laws; None where it is not asked for, or one law alone is forecast with.
+    """Weights of the regimes and of the last-value forecaster; None if the pool is off or there is one regime.
 
     Args:
-        pool: The numbers; True for the shipped ones, False for none.
+        pool: The coefficients; True for the shipped ones, False for no pool.
         table: Rows before the forecast.
-        fitted: Laws fitted on them.
+        fitted: Regimes fitted to them.
         ahead: Rows to forecast.
     """
     if pool is False or len(fitted.weights) < 2:
@@ -109,18 +109,18 @@ def shipped_pool() -> Pool:
 def pool_features(
     table: RowTable, log_evidence: Mapping[str, float], trending: Mapping[str, bool], ahead: int
 ) -> np.ndarray:
-    """What the share of the level depends on, in the order of `FEATURES`, shape (5,).
+    """Features of the last-value share, in the order of `FEATURES`, shape (5,).
 
     Args:
         table: Rows before the forecast.
-        log_evidence: Law → log marginal likelihood.
-        trending: Whether each law has a trend.
+        log_evidence: Regime → log marginal likelihood.
+        trending: Whether each regime has a trend.
         ahead: Rows to forecast.
 
     Returns:
-        How much better the best law with a trend explains the rows than the best without one (tenths of a nat, held
-        within −1 and 3); log rows; log of rows ahead over rows; rise from the first to the last fifth, and from the
-        fifth before to the last, each over a row's noise (signed log, held within ±3).
+        Log Bayes factor of the best regime with a trend over the best without one (tens of nats, clipped to [−1, 3]);
+        log of the rows over 50; log of the rows ahead over the rows; rise from the first to the last fifth, and from
+        the fourth fifth to the last, each over the noise of a row (signed log, clipped to ±3).
     """
     y, n = table.y, len(table.y)
     known = {k: v for k, v in log_evidence.items() if np.isfinite(v)}

@@ -1,22 +1,22 @@
-"""Priors for forecasting: weak about where the reward will settle and when, not only about what was seen so far.
+"""Weak priors for forecasting, on the plateau and on the time scale.
 
 The default priors of a fit scale with the log: a plateau within 3 standard deviations of its rows, a time of a fifth
-of its length. That describes a log whose curve has happened. Early in a run it has not: a reward that has not moved
-yet has a small spread, and priors tied to it deny every later rise. So, for the laws with a trend,
+of its length. They suit a complete curve. Early in a run the rows have a small spread, and such priors exclude every
+later rise. So, for the regimes with a trend,
 
-- the law's time has the log's own length as median and ranges over two orders of magnitude: what is to come may take
-  as long as what was seen;
-- the plateau lies about the mean of the last rows plus 3 standard deviations of the rows, give or take 6: training
-  moves the reward up more often than down, and by more than the rows have shown;
-- a slow start looks flat for as long as it lasts, so what its rows have spread over says nothing of its plateau: of a
-  reward whose rows all lie in [0, 1] (a share of successes), the laws with slow starts expect it half way up to 1,
-  give or take all of the way, where that is more than the above;
+- the time scale has the length of the log as median and ranges over two orders of magnitude: the future may take as
+  long as the past;
+- the plateau has the mean of the last rows plus 3 standard deviations of the rows as center, and 6 as scale: training
+  raises the reward more often than it lowers it, and by more than the rows show;
+- a slow start looks flat, so the spread of its rows does not inform its plateau: for a reward with all rows in [0, 1]
+  (a share of successes), the regimes with slow starts center it half way up to 1, with the whole way as scale, where
+  that is more than the above;
 - the start lies near the first rows;
-- a slow start (a small initial success rate, a steep sigmoid) is as likely as a fast one; both range as widely as they
-  do over public logs (2.5 logits, 1.1 e-folds over 125 logs of 15 repositories).
+- a slow start (a small initial success rate, a steep sigmoid) is as likely as a fast one; both range as widely as over
+  public logs (2.5 logits, 1.1 e-folds over 125 logs of 15 repositories).
 
-The fluctuation about every law, also about the one without a trend, may last as long as a good part of the log: where
-the reward stands today is then worth something tomorrow, which the mean of the last rows takes for granted.
+The fluctuation around every regime, also around the flat one, may last as long as a large part of the log: the present
+reward then informs the next rows, as in the last-value forecaster.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.table import RowTable
 
 _LAST = 10
-"""Rows that say where the reward is now, at most; a third of the log where that is shorter."""
+"""Maximum number of last rows for the present reward; a third of the log where that is shorter."""
 _SLOW = ("initial_success", "exponent")
-"""Parameters that make a slow start."""
+"""Parameters of a slow start."""
 _TIMES = ("relaxation_time", "response_time", "half_gain_step", "midpoint", "learning_time")
 
 
@@ -38,7 +38,7 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     """Prior overrides of a regime for forecasting; see the module's text.
 
     Args:
-        regime: The law.
+        regime: The regime.
         table: Rows of the log up to the forecast's origin.
 
     Returns:

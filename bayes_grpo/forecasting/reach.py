@@ -1,6 +1,6 @@
 """When does the reward reach a value, or a share of its final gain? The first step at which each path crosses it.
 
-A value is looked for up to the horizon, a share of the gain beyond it, by the trend of each draw's law.
+A value is searched up to the horizon, a share of the gain also beyond it, on the trend of each draw's regime.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Reach:
         text = f"{what} by step {self.until:g} with probability {probability_text(self.by_horizon)}"
         if not math.isfinite(self.step.low):
             return text
-        low, middle, high = (self._said(x) for x in (self.step.low, self.step.median, self.step.high))
+        low, middle, high = (self._step_text(x) for x in (self.step.low, self.step.median, self.step.high))
         return f"{text}: step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
-    def _said(self, step: float) -> str:
+    def _step_text(self, step: float) -> str:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
@@ -109,10 +109,10 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
 
 
 def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
-    """Step at which each draw's law reaches a share of its final gain.
+    """Step at which each draw's regime reaches a share of its final gain.
 
     The gain counts from the start of the log to where the reward ends. The last logged step stands for "by now",
-    infinity for "never"; draws of a law without a start (flat) are left out.
+    infinity for "never"; draws of a regime without a start (flat) are left out.
 
     Args:
         forecast: The forecast.
@@ -130,7 +130,7 @@ def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
 
 
 def reached_of(forecast: Forecast, share: float, level: float = LEVEL) -> Reached:
-    """When a forecast's laws reach a share of their final gain.
+    """When a forecast reaches a share of its final gain.
 
     Args:
         forecast: The forecast.

@@ -1,4 +1,4 @@
-"""The result of a forecast: paths, and what they rest on."""
+"""The result of a forecast: paths and their inputs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Forecast(Shown):
         step: Future steps, shape (h,), increasing; the last is the horizon.
         latent: Underlying (latent) reward of the rows that end at these steps, shape (draws, h).
         rows: What logged rows would show: the same with measurement noise, shape (draws, h).
-        trend: What the law expects of the latent reward from the same present state, shape (draws, h).
+        trend: Expectation of the latent reward under the regime, given the present state, shape (draws, h).
         latent_now: Latent reward at ``now``, shape (draws,).
-        initial: Latent reward at the start of the log, shape (draws,); NaN for a law without a start.
+        initial: Latent reward at the start of the log, shape (draws,); NaN for a regime without a start.
         at_infinity: Fixed point: where the reward would settle at a constant learning rate, shape (draws,).
         final: Where it ends up under the remaining schedule: the fixed point, or the trend's value when the
             learning rate reaches 0, shape (draws,).
         beyond_step: Steps after the horizon, shape (k,).
         beyond: The trend there, shape (draws, k).
         regime: Name of the regime of each draw, shape (draws,).
-        event: Event that no law knows and that a draw meets until the horizon, "collapse" or "takeoff"; "" without,
-            shape (draws,). A draw with an event settles where that leads.
+        event: Unmodeled event of each draw before the horizon, "collapse" or "takeoff"; "" without, shape (draws,).
+            A draw with an event settles at the level after the event.
         weights: Weight of each regime.
         signal: "reward" or "eval_reward".
         logged_step: Steps of the logged rows, shape (n,).
@@ -43,14 +43,14 @@ class Forecast(Shown):
         low: Smallest possible reward, given or assumed; minus infinity otherwise.
         high: Largest possible reward, given or assumed; infinity otherwise.
         schedule: Learning rate from now on.
-        assumed: What the log and its settings do not say, as sentences.
-        notes: What was done that a user should know.
+        assumed: Assumed settings, as sentences.
+        notes: Remarks on the computation for the user.
         name: Name of the run.
-        lag: Steps by which a logged row tells of an older policy than that of its step, see `RowTable.lag`.
-        until_from: Where the horizon comes from, see `bayes_grpo.forecasting.horizon`.
-        siblings: What was taken from siblings; None where none were asked for.
-        fallen: What the reward has lost at its last row; None where it has not.
-        not_converged: Regimes that were left out because no sampler reached their posterior.
+        lag: Mean age of the policy behind a logged row, in steps, see `RowTable.lag`.
+        until_from: Source of the horizon, see `bayes_grpo.forecasting.horizon`.
+        siblings: Effect of the reference runs; None without any.
+        fallen: Loss of the reward at its last row; None without a loss.
+        not_converged: Regimes left out because no sampler converged.
     """
 
     now: float

@@ -1,12 +1,12 @@
-"""What siblings do to the paths of a forecast: noise of rows to come is known in part, and some paths do as they did.
+"""Effect of reference runs on the paths of a forecast: a shared data order and transfer from similar runs.
 
-Where the order of the data is shared, every row to come at a step that siblings have seen is moved by the effect of
-that step, and scatters the less. And a share of the paths goes where alike siblings went (`bayes_grpo.siblings.alike`):
+Where the data order is shared, a future row at a step that reference runs have reached is shifted by the effect of
+that step, and its variance shrinks. A share of the paths follows similar reference runs (`bayes_grpo.siblings.alike`):
 
-    share = ½ · P(siblings help | the rows of the run)
+    share = ½ · P(reference runs help | the rows of the run)
 
-The probability weighs the run's rows with siblings against the same without, so it falls to nothing where runs differ.
-The half was learned on public logs: with each repository left out in turn it came to .34 to .66, mostly to .5.
+The probability compares the run's rows with and without reference runs, so the share vanishes where runs differ.
+The factor ½ is learned from public logs; leaving out each repository in turn gives .34 to .66, mostly .5.
 """
 
 from __future__ import annotations
@@ -103,36 +103,36 @@ class SiblingsUsed(Result):
         return (self.sentence, *lines)
 
 
-def beside_siblings(
+def paths_with_siblings(
     paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, SiblingsUsed]:
-    """Paths of a forecast, moved and in part replaced by what siblings tell.
+    """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
 
     Args:
-        paths: Paths of laws and level, shape (draws, h).
-        future: The rows to come, shape (h,).
-        known: The run beside its siblings.
-        reward: Range of the reward; paths are held inside where it is known.
-        horizon: Row whose distribution is told with and without.
+        paths: Paths of the regimes and the last-value forecaster, shape (draws, h).
+        future: Future rows, shape (h,).
+        known: The run with its reference runs.
+        reward: Range of the reward; where it is known, paths are clipped to it.
+        horizon: Row whose distribution is reported with and without reference runs.
         seed: Seed.
 
     Returns:
-        The paths, which of them do as siblings did, shape (draws,), and what was taken from siblings.
+        The paths, a mask of those that follow reference runs, shape (draws,), and a record of the changes.
     """
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
-    told = known.foreseen(future.step, future.window)
-    helps = 0.0 if told is None else float(expit(told.gain))
+    transfer = known.foreseen(future.step, future.window)
+    helps = 0.0 if transfer is None else float(expit(transfer.gain))
     part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
-    if told is not None and count:
+    if transfer is not None and count:
         taken[rng.permutation(len(latent))[:count]] = True
-        one, its_rows = told.paths(count, rng)
-        held = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
+        one, its_rows = transfer.paths(count, rng)
+        clipped = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
         for x in (one, its_rows):
-            x[held] = np.clip(x[held], reward.low, reward.high)
+            x[clipped] = np.clip(x[clipped], reward.low, reward.high)
         latent[taken], trend[taken], rows[taken] = one, one, its_rows
     used = SiblingsUsed(
         used=known.names,
@@ -148,12 +148,12 @@ def beside_siblings(
 
 
 def with_effect(paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange) -> np.ndarray:
-    """Rows of paths, moved by what the data do to them where their order is shared, shape (draws, h).
+    """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h).
 
     Args:
         paths: Paths of the rows to come, shape (draws, h).
-        future: The rows to come.
-        known: The run beside its siblings.
+        future: Future rows.
+        known: The run with its reference runs.
         reward: Range of the reward.
     """
     effect = known.effect(future.step, future.window)

@@ -25,7 +25,7 @@ LIKELIER = 4.0
 
 @dataclass(frozen=True)
 class ForecastSummary(Result):
-    """Everything that is printed of a forecast.
+    """Summary of a forecast, as printed.
 
     Attributes:
         sentence: The forecast in words.
@@ -37,18 +37,18 @@ class ForecastSummary(Result):
         remaining_gain: Latent reward at the horizon minus now.
         final_gain: Reward in the end minus now.
         reached: Steps at which shares of the final gain, counted from the start of the log, are reached.
-        reach: When the values that were asked for are reached.
+        reach: When each requested reward is reached.
         highest: Highest logged row where the reward's highest value is unknown; infinite where it is known.
         threshold: Gain that counts, reward.
         p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
-        p_peaked: Probability that the curve has peaked: the law expects it to fall by more than the threshold until
-            the horizon and never to rise above now by as much.
-        p_collapse: Probability of a collapse until the horizon that no law knows (`bayes_grpo.forecasting.events`);
-            0 where the log has nothing to lose, or the forecast counts with no events.
-        p_takeoff: Probability of a take-off that no law knows, likewise.
+        p_peaked: Probability that the curve has peaked: the trend falls by more than the threshold before the
+            horizon and never rises above the present reward by as much.
+        p_collapse: Probability of an unmodeled collapse before the horizon (`bayes_grpo.forecasting.events`); 0 where
+            the log has nothing to lose or events are off.
+        p_takeoff: Probability of an unmodeled take-off, likewise.
         weights: Weight of each regime.
-        assumed: What the log and its settings do not say.
-        notes: What was done that a user should know.
+        assumed: Assumed settings.
+        notes: Remarks on the computation for the user.
         about: Which rows the forecast rests on.
         until: The horizon.
         until_from: Where it comes from, see `bayes_grpo.forecasting.horizon`.
@@ -56,7 +56,7 @@ class ForecastSummary(Result):
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
         schedule_ends: Step at which it reaches 0; infinite where it does not.
-        siblings: What was taken from siblings; None where none were asked for.
+        siblings: Effect of the reference runs; None without any.
     """
 
     sentence: str
@@ -122,14 +122,14 @@ class ForecastSummary(Result):
 def summarize_forecast(
     forecast: Forecast, threshold: float | None = None, level: float = LEVEL, reach: Sequence[float] = ()
 ) -> ForecastSummary:
-    """Summarises a forecast.
+    """Summarizes a forecast.
 
     Args:
         forecast: The forecast.
         threshold: Gain that counts, reward; by default 1% of the reward's range where that is known, otherwise a
             tenth of the standard deviation of the logged rows.
         level: Probability inside the intervals.
-        reach: Rewards whose steps are asked for.
+        reach: Rewards for which to report the first step.
 
     Returns:
         The numbers and the sentence.

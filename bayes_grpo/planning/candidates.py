@@ -47,14 +47,16 @@ class Grid(NamedTuple):
     rate: float | None
 
 
-def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mapping[str, Sequence[float] | None]) -> Grid:
+def grid_of(
+    run: Run, table: RowTable, known: Mapping[str, float], requested: Mapping[str, Sequence[float] | None]
+) -> Grid:
     """Candidates of the next run.
 
     Args:
         run: The present run.
         table: Its rows.
-        known: Settings that are known besides, as from an index.
-        asked: Setting → values to try; None or empty for half, same and double.
+        known: Further known settings, such as those of an index.
+        requested: Setting → values to try; None or empty for half, same and double.
 
     Raises:
         SettingError: A value that is impossible, a setting that is not known of the run, or too many candidates.
@@ -62,7 +64,7 @@ def grid_of(run: Run, table: RowTable, known: Mapping[str, float], asked: Mappin
     present, values, cautions = {}, {}, []
     rate: float | None = None
     for name in PLANNED:
-        wanted = [_checked(name, x) for x in asked.get(name) or ()]
+        wanted = [_checked(name, x) for x in requested.get(name) or ()]
         now = known.get(name, setting_of(run, table, name))
         if now is None:
             if wanted:

@@ -36,18 +36,18 @@ class FittedCurvature(NamedTuple):
 def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvature:
     """Curvature from the fitted learning time.
 
-    A reward curve knows the time in which it saturates far better than stiffness and damping apart. So the gain
-    is taken from that time, g = (1 − μ)/τ, or is a parameter of the law itself (`reduction`, `hold`).
+    A reward curve identifies its saturation time far better than stiffness and damping separately. So the gain is
+    derived from that time, g = (1 − μ)/τ, or is a parameter of the regime (`reduction`, `hold`).
 
     Args:
-        fit: A fit of a run whose learning rate is known.
-        learning_rate: Peak learning rate of the fitted run, where its log does not hold it.
+        fit: A fit of a run with a known learning rate.
+        learning_rate: Peak learning rate of the fitted run, where its log lacks it.
 
     Returns:
         Draws of the curvature.
 
     Raises:
-        SettingError: The fitted run's learning rate is not known, or its law has no learning time.
+        SettingError: The fitted run's learning rate is unknown, or its regime has no learning time.
     """
     attrs = fit.data.attrs
     logged = float(attrs["reference_learning_rate"])

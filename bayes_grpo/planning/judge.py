@@ -20,7 +20,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import Grid
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.lessons import learned_lessons
-from bayes_grpo.planning.outlook import apart_of, base_of_run, prior_exponents
+from bayes_grpo.planning.outlook import base_of_run, prior_exponents, run_effects
 from bayes_grpo.planning.planned import Candidate, Course, Plan
 from bayes_grpo.planning.prospect import Prospect
 from bayes_grpo.planning.tried import TriedSettings, tried_settings
@@ -30,7 +30,7 @@ from bayes_grpo.rows.table import RowTable, is_share
 from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 3
-"""Candidates whose courses are kept besides the present settings'."""
+"""Number of candidates, in addition to the present settings, whose curves are kept."""
 _BESIDES = ("epochs", "kl_weight", "clip_range")
 """Settings that P(fails) knows and a plan does not move."""
 
@@ -87,7 +87,7 @@ def judge(
         reward=reward,
         most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
         difficulty=difficulty_of(run, share, None if size is None else round(size)),
-        apart=apart_of(lessons, len(base), seed_of(seed, "exponents")),
+        run_effect=run_effects(lessons, len(base), seed_of(seed, "exponents")),
         present=grid.present,
         known=known,
         failed=rows_collapsed(table.y) or failure_in(own) is not None,

@@ -49,7 +49,7 @@ class Nearing(NamedTuple):
         """Move of the level, log-odds, shape of the arguments.
 
         Args:
-            before: E-folds that are left to the border at the settings of a run that somebody has.
+            before: E-folds below the stability threshold at the settings of the present run.
             after: The same at other settings.
         """
         lost_before, lost_after = (np.logaddexp(0.0, self.reach - room) for room in (before, after))
@@ -57,20 +57,20 @@ class Nearing(NamedTuple):
 
 
 class Lessons(NamedTuple):
-    """What others' runs teach.
+    """Priors pooled over public runs.
 
     Attributes:
-        failures: How probably a change of settings fails.
-        exponents: Setting → priors of its exponents of rate and plateau. The public runs are all of Adam, under which
-            more completions a step learn faster, as it divides by a gradient that is noise for the most part. Of the
-            group size the rate's comes on top of the factor of finite groups.
-        apart: Standard deviation of what sets one run apart from a sibling of equal settings, log-odds.
-        nearing: What levels lose near the border.
+        failures: Model of the failure probability after a change of settings.
+        exponents: Setting → priors of its exponents of rate and plateau. All public runs use Adam, which divides by a
+            gradient that is mostly noise, so more completions per step learn faster. For the group size, the exponent
+            of the rate multiplies the factor of finite groups.
+        run_sd: Standard deviation between runs of equal settings, log-odds.
+        nearing: Loss of the plateau near the stability threshold.
     """
 
     failures: LearnedFailures
     exponents: Mapping[str, Mapping[str, Belief]]
-    apart: float
+    run_sd: float
     nearing: Nearing
 
 

@@ -1,13 +1,13 @@
-"""What the next run may do: draws of the present run's law, of the exponents, and what settings make of both.
+"""Predictive draws of the next run, from the present run's curve and the exponents of the settings.
 
 The reward at the end of a run of t steps, its schedule stretched over them, is
 
     R(t) = plateau + (start − plateau)·exp(−rate'·m·t),    rate' = rate·∏ (s'/s)^a,
 
-m the mean of the learning rate over its highest. Exponents come from pairs of other runs
-(`bayes_grpo.planning.lessons`). R(t) moves by Σ c·log(s'/s) in log-odds of its place in the reward's range, so that an
-outlook is the wider the farther settings are moved, and ends where the reward does; without a range by as many standard
-deviations of the rows. A run whose settings near the threshold at which it would fail loses level before it does
+where m is the mean learning rate over the highest one. The priors of the exponents come from pairs of public runs
+(`bayes_grpo.planning.lessons`). R(t) shifts by Σ c·log(s'/s), in log-odds of its place in the reward's range, or in
+standard deviations of the rows without a range. So the predictive spread grows with the change of settings and stays
+within the range. A run near its failure threshold loses reward before it fails
 (`bayes_grpo.planning.lessons.Nearing`).
 """
 
@@ -33,26 +33,26 @@ from bayes_grpo.rows.table import RowTable
 
 _DRAWS = 1000
 STRETCH = 0.8
-"""Standard deviation of how far a curve leaves its law beyond the run's own length, log-odds per e-fold of the length;
-from the first 120 laboratory decisions of `benchmarks/plans.py`."""
+"""Standard deviation of the extrapolation error beyond the run's own length, log-odds per e-fold of the length; from
+the first 120 simulated decisions of `benchmarks/plans.py`."""
 ONSET = 0.1
-"""Share of a run's length within which what its law does not know of other settings comes about."""
+"""Share of a run's length over which the shift by other settings builds up."""
 EDGE = 0.01
-"""Levels move by log-odds as if they were at least this share of the range from its ends."""
+"""Minimum distance from the ends of the range for shifts in log-odds, as a share of the range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """Draws of the present run's law, shape (draws,) each.
+    """Draws of the present run's curve, shape (draws,) each.
 
     Attributes:
         rate: Response rate at the highest learning rate, 1/step; 0 for a draw without a trend.
-        plateau: Where it settles.
-        start: Where it began.
+        plateau: Plateau of the reward.
+        start: Initial reward.
         fluctuation: Stationary standard deviation of the latent reward.
-        seed: By how much another seed differs, reward.
-        swing: Standard normal numbers of where a run stands in its fluctuation.
-        stretch: How far the curve leaves its law beyond the run's length, log-odds per e-fold of it.
+        seed: Difference of another seed, reward.
+        swing: Standard normal draws of the fluctuation at the end of a run.
+        stretch: Extrapolation error beyond the run's length, log-odds per e-fold of it.
     """
 
     rate: np.ndarray
@@ -84,9 +84,9 @@ class Outcome:
         plateau: Where the curve settles.
         start: Where it begins.
         fluctuation: Stationary standard deviation of the latent reward.
-        shift: Move of the curve beyond its law, log-odds of the place in the reward's range.
+        shift: Shift of the curve, log-odds of the place in the reward's range.
         stretch: Move per e-fold of the length beyond the present run's, log-odds.
-        length: Steps of the present run; a move beyond its law comes about within `ONSET` of them.
+        length: Steps of the present run; the shift builds up within `ONSET` of them.
         reward: Where the reward can lie.
         unit: Standard deviation of the rows, reward.
     """
@@ -113,7 +113,7 @@ class Outcome:
 
 
 def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
-    """Draws of a run's law by itself: exponential and flat, by their marginal likelihoods, priors as for forecasts.
+    """Draws of a run's curve: exponential and flat, weighted by marginal likelihood, priors as for forecasts.
 
     Args:
         table: Its rows.
@@ -121,7 +121,7 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
         seed: Seed.
 
     Raises:
-        FitError: No law can be put on the rows.
+        FitError: No regime applies to the rows.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
@@ -142,15 +142,15 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
 
 def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
     prior, n = seed_prior(), len(own[0])
-    apart = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
+    seed_effect = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
     rate, plateau, start, fluctuation = own
     swing, stretch = rng.standard_normal(n), STRETCH * rng.standard_normal(n)
-    return Base(rate, plateau, start, fluctuation, apart, swing, stretch)
+    return Base(rate, plateau, start, fluctuation, seed_effect, swing, stretch)
 
 
-def apart_of(lessons: Lessons, size: int, seed: int) -> np.ndarray:
-    """Draws of how far two runs of equal settings differ, log-odds, shape (size,)."""
-    return lessons.apart * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
+def run_effects(lessons: Lessons, size: int, seed: int) -> np.ndarray:
+    """Draws of the difference between two runs of equal settings, log-odds, shape (size,)."""
+    return lessons.run_sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
 
 
 def prior_exponents(

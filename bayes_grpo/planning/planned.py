@@ -42,11 +42,11 @@ class Candidate:
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
         p_better: Probability that it is better than the present settings; a tie counts half.
-        p_fails: Probability of failing, by what happened to others (`bayes_grpo.risk`).
+        p_fails: Failure probability, learned from public runs (`bayes_grpo.risk`).
         fails: Its interval: share of such runs that fail.
-        tried: Whether anybody has moved each setting as far.
-        rests: What that probability rests on, in words.
-        useless: Share of groups without spread; NaN where it is not known.
+        tried: Whether some public run moved each setting as far.
+        rests: Source of that probability, in words.
+        useless: Share of groups without spread; NaN if unknown.
     """
 
     settings: Mapping[str, float]

@@ -27,24 +27,24 @@ from bayes_grpo.rows.table import RowTable
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """All that a candidate is judged by.
+    """Inputs for scoring a candidate.
 
     Attributes:
         base: The present run.
         exponents: Exponents of the settings.
         table: Rows of the present run.
-        reward: Where the reward can lie.
-        most: Highest reward that is expected: where no end of the range is known, the highest row of the run. A
-            regime's plateau can lie anywhere above the rows, and no row has shown that the task gives as much.
-        difficulty: Success rates over prompts; None where they are not known.
-        apart: How far a run differs from one of equal settings, log-odds, shape (draws,).
+        reward: Range of the reward.
+        most: Highest expected reward; the highest row of the run where the range has no known end. A regime's plateau
+            can lie anywhere above the rows, and no row shows that the task allows it.
+        difficulty: Success rates over prompts; None where unknown.
+        run_effect: Difference between two runs of equal settings, log-odds, shape (draws,).
         present: Present settings that a plan may move.
-        known: All settings of the present run that P(fails) knows, by the names of `Change`.
-        failed: Whether the present run failed itself.
-        rate: Its learning rate on the scale that runs share; None where it has none.
-        tried: What became of reference runs at their settings.
+        known: All settings of the present run that P(fails) uses, by the names of `Change`.
+        failed: Whether the present run failed.
+        rate: Its learning rate on the scale that runs share; None without one.
+        tried: Outcomes of reference runs at their settings.
         budget: Largest cost of the next run, in steps of the present one.
-        lessons: What others' runs teach.
+        lessons: Priors pooled over public runs.
         seed: Seed.
     """
 
@@ -54,7 +54,7 @@ class Prospect:
     reward: RewardRange
     most: float
     difficulty: Difficulty | None
-    apart: np.ndarray
+    run_effect: np.ndarray
     present: Mapping[str, float]
     known: Mapping[str, float]
     failed: bool
@@ -138,5 +138,5 @@ class Prospect:
     def one_run(self, found: Outcome, mean: np.ndarray) -> np.ndarray:
         """Reward of one run whose mean over seeds is given, shape (draws,)."""
         own = self.base.seed + found.fluctuation * self.base.swing
-        one = saturated(mean, self.apart, self.reward, self.table.scale) + own
+        one = saturated(mean, self.run_effect, self.reward, self.table.scale) + own
         return np.clip(one, self.reward.low, self.reward.high)

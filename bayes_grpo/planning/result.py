@@ -96,7 +96,7 @@ class StabilityReport(Result):
             for words, verdict in (
                 ("by the published rule", self.rule),
                 ("with gradients always as old as the refresh interval", self.delay),
-                ("with a sampling policy held between refreshes", self.hold),
+                ("with a sampling policy frozen between refreshes", self.hold),
             )
         )
         convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
@@ -107,9 +107,9 @@ class StabilityReport(Result):
         if self.stiffness_ratio is not None and not self.circular:
             r = self.stiffness_ratio
             text += (
-                " Margins count in the curvature that the reward shows; what is said of each is over how much stiffer "
-                f"the stiffest direction may be, {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] by small networks. "
-                "The probability in front rests on others' runs."
+                " Margins use the curvature that the reward shows. Each verdict averages over how much stiffer the "
+                f"stiffest direction may be: {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] in small networks. "
+                "The probability in front is learned from public runs."
             )
         if self.circular:
             text += (

@@ -84,7 +84,7 @@ def stability(
     if learning_time_at is not None:
         if learning_time is None or not (learning_time_at > 0 and math.isfinite(learning_time_at)):
             raise SettingError(
-                f"learning_time_at: expected a learning rate above 0 beside a learning time, found {learning_time_at!r}"
+                f"learning_time_at: expected a learning rate above 0 with a learning time, found {learning_time_at!r}"
             )
         learning_time = np.asarray(learning_time, float) * learning_time_at / learning_rate
         if changed is None:

@@ -1,8 +1,8 @@
-"""What became of siblings at their settings: each is one more run beside the present one that held or failed.
+"""Outcomes of reference runs at their settings: each run worked or failed.
 
-P(fails) of a candidate (`bayes_grpo.risk.failing`) takes those that held as borders from below and those that failed as
-borders from above. A sibling tells nothing where nobody knows its learning rate; other settings that are not stated
-count as unchanged, as they do in the runs that were learned from.
+P(fails) of a candidate (`bayes_grpo.risk.failing`) uses runs that worked as lower bounds of the failure threshold and
+runs that failed as upper bounds. A reference run without a known learning rate is skipped; other unknown settings count
+as unchanged, as in the training data.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
 
 _BESIDES = ("epochs", "kl_weight", "clip_range")
-"""Settings that are no candidates but may differ between siblings."""
+"""Settings that are no candidates but may differ between reference runs."""
 
 
 class Tried(NamedTuple):
-    """A sibling at its settings.
+    """A reference run at its settings.
 
     Attributes:
         name: Its name.
-        settings: Those of the planned settings that it states.
-        change: What they change of the present ones.
+        settings: Its known planned settings.
+        change: Their change from the present settings.
         failed: Whether it failed, by its rewards or its diagnosis.
     """
 
@@ -44,10 +44,10 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class TriedSettings(Result):
-    """Siblings at their settings.
+    """Reference runs at their settings.
 
     Attributes:
-        runs: Those whose settings are known.
+        runs: Runs with known settings.
         left_out: The others, with the reasons.
     """
 
@@ -56,12 +56,12 @@ class TriedSettings(Result):
 
     @property
     def worked(self) -> tuple[Change, ...]:
-        """Changes of those that held."""
+        """Changes of runs that worked."""
         return tuple(x.change for x in self.runs if not x.failed)
 
     @property
     def fell(self) -> tuple[Change, ...]:
-        """Changes of those that failed."""
+        """Changes of runs that failed."""
         return tuple(x.change for x in self.runs if x.failed)
 
     @property
@@ -75,28 +75,28 @@ class TriedSettings(Result):
             groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
         differ = {k for key in groups for k, v in key if any(dict(other).get(k) != v for other in groups)}
         order = sorted(groups.items(), key=lambda g: -sum(g[1]))
-        said = [
+        parts = [
             f"{sum(v)} of {len(v)} at "
             + (", ".join(f"{k.replace('_', ' ')} {x:g}" for k, x in key if k in differ) or "the same settings")
             for key, v in order[:6]
         ]
         more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
         total = sum(x.failed for x in self.runs)
-        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(said)}{more}"
+        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(parts)}{more}"
 
 
 def tried_settings(
     run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index | None, like: Like
 ) -> TriedSettings:
-    """What became of siblings at their settings.
+    """Outcomes of reference runs at their settings.
 
     Args:
         run: The present run.
         table: Its rows.
         present: Its settings, by the names of `Change`.
-        rated: Whether its learning rate is known; where it is not, nobody can say what siblings changed.
+        rated: Whether its learning rate is known; without it, no change to reference runs is known.
         index: Settings that logs lack; None for none.
-        like: Where siblings are.
+        like: Sources of reference runs.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
@@ -115,9 +115,9 @@ def tried_settings(
 
 
 def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
-    said = index.number(run, name)
-    if said is not None:
-        return said
+    given = index.number(run, name)
+    if given is not None:
+        return given
     if name in _BESIDES:
         value = getattr(run.settings, name).value
         return None if value is None else float(value)

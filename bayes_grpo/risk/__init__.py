@@ -1,1 +1,1 @@
-"""What happened to others when their settings changed: how probably a run fails at settings nobody has tried here."""
+"""Failure risk of untried settings, learned from public runs whose settings changed."""

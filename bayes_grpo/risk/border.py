@@ -1,16 +1,16 @@
-"""The one formula: how probably a run fails at a severity, where its border lies some e-folds above a run that worked.
+"""Failure probability as a logistic function of severity, with a random threshold per run.
 
-A change's *severity* v counts in e-folds of the learning rate: v = Σ w·x over what changed (`Change`), w = 1 for the
-learning rate itself. A run that worked has a *border* G > 0, the severity from which on its siblings fail,
+The *severity* v of a change is in e-folds of the learning rate: v = Σ w·x over the changed settings (`Change`), with
+w = 1 for the learning rate. A run that worked has a *threshold* G > 0, the severity above which its variants fail,
 
     P(fails | v, G) = ε + (1 − ε) / (1 + exp((G − v) / s)),    log G ~ Normal(m, d²) over runs,
 
-with ε the share that fails for reasons of its own and s² = s₀² + λ² Σ (w x)² over all but the learning rate: what is
-known of other settings from others' runs holds less well the farther they move.
+where ε is the share that fails for other reasons, and s² = s₀² + λ² Σ (w x)² over all settings but the learning rate:
+the weights learned from public runs are less certain for larger changes.
 
-Where the run's learning rate η is that of an optimizer whose steps have a scale of their own (Adam), borders of
-language models lie together, log η + G ~ Normal(log η*, σ²), so that a rate far below others' borders has a far border
-above it. One family in ten may have a scale of its own, of which that says nothing. Works on NumPy and on JAX arrays.
+For optimizers with a scale-free step (Adam), the learning rates at the threshold cluster across language models,
+log η + G ~ Normal(log η*, σ²). A learning rate far below that cluster therefore has a high threshold. One family in ten
+may have its own scale. Works on NumPy and on JAX arrays.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import numpy as np
 from scipy.special import ndtri
 
 BORDER_NODES = ndtri((np.arange(24) + 0.5) / 24.0)
-"""Standard normal quantiles that stand for the runs' borders, shape (nodes,)."""
+"""Standard normal quantiles as quadrature nodes of the thresholds, shape (nodes,)."""
 
 _OWN_SCALE = 0.1
-"""Share of families whose learning rates have a scale of their own."""
+"""Share of model families with their own learning-rate scale."""
 _SCALES = 20.0
-"""E-folds over which a scale of its own may lie anywhere."""
+"""Width of the uniform prior of such a scale, e-folds."""
 
 
 def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
-    """Thresholds of runs in e-folds, all equally likely, shape (…, nodes).
+    """Thresholds of runs in e-folds, equally likely, shape (…, nodes).
 
     Args:
-        centre: m, the logarithm of the median border; any shape.
+        centre: m, the logarithm of the median threshold; any shape.
         spread: d, same shape.
         xp: `numpy` or `jax.numpy`.
     """
@@ -42,17 +42,17 @@ def borders(centre: Any, spread: Any, xp: Any = np) -> Any:
 
 
 def prior_weight(gap: Any, rate: Any, scale: Any, scatter: Any, xp: Any = np) -> Any:
-    """Weights of a run's borders by where others' borders lie; arguments broadcast.
+    """Prior weights of a run's thresholds, learned from public runs; arguments broadcast.
 
     Args:
         gap: G, e-folds.
-        rate: log η; NaN where it is not known or has no scale that others share: all weights are then equal.
+        rate: log η; NaN for equal weights, where it is unknown or not on the scale that runs share.
         scale: log η*.
         scatter: σ, e-folds.
         xp: `numpy` or `jax.numpy`.
     """
     known = xp.where(xp.isnan(rate), scale, rate)
-    # Beyond its width nothing is left of a border's place; unbounded it has no gradient.
+    # The density is negligible beyond the clip, and without it the gradient is unusable.
     away = xp.clip(known + gap - scale, -_SCALES, _SCALES) / scatter
     normal = xp.exp(-0.5 * away**2) / (math.sqrt(2.0 * math.pi) * scatter)
     return xp.where(xp.isnan(rate), 1.0, (1.0 - _OWN_SCALE) * normal + _OWN_SCALE / _SCALES)
@@ -73,7 +73,7 @@ def failure_probability(gap: Any, severity: Any, width: Any, base: Any, xp: Any 
 
 
 def width_of(effects: Any, sharpness: Any, looseness: Any, xp: Any = np) -> Any:
-    """Width of the border as a change meets it.
+    """Width of the threshold for a change.
 
     Args:
         effects: w·x of every setting, the learning rate's first, shape (…, settings).

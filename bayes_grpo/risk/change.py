@@ -1,7 +1,7 @@
 """A change of settings from a run that worked, on the scales on which its effects add up.
 
-Numbers are logarithms of ratios; what has no ratio, such as a KL weight that may be 0, has a scale of its own. A
-setting that is unknown on either side counts as unchanged: nobody can say more of it.
+Numbers are logarithms of ratios; a KL weight may be 0 and has its own scale. A setting that is unknown on either side
+counts as unchanged.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _FLAGS = ("full", "undecayed", "unguarded", "unscaled")
 def change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
     """The change from some settings to others.
 
-    Where the refresh interval changes and nobody says how many epochs that makes, half of it on the scale of
-    logarithms is taken to be epochs: updates on new completions are safer than updates on the same ones.
+    Where the refresh interval changes and the epochs are unknown, half of the change on the log scale counts as
+    epochs: updates on new completions are safer than updates on the same ones.
 
     Args:
         before: Settings of the run that worked, by the names of `Change`; flags as numbers. Absent or None: unknown.

@@ -1,12 +1,11 @@
-"""P(fails | what changed) for a run whose sibling worked: the one function that plan, stability, remedies and page ask.
+"""P(fails | change of settings), given a run that worked or failed; used by plan, stability, remedies and the report.
 
-A new run is a new draw of the border above it (`bayes_grpo.risk.border`); the interval is what the learned posterior
-leaves open of the share that fails. A measured curvature, where there is one, replaces the guess of the border. Beyond
-what anybody tried in the direction of failing nothing was learned, so the probability may be anything from the
-model's up to 1, the more the farther.
+A new run is a new draw of its failure threshold (`bayes_grpo.risk.border`). The interval is the posterior of the share
+of such runs that fail. A measured curvature replaces the learned threshold. Outside the changes of public runs, in the
+direction of failure, the interval widens towards 1 with the distance.
 
-The learning rate of the run that somebody has tells besides where its border lies: those of others lie on the same
-scale, so that one far below them has a far border above it.
+The learning rate of the present run informs its threshold: public thresholds lie on the same scale, so a run far below
+them has much room.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ NEAR = math.log(1.5)
 SAME = 0.01
 """Within this distance a change is as far as another."""
 DISCREPANCY = 0.35
-"""Standard deviation of the logarithm of the border over the one that a measured curvature gives: in the laboratory the
-exact threshold held within a few percent for a frozen gradient, and drifts with the policy as it learns."""
+"""Standard deviation of the log of the threshold over the one from a measured curvature. In simulated training the
+exact threshold is right within a few percent for a frozen gradient, and drifts as the policy learns."""
 _WORDS = {
     "learning_rate": "learning rate",
     "refresh_interval": "refresh interval",
@@ -45,7 +44,7 @@ _WORDS = {
     "full": "LoRA or all weights",
     "undecayed": "schedule",
     "unguarded": "baseline or clipping",
-    "unscaled": "normalisation of advantages",
+    "unscaled": "normalization of advantages",
 }
 
 
@@ -73,7 +72,7 @@ class LearnedFailures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Failing:
-    """How probably a run fails.
+    """Failure probability of a run.
 
     Attributes:
         change: What changes.
@@ -83,14 +82,15 @@ class Failing:
         near: Ordered pairs of public runs with about this change.
         near_failed: How many of these failed.
         repositories: From how many repositories these come.
-        beyond: Settings that nobody moved as far, in words.
-        measured: Whether a measured curvature gave the border.
-        failed: Whether the run that somebody has failed itself.
-        borders: Learning rates at which others' runs of all weights began to fail; None where the run's own is unknown.
-        draws: P(fails) at each draw of the posterior and of a run's border, shape (draws, nodes).
-        room: E-folds that are left to the border there, below 0 beyond it, likewise; None where no others' runs tell
-            where the border is.
-        before: The same at the settings of the run that somebody has.
+        beyond: Settings that no public run moved as far, in words.
+        measured: Whether the threshold comes from a measured curvature.
+        failed: Whether the present run failed.
+        borders: Learning rates at which full fine-tuning of public runs begins to fail; None where the run's own
+            learning rate is unknown.
+        draws: P(fails) at each draw of the posterior and of a run's threshold, shape (draws, nodes).
+        room: E-folds below the threshold, negative above it, likewise; None where the threshold is not learned from
+            public runs.
+        before: The same at the settings of the present run.
     """
 
     change: Change
@@ -110,7 +110,7 @@ class Failing:
 
     @property
     def tried(self) -> bool:
-        """Whether anybody moved every setting as far."""
+        """Whether some public run moved every setting as far."""
         return not self.beyond
 
     @property
@@ -127,7 +127,7 @@ class Failing:
         if self.beyond:
             return f"no public runs: none of them moved the {' and the '.join(self.beyond)} this far"
         if self.failed:
-            text = "beside public runs that failed, over their ways from siblings that worked"
+            text = "from public runs that failed, compared with their reference runs that worked"
         elif self.near:
             where = "repository" if self.repositories == 1 else "repositories"
             what = "about this change" if any(self.change) else "no change of settings"
@@ -203,47 +203,46 @@ def p_fails(
     margin: np.ndarray | None = None,
     known: LearnedFailures | None = None,
 ) -> Failing:
-    """How probably a run fails whose sibling worked, or failed.
+    """Failure probability of a run, given that the present run worked or failed.
 
     Args:
-        change: From the settings of the run that somebody has to those of the run to come.
-        rate: Highest learning rate of the run that somebody has, on the scale that runs share (`shared_rate`); None
-            where it is not known or has none.
-        full: Whether it trains all weights (1) or an adapter (0); None where nobody knows.
-        worked: Changes from the same run whose runs worked too: their settings bound the border from below.
-        fell: Changes from the same run whose runs failed: theirs bound it from above.
-        failed: Whether that run failed itself. It is then taken to lie as far above its border as the public runs that
-            failed, each seen from its siblings that worked.
-        margin: Draws of the largest stable gain over the gain at the settings to come, by a measured curvature of the
-            stiffest direction; in place of the border that others' runs tell of.
-        known: What was learned; None for what comes with the package.
+        change: From the settings of the present run to those of the next run.
+        rate: Highest learning rate of the present run, on the scale that runs share (`shared_rate`); None if unknown.
+        full: Whether the present run trains all weights (1) or an adapter (0); None if unknown.
+        worked: Changes from the present run to other runs that worked; they bound the threshold from below.
+        fell: Changes from the present run to other runs that failed; they bound the threshold from above.
+        failed: Whether the present run failed. It then lies as far above its threshold as the public runs that
+            failed, relative to their reference runs that worked.
+        margin: Draws of the largest stable gain over the gain at the next settings, by a measured curvature of the
+            stiffest direction; replaces the threshold learned from public runs.
+        known: Learned model; None for the one of the package.
     """
-    told = known or learned_failures()
+    learned = known or learned_failures()
     gaps, room = None, None
     if margin is not None:
-        p = _by_margin(np.asarray(margin, float), told)
+        p = _by_margin(np.asarray(margin, float), learned)
     elif failed:
-        p = _after_failure(change, rate, full, told)
+        p = _after_failure(change, rate, full, learned)
     else:
-        gaps = _picked(_gaps(told), _weights(rate, full, worked, fell, told))
-        p = _by_others(change, gaps, told)
-        room = gaps - effects(change, told).sum(axis=-1)[:, None]
-    beyond = () if margin is not None or failed else _beyond(change, told)
+        gaps = _picked(_gaps(learned), _weights(rate, full, worked, fell, learned))
+        p = _by_others(change, gaps, learned)
+        room = gaps - effects(change, learned).sum(axis=-1)[:, None]
+    beyond = () if margin is not None or failed else _beyond(change, learned)
     mean = p.mean(axis=-1)
-    near = _near(change, told)
-    whole, total = float(p.mean()), max(sum(told.kinds.values()), 1)
+    near = _near(change, learned)
+    whole, total = float(p.mean()), max(sum(learned.kinds.values()), 1)
     return Failing(
         change=change,
         p=whole,
         interval=interval(mean, LEVEL),
-        kinds={name: whole * count / total for name, count in told.kinds.items()},
-        near=round(float(told.pairs[near].sum())),
-        near_failed=round(float(told.failed[near].sum())),
-        repositories=len(set(told.repository[near])),
+        kinds={name: whole * count / total for name, count in learned.kinds.items()},
+        near=round(float(learned.pairs[near].sum())),
+        near_failed=round(float(learned.failed[near].sum())),
+        repositories=len(set(learned.repository[near])),
         beyond=beyond,
         measured=margin is not None,
         failed=failed and margin is None,
-        borders=None if rate is None or margin is not None else _rates_of_others(told),
+        borders=None if rate is None or margin is not None else _rates_of_others(learned),
         draws=p,
         room=room,
         before=gaps,
@@ -294,7 +293,7 @@ def _by_rate(rate: float | None, full: float | None, known: LearnedFailures) -> 
 
 
 def _rates_of_others(known: LearnedFailures) -> Interval:
-    """Learning rates at which runs of all weights begin to fail, as they lie apart and as far as that is known."""
+    """Learning rates at which full fine-tuning begins to fail: spread over runs, with the posterior uncertainty."""
     q = known.posterior
     return interval(np.exp(q["scale"][:, None] + q["scatter"][:, None] * BORDER_NODES).ravel(), LEVEL)
 
@@ -323,7 +322,7 @@ def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.n
 
 
 def _by_margin(margin: np.ndarray, known: LearnedFailures) -> np.ndarray:
-    """P(fails) where the border is known but for what the measurement leaves open, shape (draws, margins)."""
+    """P(fails) for a threshold known up to its measurement error, shape (draws, margins)."""
     q = known.posterior
     picks = np.quantile(np.log(margin), (np.arange(25) + 0.5) / 25.0)
     width = np.hypot(q["sharpness"], DISCREPANCY)[:, None]
@@ -337,7 +336,7 @@ def _near(change: Change, known: LearnedFailures) -> np.ndarray:
 
 
 def _after_failure(change: Change, rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
-    """P(fails) where the run that somebody has failed, shape (draws, 1): over its way from a sibling that worked."""
+    """P(fails) where the present run failed, shape (draws, 1): averaged over public runs that failed."""
     ways = np.flatnonzero(known.failed)
     _, place = np.unique(known.repository[ways], return_inverse=True)
     share = known.failed[ways] / np.bincount(place, known.failed[ways])[place]
@@ -351,7 +350,7 @@ def _after_failure(change: Change, rate: float | None, full: float | None, known
 
 
 def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
-    """Settings that were moved farther towards failing than by anybody, and by how many e-folds."""
+    """Settings moved farther towards failure than in any public run, and by how many e-folds."""
     out = []
     for i, (name, x) in enumerate(change._asdict().items()):
         sign = getattr(SIGNS, name)
@@ -363,7 +362,7 @@ def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
 
 
 def _beyond(change: Change, known: LearnedFailures) -> tuple[str, ...]:
-    """Settings that nobody moved as far, either way, in words."""
+    """Settings that no public run moved as far, in either direction, in words."""
     out = []
     for i, (name, x) in enumerate(change._asdict().items()):
         if x != 0.0 and abs(x) > float((np.sign(x) * known.change[:, i]).max(initial=0.0)) + SAME:

@@ -92,7 +92,7 @@ def _level(
 ) -> NoiseLevel | None:
     """The sd of a typical row, by the best evidence that there is; None where the batch is unknown."""
     y = run.reward[kept]
-    group, prompts = (_stated(run, name) for name in ("group_size", "prompts_per_step"))
+    group, prompts = (_given(run, name) for name in ("group_size", "prompts_per_step"))
     if not group or not prompts:
         return None
     groups = prompts * float(np.median(run.window[kept]))
@@ -178,7 +178,7 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     return gaussian_filter1d(values, min(SMOOTHING_WIDTH, len(values) / 4.0), mode="nearest")
 
 
-def _stated(run: Run, name: str) -> float | None:
-    """A setting that is known; None where it is only assumed."""
+def _given(run: Run, name: str) -> float | None:
+    """A known setting; None where it is only assumed."""
     setting = getattr(run.settings, name)
     return None if setting.value is None or setting.provenance is Provenance.ASSUMED else float(setting.value)

@@ -52,7 +52,7 @@ def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setti
 
     With one end alone where only that is set. Rows may be those of the log so far, the run itself, or values.
     """
-    low, high = _stated(settings)
+    low, high = _given_ends(settings)
     if low is None and high is None:
         if not is_share(_values(rows)):
             return RewardRange()
@@ -72,7 +72,7 @@ def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]
     1 above a lowest one. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
     rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
     """
-    low, high = _stated(settings)
+    low, high = _given_ends(settings)
     if low is not None and high is not None:
         return RewardRange(float(low), float(high))
     if not is_share(_values(rows)):
@@ -95,8 +95,8 @@ def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]
     return RewardRange(*found, ASSUMED_SHARE, f"rewards all lie in [0, 1], so {guess}")
 
 
-def _stated(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
-    """Lowest and highest reward as far as somebody states them."""
+def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
+    """Lowest and highest reward, each None unless the log, the config or the user sets it."""
     ends = (settings["reward_low"], settings["reward_high"])
     low, high = (None if s.provenance is Provenance.ASSUMED else s.value for s in ends)
     return low, high

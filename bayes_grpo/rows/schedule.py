@@ -65,7 +65,7 @@ def remaining_rate(
     logged: str | None = None,
     total_steps: float | None = None,
     schedule: str | None = None,
-    stated: bool = True,
+    given: bool = True,
 ) -> RemainingRate:
     """The schedule from the last row on.
 
@@ -74,8 +74,8 @@ def remaining_rate(
         rate: Learning rate over the reference one of each row, shape (n,).
         logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
         total_steps: Planned length of the run, where known.
-        schedule: The user's word on the remaining steps: "constant", "linear" or "cosine"; it comes first.
-        stated: Whether log, config or user set the run's schedule, rather than its trainer's documentation.
+        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
+        given: Whether the log, the config or the user sets the schedule; False for a default of the trainer.
 
     Raises:
         SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
@@ -101,11 +101,11 @@ def remaining_rate(
             raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
         return RemainingRate(schedule, now, rate_now, 0.0, float(total_steps), "")
     if logged in ("linear", "cosine") and total_steps is not None:
-        note = "" if stated else f"learning rate: {logged} decay to 0 at step {total_steps:g}, the trainer's default"
+        note = "" if given else f"learning rate: {logged} decay to 0 at step {total_steps:g}, the trainer's default"
         return RemainingRate(logged, now, rate_now, 0.0, float(total_steps), note)
     if logged == "logged":
         return _continued(step, rate, total_steps)
-    if logged == "constant" and stated:
+    if logged == "constant" and given:
         return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
     return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: constant from now on")
 
@@ -121,15 +121,21 @@ def schedule_of(
     Raises:
         SettingError: As `remaining_rate`.
     """
-    said, planned = settings["schedule"], settings["total_steps"]
+    setting, planned = settings["schedule"], settings["total_steps"]
     total, plan = total_steps, planned.value
     if total is None and plan is not None and float(plan) >= table.step[-1]:
         total = float(plan)  # a plan that the log has passed was not the plan
-    stated = said.provenance is not Provenance.ASSUMED
+    given = setting.provenance is not Provenance.ASSUMED
     found = remaining_rate(
-        table.step, table.rate, logged=said.value, total_steps=total, schedule=schedule, stated=stated
+        table.step, table.rate, logged=setting.value, total_steps=total, schedule=schedule, given=given
     )
-    if total_steps is not None and schedule is None and said.value == "constant" and not stated and found.rate_now > 0:
+    if (
+        total_steps is not None
+        and schedule is None
+        and setting.value == "constant"
+        and not given
+        and found.rate_now > 0
+    ):
         words = "learning rate: constant from now on; total_steps states no decay by itself (schedule linear or cosine)"
         return replace(found, assumed=words)
     return found
@@ -173,8 +179,8 @@ def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
     logged = run.signals.get("learning_rate")
     known = np.zeros(0, bool) if logged is None else np.isfinite(logged) & (logged > 0)
     reference = float(logged[known].max()) if logged is not None and known.any() else float("nan")
-    stated = run.settings.learning_rate.value
-    named = reference if stated is None else float(stated)
+    given = run.settings.learning_rate.value
+    named = reference if given is None else float(given)
     if run.settings.schedule.value != "logged" or logged is None or not known.any():
         return _scheduled(run, step), named
     known = np.isfinite(logged) & (logged >= 0)

@@ -10,19 +10,19 @@ import numpy as np
 
 
 class Optimizer(NamedTuple):
-    """Settings that the reduced model rests on.
+    """Optimizer settings of the reduced model.
 
     Attributes:
         momentum: μ or Adam's β₁.
         convention: "heavy_ball" or "ema".
         refresh: Optimizer steps between refreshes of the sampling policy.
-        stated: Whether log, config or user set momentum and refresh, rather than assumed.
+        given: Whether the log, the config or the user sets momentum and refresh; False where assumed.
     """
 
     momentum: float
     convention: str
     refresh: float
-    stated: bool
+    given: bool
 
     @property
     def mass(self) -> float:
@@ -150,8 +150,8 @@ class RowTable:
         A row is the mean over its window, and a train reward is that of the sampling policy, which stays for
         ``refresh`` steps.
         """
-        held = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
-        return 0.5 * (float(np.median(self.window)) + held)
+        stale = self.optimizer.refresh - 1.0 if self.signal == "reward" else 0.0
+        return 0.5 * (float(np.median(self.window)) + stale)
 
     def extended(
         self,

@@ -50,7 +50,7 @@ def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
     for decision in (None, decided(0.0), decided(1.0)):
         assert advised(FAILED, ahead(0.99), decision) is FAILED
     assert given(FAILED, "The reward rises.") == f"{UNCHANGED}the reward rises."
-    assert given(FAILED, "Stop, and start anew: it fell.") == "Stop, and start anew: it fell."
+    assert given(FAILED, "Stop, and start over: it fell.") == "Stop, and start over: it fell."
     assert given(FAILED, "Stop, and go back to 3.") == "Stop, and go back to 3."
     assert given(FINE, "The reward rises.") == given(None, "The reward rises.") == "The reward rises."
 

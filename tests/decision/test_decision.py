@@ -248,7 +248,7 @@ def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["back"]["gain"] == pytest.approx(0.8)
     early = fallen._replace(saved_step=1.0, at_once=True)
     anew = there(decide(made(rise, fallen=early), cost_per_step=0.0, value_per_reward=10.0).stopping)
-    assert anew.sentence.startswith("Stop, and start anew: the reward has fallen by 0.8 since")
+    assert anew.sentence.startswith("Stop, and start over: the reward has fallen by 0.8 since")
     steep = there(decide(made(10.0 * rise, fallen=fallen), cost_per_step=0.0, value_per_reward=10.0).stopping)
     assert steep.back is None
     assert steep.recommended > steep.now

@@ -73,7 +73,7 @@ def test_logs_that_tell_no_price(asked, signals, said):
 
 
 def test_gpus_beside_a_stated_cost_are_refused():
-    with pytest.raises(SettingError, match="--gpus or a stated cost"):
+    with pytest.raises(SettingError, match="--gpus or the cost"):
         Question(gpus=8, cost_per_step=1.0, value_per_reward=1.0)
     with pytest.raises(SettingError, match="a cost without a value"):
         Question(gpus=8)

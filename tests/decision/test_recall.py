@@ -71,7 +71,7 @@ def test_what_is_not_deserved_is_worth_nothing():
 
 def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
     rng = np.random.default_rng(1)
-    kept, noise, top, mine, told = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []
+    kept, noise, top, mine, optimism = np.arange(10.0, 101.0, 10.0), 0.05, [], [], []
     for _ in range(60):
         true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
         rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
@@ -83,10 +83,10 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
         best, place = int(np.argmax(score)), int(np.flatnonzero(kept == choice.step)[0])
         top.append(score[best] - (true[best] - 0.1))
         mine.append(choice.reward.median - (true[place] - 0.1))
-        told.append(choice.optimism)
+        optimism.append(choice.optimism)
     assert np.mean(top) > 0.03
     assert abs(np.mean(mine)) < 0.015
-    assert np.mean(told) == pytest.approx(np.mean(top), abs=0.015)
+    assert np.mean(optimism) == pytest.approx(np.mean(top), abs=0.015)
 
 
 def test_scores_that_part_from_the_rows_are_believed():
@@ -127,7 +127,7 @@ def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
     assert found is not None
     assert found.kept.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    assert "2 checkpoints beside the log" in found.told
+    assert "2 checkpoints next to the log" in found.source
     stated = with_checkpoints(Question(checkpoints=25.0, selector="reward"), run_of(tmp_path / "log.jsonl")).kept
     assert stated is not None
     assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]
@@ -142,7 +142,7 @@ def test_one_trade_off_stands_for_cost_and_value():
     assert found.stopping is not None
     assert found.stopping.stops_now  # 0.001 in ten steps, where 0.002 would pay
     assert "steps" in found.sentence
-    with pytest.raises(SettingError, match="stands for both"):
+    with pytest.raises(SettingError, match="replaces both"):
         Question(steps_per_point=50.0, cost_per_step=1.0)
     with pytest.raises(SettingError, match="selector"):
         Question(selector="best")

@@ -12,7 +12,7 @@ from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
 from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.basis import fallen_in
 from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
-from bayes_grpo.forecasting.mixture import REGAINED, Mixture, held, held_at_end, still_after
+from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule, still_after
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import rising_run
@@ -75,7 +75,7 @@ def test_what_was_lost_from_the_first_rows_on_is_what_they_had():
 
 def test_laws_are_held_within_what_fallen_runs_regain():
     lost = fallen().best - fallen().now
-    assert held(fallen(), np.array([1e9, -1e9])) == pytest.approx(
+    assert clip_recovery(fallen(), np.array([1e9, -1e9])) == pytest.approx(
         [fallen().now + share * lost for share in REGAINED[::-1]]
     )
 
@@ -100,9 +100,9 @@ def test_where_a_rate_has_ended_a_run_ends_where_it_is():
         final=np.array([0.7, 0.1]),
         shares={"exponential": 1.0},
     )
-    asked: Any = SimpleNamespace(future=SimpleNamespace(step=np.array([10.0, 20.0, 30.0])))
+    requested: Any = SimpleNamespace(future=SimpleNamespace(step=np.array([10.0, 20.0, 30.0])))
     for ends, final in ((10.0, [0.5, 0.1]), (20.0, [0.6, 0.1]), (np.inf, [0.7, 0.1])):
         ahead: Any = SimpleNamespace(ends=ends)
-        held_on = held_at_end(mixture, asked, ahead)
-        assert held_on.final == pytest.approx(final)
-        assert held_on.paths.rows - held_on.paths.latent == pytest.approx(0.1)
+        frozen = freeze_after_schedule(mixture, requested, ahead)
+        assert frozen.final == pytest.approx(final)
+        assert frozen.paths.rows - frozen.paths.latent == pytest.approx(0.1)

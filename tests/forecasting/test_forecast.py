@@ -214,7 +214,7 @@ def test_what_is_assumed_of_the_learning_rate_is_said():
     assert "last logged value" in remaining_rate(step, np.ones(30), "logged").assumed
     assert remaining_rate(step, np.ones(30), None).assumed
     assert remaining_rate(step, np.ones(30), None, schedule="constant").assumed == ""
-    default = remaining_rate(step, 1 - step / 60, "linear", total_steps=60.0, stated=False)
+    default = remaining_rate(step, 1 - step / 60, "linear", total_steps=60.0, given=False)
     assert "trainer's default" in default.assumed
     assert remaining_rate(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
 

@@ -123,7 +123,7 @@ def test_a_learning_time_is_that_of_a_learning_rate():
     assert far.failing.p > near.failing.p
     with pytest.raises(SettingError, match="found no learning rate that it was measured at"):
         stability(10.0, 0.9, "ema", 1.0, learning_time=68.0)
-    with pytest.raises(SettingError, match="beside a learning time"):
+    with pytest.raises(SettingError, match="with a learning time"):
         stability(1e-4, 0.9, "ema", 1.0, curvature=10.0, learning_time_at=1e-4)
 
 
@@ -138,7 +138,7 @@ def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction
     assert "how much stiffer the stiffest direction may be" in fitted.sentence
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
     circular = stability(0.02, 0.9, "ema", 4, curvature=draws, source="same_run")
-    assert "held between refreshes (margin" in circular.sentence
+    assert "frozen between refreshes (margin" in circular.sentence
 
 
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():

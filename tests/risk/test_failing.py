@@ -75,7 +75,7 @@ def test_beside_a_run_that_failed_lower_rates_are_safer_and_none_is_safe():
     assert (np.diff(p) > 0.0).all()
     assert p[0] > p_fails(faster(0.05)).p
     assert p[3] > 0.5
-    assert "beside public runs that failed" in p_fails(faster(0.5), failed=True).rests
+    assert "from public runs that failed" in p_fails(faster(0.5), failed=True).rests
 
 
 def test_a_measured_curvature_takes_the_place_of_the_guess():

@@ -24,7 +24,7 @@ LEAST_EFFECTIVE = 400.0
 """Effective size of the weights from which draws are taken, as for the ESS of chains."""
 PARETO_K = 0.7
 """Above this sums of weights cannot be trusted (Vehtari et al. 2024, https://jmlr.org/papers/v25/19-556.html)."""
-_APART = 0.25
+_HALF_DISTANCE = 0.25
 """Posterior standard deviations by which the means of two halves of the points may differ."""
 
 
@@ -84,19 +84,19 @@ class WeightedPoints:
 
 @dataclass(frozen=True)
 class WeightDiagnostics:
-    """Whether weighted points can be used.
+    """Diagnostics of importance sampling.
 
     Attributes:
-        effective: Effective size of the weights.
-        pareto_k: Shape of their upper tail.
-        apart: Largest distance between the means of two halves of the points, in posterior standard deviations.
-        power: Power of the likelihood that was reached; 1 for the posterior.
+        effective: Effective sample size of the weights.
+        pareto_k: Pareto k of the weights.
+        half_distance: Largest distance between the means of two halves of the points, in posterior standard deviations.
+        power: Final power of the tempered likelihood; 1 for the posterior.
         rounds: Batches of points.
     """
 
     effective: float
     pareto_k: float
-    apart: float
+    half_distance: float
     power: float
     rounds: int
 
@@ -110,8 +110,10 @@ class WeightDiagnostics:
             out.append(f"the effective size of the weights is {self.effective:.0f} (limit {LEAST_EFFECTIVE:.0f})")
         if not self.pareto_k <= PARETO_K:
             out.append(f"their Pareto k is {self.pareto_k:.2f} (limit {PARETO_K})")
-        if not self.apart <= _APART:
-            out.append(f"the means of two halves lie {self.apart:.2f} posterior sd apart (limit {_APART})")
+        if not self.half_distance <= _HALF_DISTANCE:
+            out.append(
+                f"the means of two halves differ by {self.half_distance:.2f} posterior sd (limit {_HALF_DISTANCE})"
+            )
         return tuple(out)
 
     @property
@@ -304,8 +306,8 @@ def _largest_power(base: np.ndarray, likelihood: np.ndarray) -> float:
 def _diagnosed(points: WeightedPoints, power: float, rounds: int) -> WeightDiagnostics:
     means = [points.half(i).moments()[0] for i in (0, 1)]
     spread = np.sqrt(np.diag(points.moments()[1]))
-    apart = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
-    return WeightDiagnostics(points.effective, points.pareto_k, apart, power, rounds)
+    half_distance = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
+    return WeightDiagnostics(points.effective, points.pareto_k, half_distance, power, rounds)
 
 
 def _log_normal(z: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict
     return {p.name: drawn[:, i] for i, p in enumerate(target.regime.linear)}
 
 
-def summarise(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
     """What coordinates of shape (chains, draws, p) imply on the rows.
 
     Returns:

@@ -10,7 +10,7 @@ from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_by
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
-from bayes_grpo.fitting.sampling.batch import summarise
+from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -86,7 +86,7 @@ def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
 
 def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
-    z, summary = np.asarray(chain.z), summarise(target, np.asarray(chain.z), seed)
+    z, summary = np.asarray(chain.z), summarize_draws(target, np.asarray(chain.z), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
     named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.linear)}
     found = check_convergence(
