@@ -73,14 +73,14 @@ class RewardFunctions(NamedTuple):
             elif b.median > 1.0:
                 times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
                 lost = f"takes back all of it and more, {times} times as much"
-            gain, loss = f"{up.name} adds {_said(up.posterior)}", f"{down.name} {_said(down.posterior)}"
+            gain, loss = f"{up.name} adds {_change_text(up.posterior)}", f"{down.name} {_change_text(down.posterior)}"
             return f"of the reward functions {gain} and {loss}, which {lost}"
         one = up or down
         if one is None:
             return ""
         how = "rises" if one is up else "falls"
         how += " alone" if len(self._material) == 1 else " most"
-        return f"of {len(self.all)} reward functions {one.name} {how}, by {_said(one.posterior)}"
+        return f"of {len(self.all)} reward functions {one.name} {how}, by {_change_text(one.posterior)}"
 
 
 def reward_functions(trends: RunTrends) -> RewardFunctions | None:
@@ -93,5 +93,5 @@ def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     return RewardFunctions(tuple(sorted(found, key=lambda c: -abs(c.posterior.median))))
 
 
-def _said(found: Interval) -> str:
+def _change_text(found: Interval) -> str:
     return f"{found.median:+.3g} [{found.low:.3g}, {found.high:.3g}] ({found.level:.0%})"

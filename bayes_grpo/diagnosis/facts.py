@@ -120,7 +120,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rows: All of its rows.
         failing: Probability that something fails.
     """
-    run, y, held, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
+    run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
@@ -159,7 +159,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
         falls=_falls(run),
-        held_out_falls=_held_out_falls(held),
+        held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
         happened=_happened(rows, run),
     )
@@ -225,13 +225,13 @@ def _falls(run: Run) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _held_out_falls(held: Logged) -> bool:
+def _held_out_falls(held_out: Logged) -> bool:
     """Whether a held-out reward that was something lies below its best beyond noise, by as much as counts."""
-    share = is_share(held.value)
-    if held.rows < THRESHOLDS.held_out_rows - 1 or (share and held.best < THRESHOLDS.hollow):
+    share = is_share(held_out.value)
+    if held_out.rows < THRESHOLDS.held_out_rows - 1 or (share and held_out.best < THRESHOLDS.hollow):
         return False
-    size, fall = held.best if share else float(np.ptp(held.value)), held.best - held.now
-    return fall > THRESHOLDS.rose_errors * held.error and fall > THRESHOLDS.held_fall * size
+    size, fall = held_out.best if share else float(np.ptp(held_out.value)), held_out.best - held_out.now
+    return fall > THRESHOLDS.rose_errors * held_out.error and fall > THRESHOLDS.held_out_fall * size
 
 
 def _held_out_stays(rows: RunSoFar) -> bool:

@@ -198,18 +198,18 @@ class RunSoFar:
             gain: What its gain is made of by its rollouts.
         """
         run = of_groups(run)
-        train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
+        train, held_out = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
         gold = signals.get("gold_reward", NOTHING)
-        held = gold if gold.rows > held.rows else held
+        held_out = gold if gold.rows > held_out.rows else held_out
         uses_eval = train.rows < THRESHOLDS.least_rows
-        reward = held if uses_eval else train
+        reward = held_out if uses_eval else train
         ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
         weights = weights_of(run)
         group = float(run.settings.group_size.value or 0.0)
         return cls(
             reward=reward,
-            held_out=NOTHING if uses_eval else held,
+            held_out=NOTHING if uses_eval else held_out,
             uses_eval=uses_eval,
             signals=signals,
             parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
@@ -289,17 +289,17 @@ class RunSoFar:
     @property
     def carried(self) -> tuple[float, float] | None:
         """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
-        y, held = self.reward, self.held_out
-        if held.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
+        y, held_out = self.reward, self.held_out
+        if held_out.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
             return None
-        then = y.between(held.step[0], held.step[held.window - 1])
+        then = y.between(held_out.step[0], held_out.step[held_out.window - 1])
         if len(then) < THRESHOLDS.least_rows:
             return None
         gain = y.now - float(then.mean())
         least = max(
-            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held.error
+            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held_out.error
         )
-        return (gain, held.now - held.start) if gain > least else None
+        return (gain, held_out.now - held_out.start) if gain > least else None
 
     @property
     def late_change(self) -> float:

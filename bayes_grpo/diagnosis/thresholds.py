@@ -131,7 +131,7 @@ class Thresholds:
     carry_errors: float = _row(
         3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
     )
-    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
+    held_out_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
     sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
     strong_grad: float = _row(20.0, "ratio", "of it, above which the sign is worth a look by itself")
     safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")

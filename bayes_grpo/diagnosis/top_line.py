@@ -154,17 +154,17 @@ def _signs(facts: Facts) -> TopLine | None:
 
 def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> TopLine | None:
     """A held-out score that falls, or stays while the train reward rises."""
-    y, held = rows.reward, rows.held_out
+    y, held_out = rows.reward, rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
     name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
     rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
-    if facts.held_out_falls or held.best - held.now > THRESHOLDS.gain_errors * held.error:
+    if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
         others = [s.words for s in facts.signs if "held-out" not in s.words]
         rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
-        text, what = fall_text(f"The {name}", held) + rose, "held-out falls"
+        text, what = fall_text(f"The {name}", held_out) + rose, "held-out falls"
     else:
-        text, what = f"{_upper(rose)} while the {name} stays at {held.now:.2g}", "held-out stays"
+        text, what = f"{_upper(rose)} while the {name} stays at {held_out.now:.2g}", "held-out stays"
     p = estimate.probability["reward_hacking"]
     return _line("watch", "reward_hacking", p, text, facts, "both rewards", of=what)
 

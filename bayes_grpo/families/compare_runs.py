@@ -89,28 +89,28 @@ def compare_runs(
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
     prior = seed_prior()
     unit = float(np.std(np.concatenate([t.y for t in tables])))
-    asked = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
+    comparison = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
 
     def each(values: Callable[[RunReading], np.ndarray]) -> list[list[np.ndarray]]:
         """Readings of all runs as they are logged, and without the effects of the data."""
         return [[values(r) for r in some] for some in (everyone, without)]
 
     at = last if step is None else float(step)
-    answers = [asked.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
+    answers = [comparison.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
     cautions = []
     completions = [_completions(run) for run in runs]
     if None not in completions and len(set(completions)) > 1:
         rate = [c for c in completions if c is not None]
         budget = min(c * r.last for c, r in zip(rate, everyone, strict=True))
         reached = [[r.at(budget / c) for c, r in zip(rate, some, strict=True)] for some in (everyone, without)]
-        answers.append(asked.answer("completions", f"at {budget:.3g} completions", reached))
+        answers.append(comparison.answer("completions", f"at {budget:.3g} completions", reached))
     elif None in completions:
         cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
     if len({r.last for r in everyone}) > 1:
-        answers.append(asked.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
-    answers.append(asked.answer("plateau", "where they settle", each(lambda r: r.plateau)))
+        answers.append(comparison.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
+    answers.append(comparison.answer("plateau", "where they settle", each(lambda r: r.plateau)))
     parts = [
-        asked._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
+        comparison._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
         for x in shared_parts(runs[:n], runs[n:], tables[0].signal)
     ]
     fewest, most = sorted((n, len(runs) - n))

@@ -50,7 +50,7 @@ class Index:
         stem = Path(run.source.split("; ")[0]).name
         return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
 
-    def stated(self, run: Run) -> Run:
+    def with_settings(self, run: Run) -> Run:
         """A run with the settings that its row states; what its user stated stays, and no impossible value counts."""
         columns, found = self.of(run), {}
         for name, setting in run.settings.items() if columns else ():

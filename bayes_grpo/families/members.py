@@ -81,7 +81,7 @@ def read_runs(logs: Like, index: Index, read: Mapping[str, Any] | None = None) -
     found, _ = named_runs(logs, read, index.rows if index.source else None)
     if not found:
         raise LogReadError("expected the logs of runs, found none; check the paths and the index")
-    return [index.stated(run) for run in found]
+    return [index.with_settings(run) for run in found]
 
 
 def known_settings(run: Run) -> dict[str, Any]:

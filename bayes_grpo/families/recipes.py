@@ -28,7 +28,7 @@ _WIDE = 10.0
 """Standard deviation of the prior of the recipes' common mean, in units of the rows': nothing is said of it."""
 FURTHER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of further seeds of each recipe that are looked at."""
-SURE, _TOLD = 0.95, 0.8
+SURE, _POWER = 0.95, 0.8
 """Probability from which a recipe is called better; probability with which further seeds shall lead there."""
 
 
@@ -172,7 +172,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
 
         both = more(a, draws["a"], noise[0]), more(b, draws["a"] + draws["difference"], noise[1])
         p = difference_of(*both, unit, prior).p_better
-        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _TOLD:
+        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _POWER:
             return count
     return None
 

@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, held_onset
+from bayes_grpo.dynamics.thresholds import critical_gain, frozen_policy_onset
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
 
@@ -115,7 +115,7 @@ def limits_of(
         lag_exposure=exposure,
         margin=margin_of(k, threshold / rate),
         p_stable=k.below(threshold / rate),
-        p_oscillates=1.0 - k.below(held_onset(float(momentum), interval, exposure) / rate),
+        p_oscillates=1.0 - k.below(frozen_policy_onset(float(momentum), interval, exposure) / rate),
         largest_learning_rate=widest,
         largest_refresh_interval=_largest_interval(high * rate, float(momentum), exposure),
     )

@@ -108,12 +108,12 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
     if courses is None:
         return None
     centre = courses.mean(axis=0)
-    apart = (courses - centre).T
+    deviations = (courses - centre).T
     noise = float(np.std(np.diff(y))) / math.sqrt(2.0) + 1e-6 * (float(np.std(y)) + 1e-12)
-    unit = float(np.std(centre)) + float(np.sqrt(np.mean(apart**2))) + noise
+    unit = float(np.std(centre)) + float(np.sqrt(np.mean(deviations**2))) + noise
     time = np.abs(step[:, None] - step) / (step[n - 1] - step[0])
     own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
-    alike = apart @ apart.T
+    alike = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
     if rows.effect is not None and rows.share > 0.0:
         mean, var = (x[skip:] for x in rows.effect)

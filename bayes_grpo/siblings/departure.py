@@ -49,7 +49,7 @@ BORDER = dict(USUAL)[0.05]
 
 
 @dataclass(frozen=True)
-class SignalBeside(Result):
+class SignalComparison(Result):
     """One signal of a run beside its siblings at the same steps.
 
     Attributes:
@@ -95,7 +95,7 @@ class Departure(Result):
         left_out: Those that were not taken, with the reasons.
     """
 
-    signals: tuple[SignalBeside, ...]
+    signals: tuple[SignalComparison, ...]
     at: float
     since: float | None
     named: int
@@ -168,13 +168,13 @@ def departure_among(run: Run, table: RowTable, found: SiblingRuns) -> Departure:
     """
     siblings = [signals_of(x, table.signal) for x in found.runs]
     own = signals_of(run, table.signal)
-    now = beside_at(own, siblings, float(table.step[-1]))
+    now = compare_at(own, siblings, float(table.step[-1]))
     out = Departure(now, float(table.step[-1]), None, found.named, found.left_out)
     if not out.departs:
         return out
     since = out.at
     for step in np.unique(np.quantile(table.step[_ROWS - 1 :], np.linspace(0, 1, _LOOKS), method="lower"))[-2::-1]:
-        before = beside_at(own, siblings, float(step))
+        before = compare_at(own, siblings, float(step))
         if not before or before[0].counts <= BORDER:
             break
         since = float(step)
@@ -206,7 +206,7 @@ def _mean(rows: tuple[np.ndarray, np.ndarray], first: float, last: float) -> tup
     return float(np.mean(y)), float(np.std(np.diff(y))) / math.sqrt(2.0 * len(y)) if len(y) > 2 else math.nan
 
 
-def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[SignalBeside, ...]:
+def compare_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[SignalComparison, ...]:
     """Signals of a run beside those of its siblings as they stood at a step, the most unusual first.
 
     Args:
@@ -233,5 +233,5 @@ def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[S
         sd = math.hypot(spread * math.sqrt(1.0 + 1.0 / m), error) + 1e-9
         far = float(ndtri(np.clip(stdtr(m - 1, (mean[0] - centre) / sd), 1e-9, 1.0 - 1e-9)))
         shown = (mean[0], centre) if name not in _FLOORS else (math.exp(mean[0]), math.exp(centre))
-        out.append(SignalBeside(name, *shown, far, m, first))
+        out.append(SignalComparison(name, *shown, far, m, first))
     return tuple(sorted(out, key=lambda x: -x.counts))

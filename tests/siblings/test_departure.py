@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.siblings.departure import BORDER, USUAL, beside_at, departure_of, signals_of
+from bayes_grpo.siblings.departure import BORDER, USUAL, compare_at, departure_of, signals_of
 from tests.helpers.runs import make_run
 from tests.siblings.made import family
 
@@ -39,7 +39,9 @@ def test_nothing_after_the_look_is_seen_and_a_better_reward_is_no_departure():
     whole, before = fallen(), fallen().until(28.0)
     assert not departure_of(before, RUNS[1:]).departs
     others = [signals_of(r, "reward") for r in RUNS[1:]]
-    assert beside_at(signals_of(whole, "reward"), others, 28.0) == beside_at(signals_of(before, "reward"), others, 28.0)
+    assert compare_at(signals_of(whole, "reward"), others, 28.0) == compare_at(
+        signals_of(before, "reward"), others, 28.0
+    )
     above = departure_of(fallen(by=-0.4), RUNS[1:])
     assert above.signals[0].distance > BORDER
     assert not above.departs

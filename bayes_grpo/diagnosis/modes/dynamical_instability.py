@@ -27,14 +27,14 @@ class DynamicalInstability(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """A reward or a held-out reward that is lost, a KL, or a gradient norm beside a fall, that has exploded."""
-        y, held = rows.reward, rows.held_out
+        y, held_out = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows)]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(lost_strength(held, *_ends(held), THRESHOLDS.held_out_rows))
+            found.append(lost_strength(held_out, *_ends(held_out), THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held))
+            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
