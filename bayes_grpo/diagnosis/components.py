@@ -1,10 +1,9 @@
-"""Single reward functions: which one rises while others fall, and which one takes back what another gains.
+"""Single reward functions: which one rises, which one falls, and how much of the rise the fall cancels.
 
     R = Σ w_i r_i        share of function i in the change of R:  w_i Δr_i
 
 The weights are those with which the logged functions add up to the logged total (`rows.weights_of`), where they do;
-otherwise each function speaks in its own unit. Every Δr_i is that of the function's trend, so it carries the noise of
-its rows.
+otherwise each function keeps its own unit. Every Δr_i is the change of the function's trend, with its uncertainty.
 """
 
 from __future__ import annotations

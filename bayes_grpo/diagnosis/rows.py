@@ -163,7 +163,7 @@ class RunSoFar:
 
     Attributes:
         reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward; without rows where there is none.
+        held_out: Gold or held-out reward of a run that logs a train reward too; without rows elsewhere.
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
@@ -171,9 +171,9 @@ class RunSoFar:
         block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
         high: Highest reward if known, else NaN; known together with ``low`` or not at all.
-        assumed: What was guessed of both, a sentence; "" where they are settings or unknown.
+        assumed: The assumption behind both, a sentence; "" where they are settings or unknown.
         group_size: Completions a prompt: of the run, else a usual number.
-        gain: What its gain is made of by its rollouts; None where none were given.
+        gain: Decomposition of its gain by rollouts; None without rollouts.
     """
 
     reward: Logged
@@ -195,7 +195,7 @@ class RunSoFar:
 
         Args:
             run: The run.
-            gain: What its gain is made of by its rollouts.
+            gain: Decomposition of its gain by rollouts.
         """
         run = of_groups(run)
         train, held_out = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)

@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""
 CANNOT_TELL = "cannot_tell"
-"""What a status rests on where the log says too little."""
+"""Finding of a log with too little information."""
 
 Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
@@ -28,7 +28,7 @@ MEANING: Mapping[Status, str] = {
 }
 """Status → what it means, for a first reading."""
 ALARMING: tuple[Status, ...] = ("failing", "failed")
-"""Those that somebody should be woken for."""
+"""Statuses that warrant paging."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
 """Status → how bad it is, as a number for a tracker's alert."""
 
@@ -59,13 +59,13 @@ class TopLine(Result):
 
     Attributes:
         status: One of `MEANING`.
-        finding: Mode that it rests on, or `CANNOT_TELL`.
-        probability: Probability of the finding; of failing at all where no single failure is probable.
-        headline: What is so, a sentence.
+        finding: Mode behind the status, or `CANNOT_TELL`.
+        probability: Probability of the finding; of any failure where no single one is probable.
+        headline: The finding, a sentence.
         action: The one thing to do now, a sentence.
-        rests_on: What both rest on.
+        rests_on: Evidence for both.
         remedies: What else to do about it, the most useful first.
-        earlier: What happened before and is over, a sentence; "" where nothing did.
+        earlier: Earlier episodes that are over, a sentence; "" without any.
     """
 
     status: Status
@@ -86,7 +86,7 @@ class TopLine(Result):
 
     @property
     def alarming(self) -> bool:
-        """Whether somebody should be woken."""
+        """Whether the status warrants paging."""
         return self.status in ALARMING
 
     @property

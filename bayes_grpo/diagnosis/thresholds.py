@@ -45,7 +45,7 @@ class Thresholds:
     takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where the highest reward is unknown")
     settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
 
-    # Held-out beside train reward
+    # Held-out and train reward
     turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
     hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] is one of nothing")
     stands: float = _row(0.4, "of the range", "above which the train reward stands high")

@@ -28,7 +28,7 @@ class RunTrends:
     Attributes:
         run: The run.
         reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward, or None.
+        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
         held_out_name: "gold" or "held-out".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.

@@ -115,7 +115,7 @@ def compare_runs(
     ]
     fewest, most = sorted((n, len(runs) - n))
     if most == 1:
-        cautions.append("one seed of each: how far seeds lie apart is the learned prior alone")
+        cautions.append("one seed of each: the spread between seeds comes from the learned prior alone")
     for side, some in (("A", runs[:n]), ("B", runs[n:])):
         if within := settings_that_differ(some):
             cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
@@ -155,7 +155,7 @@ class _Comparison(NamedTuple):
     def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> RecipeAnswer:
         """The answer at one place, from draws of every run's reading there, as logged and without the data's effects.
 
-        The rows as they are show how well the recipes do; those without what is in both, how far they lie apart.
+        The logged rows give the level of each recipe; the rows without the data's shared effects give the difference.
         """
         logged, same = (sides(x) for x in values)
         error = same.error if self.factor is None else same.error * np.array(self.factor)
@@ -167,7 +167,7 @@ class _Comparison(NamedTuple):
         return self.by_sides(at, words, one, two, levels)
 
     def by_sides(self, at: str, words: str, a: Side, b: Side, levels: tuple[Side, Side] | None = None) -> RecipeAnswer:
-        """The answer from a reading and its error of every run; ``levels`` where A and B are told by other readings."""
+        """The answer from each run's reading and its error; ``levels``: other readings for the levels of A and B."""
         found = difference_of(a, b, self.unit, self.prior)
         rng = np.random.default_rng(seed_of(self.seed, at))
         draws, p = found.draws(_SHOWN, rng), float(found.p_better)

@@ -29,7 +29,7 @@ _TRAINING = re.compile(r"training \d+")
 """A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
 type RowsInMemory = Any
-"""What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
+"""What `bayes_grpo.logs.tabular` reads: a data frame, columns, records, a trainer's state, a run of W&B's client."""
 type RunLike = Run | PathLike | Sequence[PathLike] | RowsInMemory
 """A run, or what `read_log` makes one of."""
 

@@ -46,9 +46,9 @@ def lanczos(
 
     Args:
         product: The matrix.
-        start: Where the search starts; near the first vector it ends sooner.
-        count: How many.
-        steps: Most products, and most vectors that are held.
+        start: Start vector; near the first eigenvector the search ends sooner.
+        count: Number of eigenvalues.
+        steps: Largest number of products, and of vectors in memory.
         tolerance: See `TOLERANCE`.
 
     Raises:

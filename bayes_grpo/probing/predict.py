@@ -21,7 +21,7 @@ LONGEST_REFRESH = 4096
 
 @dataclass(frozen=True)
 class ProbeLimits(Result):
-    """What a measured stiffness says of settings.
+    """Stability limits of settings from a measured stiffness.
 
     Attributes:
         learning_rate: The learning rate η.
@@ -29,8 +29,8 @@ class ProbeLimits(Result):
         convention: "heavy_ball" or "ema" (Adam).
         refresh_interval: K_ref in optimizer steps, whole.
         lag_exposure: Share of the stiffness that is late.
-        margin: Exact threshold of the held policy over η K; above 1 is stable. Its upper end is infinite where
-            K may be none.
+        margin: Exact threshold of the frozen policy over η K; above 1 is stable. Its upper end is infinite where
+            K may be 0.
         p_stable: Probability that it is above 1.
         p_oscillates: Probability that the stiffest direction oscillates.
         largest_learning_rate: Largest η at which the settings are stable with probability `SURELY`.

@@ -20,13 +20,13 @@ FIRST = 8
 
 
 class Look(NamedTuple):
-    """What one batch says.
+    """Measurement on one batch.
 
     Attributes:
         stiffest: Stiffness along the direction of the earlier batches, by this one.
-        late_share: Share of it that is late under a held policy; 1 where it was not measured.
-        turned: Cosine between the direction before and after; near 1 it has been found.
-        gradients: Gradients of the whole batch that it took.
+        late_share: Share of it that is late under a frozen policy; 1 where it was not measured.
+        turned: Cosine between the direction before and after; near 1 the direction has converged.
+        gradients: Cost of the look, in gradients of the whole batch.
     """
 
     stiffest: Measured

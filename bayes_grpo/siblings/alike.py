@@ -91,11 +91,11 @@ class Foreseen:
 
 
 def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | None:
-    """Rows to come as siblings let expect them; None where fewer than two siblings reach from its rows beyond its last.
+    """Forecast of rows from reference runs; None where fewer than two of them extend beyond the run's last row.
 
     Args:
         rows: The run's rows and those to come.
-        siblings: Courses of its siblings, to their ends.
+        siblings: Smooth curves of its reference runs, to their ends.
     """
     n = len(rows.y)
     used = [j for j, c in enumerate(siblings) if _reaches(c, rows.step[:n])]

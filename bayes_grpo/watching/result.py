@@ -193,7 +193,7 @@ class Update(ModeProbabilities, Result):
             forecast = self.outlook.sentence
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in parts if x)
-        return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
+        return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
 
     @property
     def siblings_text(self) -> str:

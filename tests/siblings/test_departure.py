@@ -27,7 +27,7 @@ def test_a_run_that_falls_away_departs_since_then_and_the_others_do_not():
     assert found.since is not None
     assert 30.0 < found.since <= 40.0
     assert found.usual <= USUAL[-1][0]
-    assert "departs from them since about step" in found.sentence
+    assert "departs from its reference runs since about step" in found.sentence
     fine = [departure_of(r, [x for x in RUNS if x is not r]) for r in RUNS]
     assert not any(x.departs for x in fine)
     assert all(x.since is None for x in fine)
@@ -73,5 +73,5 @@ def test_a_diagnosis_tells_it_and_what_it_left_out():
     assert found.departure is not None
     assert found.departure.departs
     assert found.to_dict()["siblings"]["departs"]
-    assert "departs from them" in found.sentence
+    assert "departs from its reference runs" in found.sentence
     assert any("a copy of it" in note for note in found.notes)

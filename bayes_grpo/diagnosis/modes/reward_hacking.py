@@ -1,7 +1,8 @@
-"""Reward hacking: the train reward rises and what it stands for does not.
+"""Reward hacking: the train reward rises and the true objective does not.
 
-The held-out reward stays at nothing, or turns over while the train reward goes on rising (over-optimization, Gao et al.
-2022, https://arxiv.org/abs/2210.10760). Without a held-out signal a hacked and an honest rise look alike.
+The held-out reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
+2022, https://arxiv.org/abs/2210.10760). Without a held-out signal a hacked
+rise and a real one cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class RewardHacking(Mode):
     remedies = ("go back", "read completions", "KL term", "log KL")
 
     def strength(self, rows: RunSoFar) -> float:
-        """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
+        """The train reward has risen; the held-out reward stays near 0, or has lost its level."""
         train, held_out = rows.reward, rows.held_out
         if held_out.rows < THRESHOLDS.least_rows:
             return np.nan
@@ -48,7 +49,7 @@ class RewardHacking(Mode):
         return min(rose, max(hollow, turned))
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """How both rewards moved up to a step, and which reward function rose."""
+        """Changes of both rewards up to a step, and the reward function that rose."""
         train, held_out = trends.reward, trends.held_out
         functions, parts = reward_functions(trends), []
         if functions is not None and functions.sentence:
