@@ -350,7 +350,7 @@ def of_groups(run: Run) -> Run:
     if share_without_spread_of(run) != "batch":
         return run
     signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
+    note = "frac_reward_zero_std describes the whole batch in this log, not its groups"
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 

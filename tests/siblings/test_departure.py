@@ -64,7 +64,7 @@ def test_other_signals_count_both_ways_and_few_siblings_say_nothing():
     assert not few.signals
     assert not few.departs
     assert few.named == 3
-    assert "none of 3 runs" in few.sentence
+    assert "too few of 3 reference runs" in few.sentence
 
 
 def test_a_diagnosis_tells_it_and_what_it_left_out():

@@ -61,7 +61,7 @@ class DynamicalInstability(Mode):
         if found is not None:
             return fall_text(*found)
         y = then.reward
-        parts = [f"{_name(rows)} stands at {y.now:.2g}, its best mean was {y.best:.2g}"] if y.rows else []
+        parts = [f"{_name(rows)} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
             x = then.signals.get(key, NOTHING)
             if x.rows >= THRESHOLDS.burst_rows:

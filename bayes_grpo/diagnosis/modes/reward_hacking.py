@@ -25,7 +25,7 @@ class RewardHacking(Mode):
     name = "reward_hacking"
     label = "reward hacking"
     shown_by = "a held-out or gold reward"
-    wants = ("gold or held-out reward beside the train reward", "kl")
+    wants = ("gold or held-out reward", "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "read completions", "KL term", "log KL")
 
@@ -55,19 +55,19 @@ class RewardHacking(Mode):
         if functions is not None and functions.sentence:
             parts.append(functions.sentence)
         if held_out is None:
-            alone = "the log has a held-out reward alone: where it falls, hacking and instability look alike"
-            honest = "no held-out signal beside the train reward, so a hacked and an honest rise look alike"
+            alone = "the log has only a held-out reward: if it falls, hacking and instability cannot be distinguished"
+            honest = "without a held-out reward, a hacked rise and a real one cannot be distinguished"
             return "; ".join([alone if rows.uses_eval else honest, *parts])
         begin, end = max(train.step[0], held_out.step[0]), min(last, held_out.step[-1])
         if end <= begin:
             return "; ".join(parts)
         rise, carried = train.change(begin, end), held_out.change(begin, end)
         if functions is not None and functions.rises and np.median(carried) < THRESHOLDS.half * np.median(rise):
-            parts.append(f"the rise of {functions.rises.name} is what the {trends.held_out_name} reward does not share")
+            parts.append(f"the {trends.held_out_name} reward does not share the rise of {functions.rises.name}")
         return "; ".join(
             [
                 f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{trends.held_out_name} one by {span_text(interval(carried))}",
+                f"{trends.held_out_name} reward by {span_text(interval(carried))}",
                 *parts,
             ]
         )
