@@ -1,8 +1,8 @@
 """What a definition of a failure looks at: the logged rows up to a step, their running means and the noise of these.
 
-    noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbours, n: rows
+    noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbors, n: rows
 
-Both estimates are of neighbours, so that a trend does not count as noise; the larger one counts, and few rows are
+Both estimates are of neighbors, so that a trend does not count as noise; the larger one counts, and few rows are
 trusted less. Nothing here is fitted: a definition holds for an author who was never seen as it does for any other.
 """
 
@@ -73,7 +73,7 @@ class Logged:
 
     @cached_property
     def noise(self) -> float:
-        """Standard deviation of a row about its neighbours."""
+        """Standard deviation of a row about its neighbors."""
         if self.rows < THRESHOLDS.least_rows:
             return np.inf
         moves = np.abs(np.diff(self.value))

@@ -31,7 +31,7 @@ _WEIGHTS = (0.0, 0.5, 1.5)
 _OWN, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
 """Standard deviation of the run's own way in the spread of the courses, and its time in the run's length."""
 _NOISES = (0.7, 1.0)
-"""Noise of a row in that which neighbouring rows differ by."""
+"""Noise of a row in that which neighboring rows differ by."""
 _LEVELS = (2.0, 0.2)
 """Standard deviation of the run's level in the spread of the courses, where their mean does not and does count."""
 _ROWS = 200

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALARM = 0.35
 """Probability of a failure from which on it is a finding, if it lasts.
 
-With share and rows chosen on labelled public logs: of rules with at most 5% false alarms over whole lives one that
+With share and rows chosen on labeled public logs: of rules with at most 5% false alarms over whole lives one that
 names most failures; a status needs more than a half to say that a run fails, an alarm asks for a look.
 """
 LASTING = 0.05

@@ -26,9 +26,9 @@ _DATA, _GRID = "#111827", "#9ca3af"
 def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a comparison.
 
-    Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
-    which logged rows should fall. Right: difference in elpd from the best law with one standard error (the grey zone
-    is no difference). The weight of each is in its panel's title.
+    Left: one panel per regime, best first, with the logged rows, the noise-free curve with its credible band, and the
+    predictive band of logged rows. Right: difference in elpd from the best regime with one standard error (the gray
+    zone is no difference). Panel titles give the weights.
 
     Args:
         comparison: The comparison.
@@ -87,7 +87,7 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
 
 
 def _plot_differences(axes: Axes, comparison: Comparison) -> None:
-    """Differences with their standard errors; laws far behind are cut off and their number written out."""
+    """Differences with their standard errors; regimes far behind are cut off, with their number as text."""
     lines = comparison.lines
     place = np.arange(len(lines))
     value = np.array([x.difference for x in lines])
@@ -107,6 +107,6 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
     axes.set_yticks(place, [x.regime for x in lines], fontsize=8)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_title("elpd less the best (± one standard error)", fontsize=9, loc="left")
-    axes.set_xlabel(f"nats; below {CLEAR:g} (grey) is no difference", fontsize=8)
+    axes.set_xlabel(f"nats; below {CLEAR:g} (gray) is no difference", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -44,7 +44,7 @@ _MISSED = 0.15
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
-"""From here on a logarithmic axis is labelled at its decades alone."""
+"""From here on a logarithmic axis is labeled at its decades alone."""
 _FUNCTIONS = ("#1d4ed8", "#c2410c", "#15803d", "#7e57a8", "#0e7490")
 """Colours of single reward functions, and with them how many are shown."""
 _NAMES = {
@@ -133,7 +133,7 @@ def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential:
 
 
 def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
-    """Courses of single reward functions: those that moved most, in colours of their own."""
+    """Courses of single reward functions: those that moved most, in colors of their own."""
     from matplotlib.ticker import MaxNLocator
 
     moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))[: len(_FUNCTIONS)]

@@ -78,7 +78,7 @@ def _plot_exponents(axes: Axes, exponents: tuple[Exponent, ...]) -> None:
     axes.set_yticks(range(len(exponents)), labels, fontsize=8)
     axes.set_ylim(len(exponents) - 0.5, -0.5)
     axes.set_title(
-        f"exponents: posterior (blue), prior (grey), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
+        f"exponents: posterior (blue), prior (gray), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
     )
     _plain(axes)
 
