@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LAW, _LATENT, _DATA, _PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
+_CURVE, _LATENT, _DATA, _PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 
 
 def plot_fit(fit: Fit, title: str = "", level: float = LEVEL, figure: Figure | None = None) -> Figure:
@@ -74,8 +74,8 @@ def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
     axes.fill_between(step, *band(predicted), color=_PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=_LATENT, alpha=0.2, lw=0)
     axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
-    axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
-    axes.plot(step, means["curve"], color=LAW, lw=1.8, label=f"noise-free curve, {level:.0%}")
+    axes.fill_between(step, *band(fit.trajectories("curve")), color=_CURVE, alpha=0.2, lw=0)
+    axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {level:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
@@ -132,9 +132,9 @@ def plot_quantity(fit: Fit, name: str, level: float = LEVEL, ax: Axes | None = N
         return np.histogram(draws, bins)[0] / max(len(draws), 1) / width
 
     axes.stairs(density(prior), bins, color=_PRIOR, fill=True, alpha=0.5, label="prior")
-    axes.stairs(density(posterior), bins, color=LAW, lw=1.5, label="posterior")
+    axes.stairs(density(posterior), bins, color=_CURVE, lw=1.5, label="posterior")
     for edge in np.quantile(posterior, [(1 - level) / 2, (1 + level) / 2]):
-        axes.axvline(edge, color=LAW, lw=0.8, ls=":")
+        axes.axvline(edge, color=_CURVE, lw=0.8, ls=":")
     unit = fit.regime.described(name).unit
     axes.set_title(name.replace("_", " ") + (f" ({unit})" if unit else ""), fontsize=9, loc="left")
     axes.set_yticks([])
