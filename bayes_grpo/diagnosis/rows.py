@@ -3,7 +3,7 @@
     noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbors, n: rows
 
 Both estimates are of neighbors, so that a trend does not count as noise; the larger one counts, and few rows are
-trusted less. Nothing here is fitted: a definition holds for an author who was never seen as it does for any other.
+trusted less. Nothing here is fitted, so a definition applies to logs of new authors without change.
 """
 
 from __future__ import annotations

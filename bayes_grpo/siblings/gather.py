@@ -1,8 +1,7 @@
 """Reference runs of a run: which named runs can be compared with it, and why the others cannot.
 
-Logs do not say which task they are of. So siblings are the runs that somebody names, less those whose logs show that
-they are something else: another signal or reward, another unit, or the run itself. Of very many the nearest are taken,
-by how far their rows lie from the run's at the same steps.
+Logs do not name their task. So reference runs are the named runs, except those whose logs show a different signal,
+reward or unit, or the run itself. Of many, the nearest count, by the distance of their rows at the same steps.
 """
 
 from __future__ import annotations
