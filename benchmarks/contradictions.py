@@ -201,7 +201,7 @@ def _beyond(said: Said) -> bool:
 def _onsets(said: Said) -> bool:
     """Whether the top line and the story begin one fall at different steps, or it is gone back to a later one."""
     fall = re.search(rf"fell from \S+ to \S+ since about {_STEP}", said["top"].get("headline", ""))
-    told = re.search(r"[Dd]ynamical instability \(probability [^)]*\), under way since about step (\d+)", _story(said))
+    told = re.search(r"[Dd]ynamical instability \([^)]*\) since about step (\d+)", _story(said))
     if fall is None or told is None:
         return False
     back = re.search(rf"go back to the checkpoint of about {_STEP}", said["top"]["action"])
@@ -319,10 +319,10 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
     "risen / risen": (
-        "the reward has not clearly risen, and it surely rose; or it is rising, and at rest",
+        "the reward has not clearly risen, and it surely rose; or it is rising, and flat",
         lambda x: (
             (bool(_NOT_RISEN.search(x["top"]["headline"])) and _rose(x) >= SURE)
-            or ("is rising" in x["top"]["headline"] and ": at rest since" in _story(x))
+            or ("is rising" in x["top"]["headline"] and "has been flat since" in _story(x))
         ),
     ),
     "held-out / calm": (
@@ -353,7 +353,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         "the run is fine or done, and the verdict begins with a failure",
         lambda x: (
             x["top"]["status"] in ("fine", "done")
-            and any(_story(x).lower().startswith(f"{label_of(m)} (probability") for m in MODES)
+            and any(_story(x).lower().startswith(f"{label_of(m)} (") for m in MODES)
         ),
     ),
 }

@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo import Run, diagnose
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.siblings.departure import BORDER, Signals, beside_at, signals_of
+from bayes_grpo.siblings.departure import BORDER, Signals, compare_at, signals_of
 from bayes_grpo.siblings.gather import gather_siblings
 from benchmarks.common import keep
 from benchmarks.siblings import families_of, logs_of
@@ -49,7 +49,7 @@ class Looked:
 
 def scores_of(own: Signals, siblings: Sequence[Signals], steps: np.ndarray) -> np.ndarray:
     """Distance of the most unusual signal at each step."""
-    found = [beside_at(own, siblings, float(s)) for s in steps]
+    found = [compare_at(own, siblings, float(s)) for s in steps]
     return np.array([x[0].counts if x else np.nan for x in found])
 
 

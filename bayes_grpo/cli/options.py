@@ -319,7 +319,7 @@ def reference_runs(like: list[str] | None, log: list[Path], sidecar: Path | None
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
     if like is not None:
         return None if like == ["none"] else like
-    return internal.stated_siblings(log[0], sidecar) or None
+    return internal.sidecar_reference_runs(log[0], sidecar) or None
 
 
 def references_or_nearby(like: list[str] | None, log: list[Path], reading: Reading) -> list[str] | NearbyRuns | None:

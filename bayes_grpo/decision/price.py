@@ -9,7 +9,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, score_noise
 from bayes_grpo.decision.question import Question
-from bayes_grpo.logs.finding import checkpoints_beside
+from bayes_grpo.logs.finding import saved_checkpoints
 from bayes_grpo.logs.run import Run
 
 ROWS = 50
@@ -71,7 +71,7 @@ def with_checkpoints(question: Question, run: Run) -> Question:
         The question with the checkpoints, or unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
-    there = np.array([x for x in checkpoints_beside(run.source) if x <= last], float)
+    there = np.array([x for x in saved_checkpoints(run.source) if x <= last], float)
     every, source = question.checkpoints, "as given"
     if every is None and run.settings.save_steps.value is not None:
         every, source = float(run.settings.save_steps.value), run.settings.save_steps.note or "save_steps of the run"

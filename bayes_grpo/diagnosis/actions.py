@@ -1,6 +1,6 @@
-"""What to do about a finding: one table. An action is a row: what must be known for it, what forbids it, its sentence.
+"""Actions for a finding, in one table: each row has a sentence, what it needs and what forbids it.
 
-Nothing is advised past its row: `advice` walks the actions of a finding in order and takes those that are allowed.
+`advice` walks the actions of a finding in order and returns the allowed ones.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _never(_: Facts) -> bool:
 
 
 def _named(f: Facts, column: str, otherwise: str) -> str:
-    """To name the key that a column may be, where it was not recognized; else something else."""
+    """Advice to name the candidate key of an unrecognized column; without one, ``otherwise``."""
     keys = f.suggested.get(column)
-    return f"name the column with --column {column}={keys[0]}, if it is that" if keys else otherwise
+    return f"name the column with --column {column}={keys[0]} if it is the right one" if keys else otherwise
 
 
 def _broken(f: Facts) -> bool:
@@ -49,9 +49,9 @@ class ActionRow(NamedTuple):
     """One thing to do.
 
     Attributes:
-        words: Its sentence, without a full stop, or what makes it.
-        needs: Whether what it rests on is known.
-        forbidden: Whether something speaks against it; by default values that are NaN, before which nothing else helps.
+        words: Its sentence without a full stop, or a function that returns it.
+        needs: Whether its inputs are known.
+        forbidden: Whether a fact rules it out; by default NaN values, which come first.
     """
 
     words: str | Callable[[Facts], str]
@@ -93,7 +93,7 @@ def _risky(f: Facts) -> bool:
 
 def _group(f: Facts) -> str:
     more = "larger groups" if f.group_size is None else f"larger groups than {f.group_size:g}"
-    return f"{more}, or resample prompts until groups have spread"
+    return f"use {more}, or resample prompts until groups have nonzero variance"
 
 
 def _saved(f: Facts) -> str:
@@ -105,8 +105,8 @@ def _ended(f: Facts) -> bool:
 
 
 def _longer(f: Facts) -> str:
-    pays = "; some that are cut off earn reward, so look at what is scored" if f.truncated_pays else ""
-    return f"raise the limit on completions, or ask for shorter ones{pays}"
+    pays = "; some truncated completions earn reward, so check the scoring" if f.truncated_pays else ""
+    return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
 ACTIONS: dict[str, ActionRow] = {
@@ -116,11 +116,11 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: _broken(f) or _failing(f) or _ended(f) or (f.resting and not f.rose),
     ),
     "look again": ActionRow(
-        lambda f: f"go on, and look again when the log has {max(2 * f.rows, THRESHOLDS.waste_rows)} rewards",
+        lambda f: f"go on, and check again when the log has {max(2 * f.rows, THRESHOLDS.waste_rows)} rewards",
         forbidden=lambda f: _broken(f) or _failing(f),
     ),
-    "watch it": ActionRow("look again after a tenth more steps; if it lasts, stop and lower the learning rate"),
-    "stop": ActionRow("stop here if this level is what you need", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
+    "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
+    "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
     "go back": ActionRow(
         lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
         lambda f: f.checkpoint is not None,
@@ -135,16 +135,18 @@ ACTIONS: dict[str, ActionRow] = {
         "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
     ),
     "compare checkpoints": ActionRow(
-        "stop, and score the checkpoints before and after on held-out prompts", forbidden=_never
+        "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=_never
     ),
     "precision": ActionRow(
-        "stop; restart from a checkpoint before it in bfloat16 or float32 with clipped gradients: weights that have "
+        "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
         "seen a NaN cannot be recovered",
         _broken,
         _never,
     ),
     "find batch": ActionRow(
-        "look at the batch that did it: an empty completion, a division by a spread of 0, the log of 0", _broken, _never
+        "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
+        _broken,
+        _never,
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
@@ -154,26 +156,26 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.top),
     "more prompts": ActionRow(
-        lambda f: f"more prompts a step, if noise hides the rise: a row's noise is {f.noise:.2g}",
+        lambda f: f"use more prompts per step if noise hides the rise (noise of one row: {f.noise:.2g})",
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
     ),
     "easier prompts": ActionRow(
-        "easier prompts first, partial credit, or a supervised start",
+        "start with easier prompts, partial credit, or supervised fine-tuning",
         lambda f: f.all_wrong or f.level < THRESHOLDS.hard,
         lambda f: _broken(f) or f.truncated > THRESHOLDS.truncated,
     ),
     "harder prompts": ActionRow(
-        "harder prompts, or leave out those that are always solved",
+        "use harder prompts, or drop those that are always solved",
         lambda f: f.level > THRESHOLDS.near_top,
         lambda f: _broken(f) or _failing(f),
     ),
     "mixed prompts": ActionRow(
-        "sample prompts by their success rate (20% to 80%), so that groups have spread",
+        "sample prompts with success rates of 20% to 80%, so that groups have nonzero variance",
         _idle,
         lambda f: _broken(f) or f.constant,
     ),
     "verifier": ActionRow(
-        "give the verifier a right and a wrong answer by hand: format, time limits, exceptions",
+        "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
         lambda f: f.constant or f.all_wrong or f.waste > THRESHOLDS.half,
     ),
     "longer limit": ActionRow(_longer, lambda f: f.truncated > THRESHOLDS.truncated),
@@ -183,7 +185,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: _broken(f) or any("entropy grew" in s.words for s in f.signs),
     ),
     "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
-    "read completions": ActionRow("read 20 completions of the last steps with a high reward"),
+    "read completions": ActionRow("read 20 high-reward completions of the last steps"),
     "compare prompts": ActionRow(
         "read completions of training and held-out prompts, and compare how both are scored", lambda f: f.held_out
     ),
@@ -194,9 +196,9 @@ ACTIONS: dict[str, ActionRow] = {
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
     "judge by task": ActionRow("judge the run by the task's own score, and lower the weight of the format reward"),
     "look at part": ActionRow(
-        "look at what falls by itself: its prompts, its verifier, its weight", lambda f: bool(f.falls)
+        "check the falling component: its prompts, its verifier, its weight", lambda f: bool(f.falls)
     ),
-    "new run": ActionRow("stop; another run needs more steps, other prompts or another learning rate", _ended),
+    "new run": ActionRow("stop; the next run needs more steps, other prompts or another learning rate", _ended),
 }
 """Name → action."""
 
@@ -220,7 +222,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     ),
     CANNOT_TELL: ("look again", "stop"),
 }
-"""What a run may do that is no mode → names of what may be done about it, the most useful first."""
+"""Situation that is no mode → names of its actions, the most useful first."""
 
 
 def remedies_for() -> dict[str, tuple[str, ...]]:
@@ -229,11 +231,11 @@ def remedies_for() -> dict[str, tuple[str, ...]]:
 
 
 def advice(finding: str, facts: Facts) -> tuple[str, ...]:
-    """Sentences of what is to be done about a finding, the first of them now; at least one.
+    """Sentences with the actions for a finding, the most urgent first; at least one.
 
     Args:
         finding: A mode, or a key of `SITUATIONS`.
-        facts: What is known.
+        facts: Facts of the run.
     """
     chosen = (ACTIONS[name] for name in remedies_for()[finding])
     found = tuple(f"{a.text(facts)}." for a in chosen if a.allowed(facts))

@@ -1,10 +1,9 @@
-"""Single reward functions: which one rises while others fall, and which one takes back what another gains.
+"""Single reward functions: which one rises, which one falls, and how much of the rise the fall cancels.
 
     R = Σ w_i r_i        share of function i in the change of R:  w_i Δr_i
 
 The weights are those with which the logged functions add up to the logged total (`rows.weights_of`), where they do;
-otherwise each function speaks in its own unit. Every Δr_i is that of the function's trend, so it carries the noise of
-its rows.
+otherwise each function keeps its own unit. Every Δr_i is the change of the function's trend, with its uncertainty.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class RewardFunctions(NamedTuple):
 
     @property
     def taken_back(self) -> np.ndarray | None:
-        """Draws of the share of the largest rise that the largest fall takes back, up to 3; None without both."""
+        """Draws of the share of the largest rise that the largest fall offsets, up to 3; None without both."""
         if self.rises is None or self.falls is None:
             return None
         return np.clip(-self.falls.change / np.maximum(self.rises.change, 1e-12), 0.0, THRESHOLDS.taken_back_most)
@@ -67,20 +66,20 @@ class RewardFunctions(NamedTuple):
         up, down, back = self.rises, self.falls, self.taken_back
         if up is not None and down is not None and back is not None:
             b = interval(back)
-            lost = f"takes back {b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%}) of it"
+            lost = f"offsets {b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%}) of that rise"
             if b.median >= THRESHOLDS.taken_back_most:
-                lost = f"takes back all of it and more, {b.median:.2g} times or more"
+                lost = f"offsets more than that rise, by a factor of {b.median:.2g} or more"
             elif b.median > 1.0:
                 times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
-                lost = f"takes back all of it and more, {times} times as much"
-            gain, loss = f"{up.name} adds {_said(up.posterior)}", f"{down.name} {_said(down.posterior)}"
-            return f"of the reward functions {gain} and {loss}, which {lost}"
+                lost = f"offsets more than that rise, by a factor of {times}"
+            gain, loss = f"{up.name} adds {_change_text(up.posterior)}", f"{down.name} {_change_text(down.posterior)}"
+            return f"of the reward functions, {gain} and {loss}, which {lost}"
         one = up or down
         if one is None:
             return ""
         how = "rises" if one is up else "falls"
         how += " alone" if len(self._material) == 1 else " most"
-        return f"of {len(self.all)} reward functions {one.name} {how}, by {_said(one.posterior)}"
+        return f"of {len(self.all)} reward functions, {one.name} {how}, by {_change_text(one.posterior)}"
 
 
 def reward_functions(trends: RunTrends) -> RewardFunctions | None:
@@ -93,5 +92,5 @@ def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     return RewardFunctions(tuple(sorted(found, key=lambda c: -abs(c.posterior.median))))
 
 
-def _said(found: Interval) -> str:
+def _change_text(found: Interval) -> str:
     return f"{found.median:+.3g} [{found.low:.3g}, {found.high:.3g}] ({found.level:.0%})"

@@ -45,9 +45,9 @@ def diagnose(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
-        rollouts: Completions of the same run, which tell what its gain is made of.
-        like: Siblings, other runs of the same task: whether the run departs from them at the same steps. This
-            does not change the probabilities.
+        rollouts: Completions of the same run, which decompose its gain.
+        like: Reference runs of the same task: the result says whether the run departs from them at the same steps.
+            The probabilities do not change.
 
     Returns:
         Probabilities, evidence, onsets and remedies. The status of a log with too few rewards is "unclear".
@@ -85,11 +85,11 @@ def diagnose(
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(estimate, timeline, rows, facts)
-    story_of_siblings = f"{departure.sentence[0].upper()}{departure.sentence[1:]}." if departure else ""
+    reference_story = f"{departure.sentence[0].upper()}{departure.sentence[1:]}." if departure else ""
     texts = (
         story(estimate, timeline, trends, top.finding, facts.happened),
         gain.sentence if gain else "",
-        story_of_siblings,
+        reference_story,
     )
     return Diagnosis(
         top=top,
@@ -110,7 +110,7 @@ def diagnose(
 
 
 def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomposition | None, tuple[str, ...]]:
-    """What the gain is made of by rollouts, and how far they fit the log."""
+    """Decomposition of the gain by rollouts, and whether they match the log."""
     if rollouts is None:
         return None, ()
     from bayes_grpo.rollouts.decompose import decompose  # SciPy's statistics, half a second that few calls need
@@ -124,13 +124,13 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
 
 
 def _departure(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
-    """How the run departs from its siblings, and which were left out, or why there is no such comparison."""
-    if like is None or isinstance(like, NearbyRuns):  # a departure is from runs that were named
+    """Comparison with the reference runs and which were left out, or why there is no comparison."""
+    if like is None or isinstance(like, NearbyRuns):  # only named runs are compared
         return None, ()
     try:
         found = departure_of(run, like)
     except FitError as error:
-        return None, (f"siblings: {error}",)
+        return None, (f"reference runs: {error}",)
     return found, found.notes
 
 

@@ -1,4 +1,4 @@
-"""What is known of a run when an action is chosen: numbers and yes or no, each from the logged rows."""
+"""Facts of a run that decide its actions: numbers and flags from the logged rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayes_grpo.rows.table import is_share
 
 
 class Sign(NamedTuple):
-    """A sign of instability: what moved and how far, a clause, and whether it is worth a look by itself."""
+    """A sign of instability: a clause with the signal and its change, and whether it warrants a look alone."""
 
     words: str
     strong: bool
@@ -29,42 +29,42 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What an action's conditions may ask.
+    """Inputs of the actions' conditions.
 
     Attributes:
         rows: Logged rewards.
-        failing: Probability that something fails.
+        failing: Probability of any failure.
         signs: Signs of instability in reward, held-out reward, gradient norm, entropy and KL.
         kl_known: Whether a KL is logged, or its weight is known to be 0.
-        held_out: Whether a held-out or gold reward is logged, or is what the run is judged by.
-        checkpoint: Step of the best policy by what is logged; None where nothing can choose one.
-        chosen_by: What chooses it, in words.
+        held_out: Whether a held-out or gold reward is logged.
+        checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
+        chosen_by: Score that chooses it, in words.
         rose: Whether the reward rose since the start.
-        crept: Whether it lies above the start almost surely, however little.
-        resting: Whether it has moved over its last half by no more than its noise, in enough rows.
-        level: Where it stands, as a share of its range; NaN where that is unknown.
-        solved: Whether a held-out reward stands at its top too, so that the task itself is solved.
-        waste: Share of groups, or rows, without spread; NaN where no signal tells.
-        idle: Whether groups without spread are worth a change: many, or many of the last rows have no other.
+        crept: Whether it lies above the start almost surely, by any amount.
+        resting: Whether its last half has changed by no more than its noise, in enough rows.
+        level: Its level as a share of its range; NaN where that is unknown.
+        solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
+        waste: Share of zero-variance groups or rows; NaN without a signal for it.
+        idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
         all_wrong: Whether the reward was never above its lowest value.
         constant: Whether it was the same in every row.
-        truncated: Share of completions that run into the limit; NaN where it is not logged.
-        truncated_pays: Whether the reward stands higher, or rose more, than completions that end could earn.
+        truncated: Share of completions that hit the length limit; NaN where it is not logged.
+        truncated_pays: Whether the reward is higher, or rose more, than complete completions could earn.
         not_finite: Signals that are NaN at the end.
         learning_rate: Highest learning rate; None where it is unknown.
-        shared_rate: The same on the scale that runs share; None where it has none.
-        step_text: How a sentence names a step of this log.
+        shared_rate: The same on the scale that runs share; None without one.
+        step_text: Function from a step to its name in sentences.
         group_size: Completions a prompt; None where it is unknown.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
-        noisy: Whether that could hide a rise that counts.
+        noisy: Whether that could hide a relevant rise.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         falls: Components and environments that fall, in words.
         held_out_falls: Whether the held-out reward lies below its best beyond noise.
-        held_out_stays: Whether it stays where it was while the train reward rises.
-        happened: What happened at once and is over: dips, jumps, resumes, a clause each.
-        suggested: Column that was not recognized → keys of the log that it may be.
+        held_out_stays: Whether it stays unchanged while the train reward rises.
+        happened: Sudden events that are over: dips, jumps, resumes, a clause each.
+        suggested: Column that was not recognized → candidate keys of the log.
     """
 
     rows: int
@@ -103,12 +103,12 @@ class Facts:
 
     @property
     def high(self) -> bool:
-        """Whether the reward stands high in a range that is known."""
+        """Whether the reward is high in a known range."""
         return self.level > THRESHOLDS.near_top
 
     @property
     def top(self) -> bool:
-        """Whether it stands at the top of it."""
+        """Whether it is at the top of that range."""
         return self.level > THRESHOLDS.solved
 
 
@@ -120,7 +120,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rows: All of its rows.
         failing: Probability that something fails.
     """
-    run, y, held, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
+    run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
     no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
@@ -159,7 +159,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
         planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
         falls=_falls(run),
-        held_out_falls=_held_out_falls(held),
+        held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
         happened=_happened(rows, run),
     )
@@ -225,17 +225,17 @@ def _falls(run: Run) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _held_out_falls(held: Logged) -> bool:
-    """Whether a held-out reward that was something lies below its best beyond noise, by as much as counts."""
-    share = is_share(held.value)
-    if held.rows < THRESHOLDS.held_out_rows - 1 or (share and held.best < THRESHOLDS.hollow):
+def _held_out_falls(held_out: Logged) -> bool:
+    """Whether a nonzero held-out reward has fallen below its best by a relevant amount beyond noise."""
+    share = is_share(held_out.value)
+    if held_out.rows < THRESHOLDS.held_out_rows - 1 or (share and held_out.best < THRESHOLDS.hollow):
         return False
-    size, fall = held.best if share else float(np.ptp(held.value)), held.best - held.now
-    return fall > THRESHOLDS.rose_errors * held.error and fall > THRESHOLDS.held_fall * size
+    size, fall = held_out.best if share else float(np.ptp(held_out.value)), held_out.best - held_out.now
+    return fall > THRESHOLDS.rose_errors * held_out.error and fall > THRESHOLDS.held_out_fall * size
 
 
 def _held_out_stays(rows: RunSoFar) -> bool:
-    """Whether it stays where it was, or at nothing, while the train reward rises."""
+    """Whether it stays unchanged, or near 0, while the train reward rises."""
     gain, carried = rows.carried or (0.0, 0.0)
     noise, nothing = THRESHOLDS.going_errors * rows.held_out.error, THRESHOLDS.hack_shared * THRESHOLDS.hollow
     return gain > 0.0 and carried < THRESHOLDS.hack_shared * gain and (carried < noise or rows.held_out.now < nothing)

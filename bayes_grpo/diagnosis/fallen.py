@@ -1,7 +1,7 @@
-"""What a reward lost of its gain or of its level: at every row, and at the last one, where it is a fact of the curve.
+"""Loss of a reward's gain or level, at every row and at the last one.
 
-Whatever caused it, forecast, decision and fit use this module, and it uses the rule of the diagnosis for the last row,
-so that none of them goes on with a curve that another has declared lost.
+Forecast, decision and fit use this module, and it uses the rule of the diagnosis for the last row. So all of them agree
+on whether a reward is lost.
 """
 
 from __future__ import annotations

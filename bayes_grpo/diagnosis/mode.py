@@ -1,10 +1,10 @@
-"""The seam of a failure mode: what a file in `bayes_grpo.diagnosis.modes` states, and how strength becomes probability.
+"""Interface of a failure mode, one file in `bayes_grpo.diagnosis.modes` each, and the map from strength to probability.
 
-    P = least + (most - least) s^k / (1 + s^k),     s: by how many times what counts the rows show it
+    P = least + (most - least) s^k / (1 + s^k),     s: strength, the evidence over its threshold
 
-`least` is how often a mode is there where its definition does not hold, `most` how often where it holds clearly:
-rounded shares of labelled public logs, the only numbers that are learned. Definitions carry over to authors who were
-never seen; weights learned from few authors did not.
+`least` is the rate of a mode where its definition does not hold, `most` where it clearly holds: rounded shares of
+labeled public logs, the only learned numbers. Definitions generalize to logs of new authors; weights learned from few
+authors did not.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Calibration(NamedTuple):
 
 
 MEASURED = Calibration(0.0, 0.0, MOST_PROBABLE, 12.0)
-"""Of a mode that is a logged quantity above its threshold: nothing is learned, and the threshold is sharp."""
+"""Calibration of a mode that a logged quantity defines: nothing is learned, and the threshold is sharp."""
 
 
 class ModeLook(NamedTuple):
-    """What the rows up to a step say of a mode.
+    """Probability of a mode by the rows up to a step.
 
     Attributes:
         probability: That it is under way.
-        seen: Whether a signal that shows it is logged; if not, the probability is that of such logs.
+        seen: Whether a signal for it is logged; if not, the probability is the rate in such logs.
     """
 
     probability: float
@@ -59,15 +59,15 @@ class ModeLook(NamedTuple):
 
 
 class Mode:
-    """One way in which a run goes wrong, or stands still. A file states ``MODE``, an instance of a subclass.
+    """One way in which a run fails or stalls. Each file defines ``MODE``, an instance of a subclass.
 
     Attributes:
         name: Standard name, as in results.
         label: The name in words.
-        is_failure: Whether something has to be done about it.
-        shown_by: What a log has to hold for it to be seen, in words; "" where the reward shows it.
-        wants: Signals that say more about it, by their canonical names or in words.
-        chances: How its strength becomes a probability.
+        is_failure: Whether it needs an action.
+        shown_by: Signal that it requires, in words; "" where the reward suffices.
+        wants: Further useful signals, by their canonical names or in words.
+        chances: Map from its strength to a probability.
         remedies: Names of `actions.ACTIONS`, the most useful first.
     """
 
@@ -80,7 +80,7 @@ class Mode:
     remedies: ClassVar[tuple[str, ...]] = ()
 
     def strength(self, rows: RunSoFar) -> float:
-        """By how many times what counts the rows show it: above 1 it is under way, below it is not.
+        """Evidence over its threshold: above 1 the mode is under way, below 1 it is not.
 
         Args:
             rows: The rows up to a step.
@@ -91,11 +91,11 @@ class Mode:
         raise NotImplementedError
 
     def began(self, rows: RunSoFar) -> Interval | None:
-        """Between which steps it began, where all rows date it better than the first look that shows it."""
+        """Interval of its onset, where all rows date it better than the first look that shows it."""
         return None
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """What the log shows of it, a clause with the run's own numbers; "" where there is no measure.
+        """Evidence for it, a clause with the run's numbers; "" without a measure.
 
         Args:
             rows: All rows.

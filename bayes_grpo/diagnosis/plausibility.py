@@ -1,7 +1,7 @@
-"""Whether a log can be what it says: columns that are constant to the last digit, that repeat, or rows too smooth.
+"""Plausibility checks of a log: constant columns, copied columns, repeating rewards, and rows that are too smooth.
 
-Several public logs turned out to be made up, or written by a logger that was broken. A diagnosis lists what is
-found, and it changes no probability: a reader has to look.
+Several public logs turned out to be made up, or written by a broken logger. A diagnosis lists the findings as notes;
+they change no probability.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MEASURED = ("reward_std", "entropy", "grad_norm", "completion_length", "kl")
 
 
 def implausible(run: Run) -> tuple[str, ...]:
-    """What cannot be in a log that was measured, a sentence each."""
+    """Findings that a measured log cannot have, a sentence each."""
     return (*_constant(run), *_copies(run), *_cycles(run), *_too_smooth(run))
 
 
@@ -34,8 +34,8 @@ def _constant(run: Run) -> list[str]:
         values = _kept(run.signals.get(name, np.empty(0)))
         if len(values) < THRESHOLDS.repeated_rows or np.ptp(values) > 0.0 or values[0] == 0.0:
             continue
-        why = "every completion runs into the limit, or padding is counted"
-        why = why if name == "completion_length" else "what is measured varies, so look at its logger"
+        why = "every completion hits the length limit, or padding is counted"
+        why = why if name == "completion_length" else "a measured signal varies, so check its logger"
         out.append(f"{name} is {values[0]:g} in all {len(values)} rows: {why}")
     return out
 
@@ -87,6 +87,6 @@ def _too_smooth(run: Run) -> list[str]:
         return []
     within = float(np.mean(spread[both]))
     return [
-        f"rows scatter by {scatter:.2g} (sd), and the spread within their own groups, {within:.2g}, implies at least "
-        f"{least:.2g} for {prompts:g} prompts of {size:g}: they were smoothed, or these sizes are wrong"
+        f"the standard deviation of a row is {scatter:.2g}, but the one within groups, {within:.2g}, implies at least "
+        f"{least:.2g} for {prompts:g} prompts of {size:g}: the rows were smoothed, or these sizes are wrong"
     ]

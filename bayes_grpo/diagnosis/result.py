@@ -25,7 +25,7 @@ class Onset(Result):
 
     Attributes:
         step: Median and interval of the step.
-        depth: How bad it is since, in words.
+        depth: Its severity since then, in words.
     """
 
     step: Interval
@@ -36,24 +36,24 @@ class Onset(Result):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis(ModeProbabilities, Result):
-    """What is wrong with a run, if anything.
+    """Failures of a run with their probabilities.
 
     Attributes:
-        top: The top line: how the run stands and the one thing to do now.
-        sentence: The story: what is under way, what happened before, what could not be seen.
+        top: The top line: status and the one action to take now.
+        sentence: The story: present failures, earlier ones, and those that the log cannot show.
         probability: Mode → probability that it is under way, whatever else is: the four failures, and others where the
             log has a signal for them. They do not exclude one another and do not sum to one.
         evidence: Name → what the log shows, a clause: "progress" and the modes; empty without enough rows.
         onsets: Mode → when it began, for every mode above `THRESHOLDS.suspect`.
         remedies: Mode → what to do, likewise.
-        missing: Signals the log lacks, and what they would tell.
-        about: Which log was looked at.
-        notes: What a reader should know: assumptions and the reader's notes.
+        missing: Useful signals that the log lacks.
+        about: The log.
+        notes: Assumptions and the notes of the log reader.
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
-        gain: What its gain is made of, by its rollouts; None where none were given.
-        departure: Whether the run departs from its siblings at the same steps; None without siblings.
-        suggested: Column that was not recognized → keys of the log that it may be.
+        gain: Decomposition of its gain by rollouts; None without rollouts.
+        departure: Comparison with the reference runs at the same steps; None without them.
+        suggested: Column that was not recognized → candidate keys of the log.
     """
 
     top: TopLine

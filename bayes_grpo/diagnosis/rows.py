@@ -1,9 +1,9 @@
 """What a definition of a failure looks at: the logged rows up to a step, their running means and the noise of these.
 
-    noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbours, n: rows
+    noise of a row = max(1.48 median|Δ|, 0.6 rms Δ) / √2 · (1 + 6/n),    Δ: differences of neighbors, n: rows
 
-Both estimates are of neighbours, so that a trend does not count as noise; the larger one counts, and few rows are
-trusted less. Nothing here is fitted: a definition holds for an author who was never seen as it does for any other.
+Both estimates are of neighbors, so that a trend does not count as noise; the larger one counts, and few rows are
+trusted less. Nothing here is fitted, so a definition applies to logs of new authors without change.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Logged:
 
     @cached_property
     def noise(self) -> float:
-        """Standard deviation of a row about its neighbours."""
+        """Standard deviation of a row about its neighbors."""
         if self.rows < THRESHOLDS.least_rows:
             return np.inf
         moves = np.abs(np.diff(self.value))
@@ -163,7 +163,7 @@ class RunSoFar:
 
     Attributes:
         reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward; without rows where there is none.
+        held_out: Gold or held-out reward of a run that logs a train reward too; without rows elsewhere.
         uses_eval: Whether the reward is the held-out one.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
@@ -171,9 +171,9 @@ class RunSoFar:
         block: Rows that one look covers.
         low: Lowest reward if known, else NaN.
         high: Highest reward if known, else NaN; known together with ``low`` or not at all.
-        assumed: What was guessed of both, a sentence; "" where they are settings or unknown.
+        assumed: The assumption behind both, a sentence; "" where they are settings or unknown.
         group_size: Completions a prompt: of the run, else a usual number.
-        gain: What its gain is made of by its rollouts; None where none were given.
+        gain: Decomposition of its gain by rollouts; None without rollouts.
     """
 
     reward: Logged
@@ -195,21 +195,21 @@ class RunSoFar:
 
         Args:
             run: The run.
-            gain: What its gain is made of by its rollouts.
+            gain: Decomposition of its gain by rollouts.
         """
         run = of_groups(run)
-        train, held = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
+        train, held_out = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
         gold = signals.get("gold_reward", NOTHING)
-        held = gold if gold.rows > held.rows else held
+        held_out = gold if gold.rows > held_out.rows else held_out
         uses_eval = train.rows < THRESHOLDS.least_rows
-        reward = held if uses_eval else train
+        reward = held_out if uses_eval else train
         ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
         weights = weights_of(run)
         group = float(run.settings.group_size.value or 0.0)
         return cls(
             reward=reward,
-            held_out=NOTHING if uses_eval else held,
+            held_out=NOTHING if uses_eval else held_out,
             uses_eval=uses_eval,
             signals=signals,
             parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
@@ -289,17 +289,17 @@ class RunSoFar:
     @property
     def carried(self) -> tuple[float, float] | None:
         """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
-        y, held = self.reward, self.held_out
-        if held.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
+        y, held_out = self.reward, self.held_out
+        if held_out.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
             return None
-        then = y.between(held.step[0], held.step[held.window - 1])
+        then = y.between(held_out.step[0], held_out.step[held_out.window - 1])
         if len(then) < THRESHOLDS.least_rows:
             return None
         gain = y.now - float(then.mean())
         least = max(
-            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held.error
+            THRESHOLDS.rise_errors * y.error, THRESHOLDS.risen * self.span, THRESHOLDS.carry_errors * held_out.error
         )
-        return (gain, held.now - held.start) if gain > least else None
+        return (gain, held_out.now - held_out.start) if gain > least else None
 
     @property
     def late_change(self) -> float:
@@ -350,7 +350,7 @@ def of_groups(run: Run) -> Run:
     if share_without_spread_of(run) != "batch":
         return run
     signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = "frac_reward_zero_std is of the whole batch in this log and says nothing of its groups"
+    note = "frac_reward_zero_std describes the whole batch in this log, not its groups"
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 

@@ -1,4 +1,4 @@
-"""How a run stands, in one word with its meaning, and what to do. Imports nothing that computes."""
+"""Status of a run: one word, its meaning, and the action. Imports nothing that computes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""
 CANNOT_TELL = "cannot_tell"
-"""What a status rests on where the log says too little."""
+"""Finding of a log with too little information."""
 
 Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
 MEANING: Mapping[Status, str] = {
-    "fine": "the reward rises or holds, and nothing fails that the log could show",
-    "watch": "nothing is known to fail, and something should be looked at",
-    "failing": "a failure is more probable than not, and can be mended",
+    "fine": "the reward rises or holds, and the log shows no failure",
+    "watch": "no failure is established, but one is possible or something needs a look",
+    "failing": "a failure is more probable than not, and can be fixed",
     "failed": "the reward has lost half or more of what it had",
-    "done": "nothing moves any more, the task is solved, or the planned steps are over, and nothing fails",
-    "unclear": "the log says too little",
+    "done": "the reward has plateaued, the task is solved, or the planned steps are over, and the log shows no failure",
+    "unclear": "the log has too little information",
 }
 """Status → what it means, for a first reading."""
 ALARMING: tuple[Status, ...] = ("failing", "failed")
-"""Those that somebody should be woken for."""
+"""Statuses that warrant paging."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
 """Status → how bad it is, as a number for a tracker's alert."""
 
@@ -55,17 +55,17 @@ class ModeProbabilities:
 
 @dataclass(frozen=True)
 class TopLine(Result):
-    """How a run stands and what to do.
+    """Status of a run and the action.
 
     Attributes:
         status: One of `MEANING`.
-        finding: Mode that it rests on, or `CANNOT_TELL`.
-        probability: Probability of the finding; of failing at all where no single failure is probable.
-        headline: What is so, a sentence.
-        action: The one thing to do now, a sentence.
-        rests_on: What both rest on.
-        remedies: What else to do about it, the most useful first.
-        earlier: What happened before and is over, a sentence; "" where nothing did.
+        finding: Mode behind the status, or `CANNOT_TELL`.
+        probability: Probability of the finding; of any failure where no single one is probable.
+        headline: The finding, a sentence.
+        action: The one action to take now, a sentence.
+        rests_on: Evidence for both.
+        remedies: Further actions, the most useful first.
+        earlier: Earlier episodes that are over, a sentence; "" without any.
     """
 
     status: Status
@@ -86,7 +86,7 @@ class TopLine(Result):
 
     @property
     def alarming(self) -> bool:
-        """Whether somebody should be woken."""
+        """Whether the status warrants paging."""
         return self.status in ALARMING
 
     @property
@@ -96,7 +96,7 @@ class TopLine(Result):
 
     @property
     def chance(self) -> float | None:
-        """The probability that is printed with the status; None where the log says too little or shows a mere sign."""
+        """The probability that is printed with the status; None with too little information or a mere sign."""
         sign = self.status == "watch" and self.probability < THRESHOLDS.suspect
         return None if self.status == "unclear" or sign else self.probability
 

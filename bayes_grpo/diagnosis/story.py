@@ -1,10 +1,10 @@
-"""The story of a run: what is under way, what happened before, and what its log could not show, in this order."""
+"""The story of a run: present failures, earlier ones, and the failures that its log cannot show, in this order."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from bayes_grpo.common.intervals import interval, percent, probability_text
+from bayes_grpo.common.intervals import interval, percent
 from bayes_grpo.diagnosis.mode import all_modes, label_of
 from bayes_grpo.diagnosis.smoothing import total_change
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
 
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
-"""What a solved task leaves: groups without spread and little entropy are no failure there."""
+"""Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
 def story(
@@ -30,18 +30,18 @@ def story(
         estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         trends: Its trends; None likewise.
-        first: What the top line rests on: a failure to begin with where it is under way, or that the task is solved.
-        happened: What happened at once and is over, a clause each.
+        first: Finding of the top line; the story begins with it where it is under way.
+        happened: Sudden events that are over, a clause each.
     """
     if timeline is None or trends is None:
         return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(estimate, timeline, trends, first), over and f"Before, and over: {over}.", unseen_text(timeline)]
+    parts = [_now(estimate, timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
 def progress_text(trends: RunTrends) -> str:
-    """What the reward did, which every verdict rests on."""
+    """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
     name = "held-out reward" if trends.uses_eval else "train reward"
     p, level = rise_chance(trends), span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
@@ -56,24 +56,26 @@ def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, fir
         found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
         lead, *others = map(_episode, found)
         if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
-            lead = f"a solved task leaves this: {lead}"
+            lead = f"expected for a solved task: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
-    shown = progress_text(trends)
+    progress = progress_text(trends)
+    shown = f"{progress[:1].upper()}{progress[1:]}"
     moves = [e for e in timeline.probable(over=False) if e.mode not in failures]
     if moves:
         last = max(moves, key=lambda e: (e.mode == first, e.probability))
-        word = "rising" if last.mode == "growing" else "at rest"
-        shown = f"{word} since about step {last.onset.median:.0f} ({probability_text(last.probability)}); {shown}"
+        word = "rising" if last.mode == "growing" else "flat"
+        since = f"The reward has been {word} since about step {last.onset.median:.0f} ({percent(last.probability)})."
+        shown = f"{since} {shown}"
     listed = sorted(MODES, key=lambda mode: -estimate.probability[mode])[:2]
-    which = ", ".join(f"{label_of(mode)} {probability_text(estimate.probability[mode])}" for mode in listed)
+    which = ", ".join(f"{label_of(mode)} {percent(estimate.probability[mode])}" for mode in listed)
     if estimate.failing >= THRESHOLDS.probable:
-        fails = probability_text(estimate.failing)
-        return f"Something fails with probability {fails}, and the log leaves open what: {which}; {shown}."
-    return f"No failure is more probable than not ({which}): {shown}."
+        fails = percent(estimate.failing)
+        return f"A failure is likely ({fails}), but the log does not show which: {which}. {shown}."
+    return f"No failure is likely ({which}). {shown}."
 
 
 def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
-    """Failures that were under way and are over, a clause each: all of them, or some modes' alone."""
+    """Failures that are over, a clause each: of all modes, or of some."""
     failures = modes or {mode.name for mode in all_modes() if mode.is_failure}
     by_mode: dict[str, list[Episode]] = {}
     for e in timeline.probable(over=True):
@@ -83,27 +85,27 @@ def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
 
 
 def _over(episodes: Sequence[Episode]) -> str:
-    """Episodes of one mode that are over: a single one with its depth, several as their number."""
+    """Past episodes of one mode: a single one with its depth, several as a count."""
     e, last = episodes[0], episodes[-1]
     if len(episodes) > 1:
         span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
-        p = probability_text(max(x.probability for x in episodes))
-        return f"{label_of(e.mode)} in {len(episodes)} stretches {span} (at most {p})"
+        p = percent(max(x.probability for x in episodes))
+        return f"{label_of(e.mode)} in {len(episodes)} episodes {span} (at most {p})"
     text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
-    return _with_depth(f"{text} ({probability_text(e.probability)})", e)
+    return _with_depth(f"{text} ({percent(e.probability)})", e)
 
 
 def unseen_text(timeline: Timeline) -> str:
-    """Which of the four failures the log could not have shown, and what would show them; "" where it could all."""
+    """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
     found = [m for m in all_modes() if m.name in MODES and m.shown_by and not timeline.modes[m.name].seen]
     if not found:
         return ""
-    return f"Not to be seen in this log: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
+    return f"Not checked: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
 
 
 def _episode(e: Episode) -> str:
-    text = f"{label_of(e.mode)} (probability {probability_text(e.probability)})"
-    return _with_depth(f"{text}, under way since about step {span_text(e.onset, '.0f')}", e)
+    text = f"{label_of(e.mode)} ({percent(e.probability)})"
+    return _with_depth(f"{text} since about step {span_text(e.onset, '.0f')}", e)
 
 
 def _with_depth(text: str, e: Episode) -> str:

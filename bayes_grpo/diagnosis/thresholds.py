@@ -1,7 +1,7 @@
 """Every threshold, slope and window of every event and mode, in one table, which `docs/diagnosis.md` shows.
 
-Two rooms ask whether an event happened: `diagnosis` of the rows of a log and the trends beneath them, `forecasting` of
-paths to come and of the logs from which hazards are learned.
+Two packages detect events with them: `diagnosis` in the rows and trends of a log, `forecasting` in simulated paths and
+in the logs from which hazards are learned.
 """
 
 from __future__ import annotations
@@ -45,37 +45,35 @@ class Thresholds:
     takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where the highest reward is unknown")
     settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
 
-    # Held-out beside train reward
+    # Held-out and train reward
     turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
-    hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] is one of nothing")
-    stands: float = _row(0.4, "of the range", "above which the train reward stands high")
+    hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] counts as zero")
+    stands: float = _row(0.4, "of the range", "above which the train reward is high")
 
     # Entropy
-    short: float = _row(0.5, "of the range", "not reached, above which the entropy was spent too early")
+    short: float = _row(0.5, "of the range", "up to which an entropy collapse is too early")
 
-    # Groups without spread
+    # Zero-variance groups
     solved: float = _row(0.93, "of the range", "from which a task counts as solved")
-    dead: float = _row(0.35, "of the rows", "without any spread over the second half, above which they are waste")
-    dead_groups: float = _row(0.999, "of the groups", "without spread, from which a row has none")
-    dead_spread: float = _row(1e-3, "of the largest reward", "standard deviation below which a row has no spread")
+    dead: float = _row(0.35, "of the rows", "with zero variance over the second half, above which they are waste")
+    dead_groups: float = _row(0.999, "of the groups", "with zero variance, from which a row has no gradient")
+    dead_spread: float = _row(1e-3, "of the largest reward", "standard deviation below which a row has zero variance")
     least_rate: float = _row(0.002, "success rate", "at least, and at most 1 less it, that implies a share")
-    half: float = _row(0.5, "share", "of groups without spread, or of a rise that is form, that tells nothing")
+    half: float = _row(0.5, "share", "of zero-variance groups, or of a rise in form, above which it is uninformative")
 
-    # Completions that are cut off
-    truncated: float = _row(0.5, "of the completions", "that run into the limit, above which they are truncated")
+    # Truncated completions
+    truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 
     # Other findings
     one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
 
     # The learning rate
-    rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which no policy moves any more")
+    rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which the policy no longer moves")
 
-    # Swings
-    swing_damping: float = _row(0.4, "damping ratio", "below which a linear law swings")
-    swing_periods: float = _row(1.0, "periods", "within the log that it swings at least")
-    swing_period: float = _row(
-        8.0, "rows", "in a swing at least: what turns faster is an order of prompts, or an alias"
-    )
+    # Oscillations
+    swing_damping: float = _row(0.4, "damping ratio", "below which a linear regime oscillates")
+    swing_periods: float = _row(1.0, "periods", "within the log that an oscillation covers at least")
+    swing_period: float = _row(8.0, "rows", "in an oscillation at least: faster ones are a prompt order or an alias")
 
     # Strain: e-folds beyond the ordinary range of a signal
     calm_burst: float = _row(8.0, "ratio", "largest gradient norm over the median")
@@ -85,11 +83,11 @@ class Thresholds:
 
     # When it began, what to say, what to do
     suspect: float = _row(0.2, "probability", "above which a failure gets an onset and remedies")
-    easy: float = _row(0.8, "of the range", "above which groups have no spread because they are solved")
-    hard: float = _row(0.2, "of the range", "below which because they are hopeless")
+    easy: float = _row(0.8, "of the range", "above which zero-variance groups are solved ones")
+    hard: float = _row(0.2, "of the range", "below which zero-variance groups are hopeless ones")
     share_named: float = _row(0.3, "of the groups", "without spread, above which the reason is given")
-    engines: float = _row(1.5, "ratio", "growth of the engines' mismatch worth a look, surely exceeded")
-    repeated_rows: int = _row(10, "rows", "that are alike, or come again, before a log is called implausible")
+    engines: float = _row(1.5, "ratio", "growth of the trainer-inference mismatch that warrants a look")
+    repeated_rows: int = _row(10, "rows", "that are equal, or repeat, before a log is called implausible")
     smooth_rows: int = _row(20, "rows", "whose scatter is compared with the spread within their groups")
     smooth_share: float = _row(0.4, "of the least scatter", "below which rows are too smooth to be measured")
     doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
@@ -100,7 +98,7 @@ class Thresholds:
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")
     few_rows: float = _row(6.0, "rows", "by which few rows make their noise less certain: 1 + 6/n")
     trend_rows: int = _row(12, "rows", "that a verdict on a trend needs at least")
-    waste_rows: int = _row(20, "rows", "that a verdict on groups without spread needs at least")
+    waste_rows: int = _row(20, "rows", "that a verdict on zero-variance groups needs at least")
     direct_rows: int = _row(8, "rows", "that a direct measurement needs: one reward in all of them, NaN at the end")
     held_out_rows: int = _row(6, "values", "of a held-out reward before its fall counts")
     thirds: int = _row(3, "parts", "of the rows that are compared, to see whether a reward rises")
@@ -116,7 +114,7 @@ class Thresholds:
         2.0, "standard errors", "of two means, above which the last half rises, below which it rests"
     )
     risen: float = _row(0.05, "of the range", "that a rise covers at least")
-    near_top: float = _row(0.7, "of the range", "above which a reward stands high: idle groups are waste, no failure")
+    near_top: float = _row(0.7, "of the range", "above which a reward is high: idle groups are waste, not a failure")
     waste: float = _row(0.8, "of the groups", "or rows, without spread late in the log, above which there is no signal")
     loss_typical: float = _row(1e-3, "loss", "typical, from which a loss of exactly 0 is a row without gradient")
     grad_times: float = _row(100.0, "ratio", "of a gradient norm late over early, above which a run is unstable")
@@ -124,20 +122,20 @@ class Thresholds:
     kl_high: float = _row(2.0, "nats", "of KL at least, then")
     burst_rows: int = _row(20, "rows", "of a gradient norm or KL before its growth counts")
     entropy_gone: float = _row(0.1, "of the start", "of the entropy, below which it is spent")
-    sign_fall: float = _row(0.15, "of the best", "that a reward loses: a sign of instability")
+    sign_fall: float = _row(0.15, "of the best", "that a reward loses, as a sign of instability")
     dip_rows: int = _row(30, "rows", "of a dip at most, and a sixth of the log: what lasts longer is a failure")
     one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is named")
     at_once: float = _row(0.7, "of a change of level", "that a single row covers, for a jump")
     carry_errors: float = _row(
         3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
     )
-    held_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
+    held_out_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
     sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
-    strong_grad: float = _row(20.0, "ratio", "of it, above which the sign is worth a look by itself")
+    strong_grad: float = _row(20.0, "ratio", "of it, above which the sign alone warrants a look")
     safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")
     hack_rise: float = _row(0.2, "of the range", "that the train reward rises while the held-out one does not")
     hack_shared: float = _row(0.1, "of the rise", "that the held-out reward shares at most")
-    probable: float = _row(0.5, "probability", "from which an event is spoken of as a fact")
+    probable: float = _row(0.5, "probability", "from which a sentence states an event as a fact")
 
 
 THRESHOLDS = Thresholds()

@@ -21,7 +21,7 @@ from bayes_grpo.diagnosis.trend import stretches
 from bayes_grpo.diagnosis.trends import RunTrends
 
 _READERS = 100
-"""Heights of probability at which an episode is cut: one reader draws the line higher than the next."""
+"""Number of probability thresholds at which an episode is cut; their spread gives the interval of its ends."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def episodes_of(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) ->
         goes_on = float(np.mean(ends == last_row))
         closed = step[ends[ends < last_row]] if goes_on < THRESHOLDS.probable else step[ends]
         while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
-            out.pop()  # most readers see the one before and this one as one, which tells of both
+            out.pop()  # at most thresholds the previous episode and this one are one
         depth = mode.text(rows, trends, float(step[first]), float(step[last]) if last < last_row else rows.last_step)
         shown = float(p[last] if last == last_row else p[peak])
         out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, depth))

@@ -1,8 +1,8 @@
-"""How a run stands: one word, why, and the one thing to do now.
+"""Status of a run: one word, the reason, and the one action to take now.
 
-Causes come in order: values that are NaN, a reward that never differs, a reward that is lost, then other failures; then
-what falls beneath the mean, what is to be looked at, and what a run that does not fail does. Forecast and costs may
-replace what to do of a run that does not fail (`bayes_grpo.analysis`).
+The first cause that applies decides: NaN values, a constant reward, a lost reward, other failures, a falling component,
+a held-out score that falls or stays, then warnings, then the state of a run without failure. Forecast and costs may
+replace the action for a run without failure (`bayes_grpo.analysis`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
         estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         rows: Its rows.
-        facts: What actions may ask.
+        facts: Inputs of the actions' conditions.
     """
     if timeline is None:
         text = "The log has fewer than three rewards."
-        return TopLine("unclear", CANNOT_TELL, 1.0, text, "look again when it has twenty.", "the number of rewards")
+        return TopLine("unclear", CANNOT_TELL, 1.0, text, "check again when it has 20.", "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     line = (
@@ -56,7 +56,7 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
 def _line(
     status: Status, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
 ) -> TopLine:
-    """A line with the actions of a finding, or of another one that says what to do, after one that leads."""
+    """A line with the actions of a finding, or of ``of``; ``first`` goes before them."""
     do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
     return TopLine(status, finding, p, f"{text}.", do, rests, tuple(x for x in rest if x != do))
 
@@ -80,7 +80,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     y = rows.reward
     if facts.constant and "advantage_degeneracy" in now:
         e = now["advantage_degeneracy"]
-        text = f"The reward is {y.value[-1]:.4g} in every row and no group has spread: nothing to learn from"
+        text = f"The reward is {y.value[-1]:.4g} in every row and in every group, so the gradient is zero"
         return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
     e = now.get("dynamical_instability")
     if e is not None:
@@ -94,38 +94,40 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     worst = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability))
     text = f"{_upper(label_of(worst.mode))}{_since(worst, facts)}"
     text += f": {worst.depth}" if worst.depth else ""
-    return _line("failing", worst.mode, worst.probability, text, facts, "the timeline")
+    return _line("failing", worst.mode, worst.probability, text, facts, "the failure probabilities")
 
 
 def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
     if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         return None
-    text = f"{_upper(facts.falls[0])} while the total stands"
-    return _line("watch", "component_falls", 0.85, text, facts, "the reward's parts", of="component falls")
+    text = f"{_upper(facts.falls[0])} while the total reward holds"
+    return _line("watch", "component_falls", 0.85, text, facts, "the reward components", of="component falls")
 
 
 def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLine | None:
-    """A reward that stands at its top, or high with most groups all correct: success with little signal left."""
+    """A reward at its maximum, or high with most groups all correct: success with little gradient."""
     idle = facts.waste > THRESHOLDS.half
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])
-    share = f"; {facts.waste:.0%} of the groups have no spread" if idle else ""
+    share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
-        text = f"The held-out score stands at {score.now:.2g}"
+        text = f"The held-out score is at {score.now:.2g}"
         return _line(
             "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
         )
     if facts.top:
-        text = f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score tells more"
+        text = (
+            f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score can show more"
+        )
     else:
-        text = f"Mostly solved: the train reward stands at {facts.level:.0%} of its range{share}"
+        text = f"Mostly solved: the train reward is at {facts.level:.0%} of its range{share}"
     return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
 
 
 def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
-    """A finding that is none of the four failures, the most probable one."""
+    """The most probable finding outside the four failures."""
     failures = {mode.name for mode in all_modes() if mode.is_failure} - set(MODES)
     found = [e for e in now.values() if e.mode in failures]
     if not found:
@@ -133,7 +135,7 @@ def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability))
     text = f"{_upper(label_of(e.mode))}{_since(e, facts)}"
     text += f": {e.depth}" if e.depth else ""
-    return _line("watch", e.mode, e.probability, text, facts, "the timeline")
+    return _line("watch", e.mode, e.probability, text, facts, "the failure probabilities")
 
 
 def _signs(facts: Facts) -> TopLine | None:
@@ -154,50 +156,50 @@ def _signs(facts: Facts) -> TopLine | None:
 
 def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> TopLine | None:
     """A held-out score that falls, or stays while the train reward rises."""
-    y, held = rows.reward, rows.held_out
+    y, held_out = rows.reward, rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
     name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
     rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
-    if facts.held_out_falls or held.best - held.now > THRESHOLDS.gain_errors * held.error:
+    if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
         others = [s.words for s in facts.signs if "held-out" not in s.words]
         rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
-        text, what = fall_text(f"The {name}", held) + rose, "held-out falls"
+        text, what = fall_text(f"The {name}", held_out) + rose, "held-out falls"
     else:
-        text, what = f"{_upper(rose)} while the {name} stays at {held.now:.2g}", "held-out stays"
+        text, what = f"{_upper(rose)} while the {name} stays at {held_out.now:.2g}", "held-out stays"
     p = estimate.probability["reward_hacking"]
-    return _line("watch", "reward_hacking", p, text, facts, "both rewards", of=what)
+    return _line("watch", "reward_hacking", p, text, facts, "train and held-out reward", of=what)
 
 
 def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
-    """A failure that the log could show and that is less probable than not."""
+    """A failure that the log can show, with a probability below one half."""
     seen = [m for m in MODES if timeline.modes[m].seen and estimate.probability[m] >= THRESHOLDS.suspect]
     if not seen or facts.rows < THRESHOLDS.trend_rows:
         return None
     mode = max(seen, key=estimate.probability.__getitem__)
-    text = f"{_upper(label_of(mode))} is possible, and less likely than not"
+    text = f"{_upper(label_of(mode))} is possible, but less likely than not"
     again = f"{ACTIONS['watch it'].text(facts)}."
-    return _line("watch", mode, estimate.probability[mode], text, facts, "the timeline", first=again)
+    return _line("watch", mode, estimate.probability[mode], text, facts, "the failure probabilities", first=again)
 
 
 def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
-    """Nothing fails that the log could show."""
+    """No failure that the log can show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
     ends = f"{y.start:.3g} at the start, {level} now"
-    risen = "not risen" if y.now <= y.start else "risen little" if facts.crept else "not clearly risen"
+    risen = "not risen" if y.now <= y.start else "risen only slightly" if facts.crept else "not clearly risen"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     ended = facts.rate_spent is not None or facts.planned is not None
     if ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
-            at = f"The learning rate ended at {facts.step_text(facts.rate_spent)}"
+            at = f"The learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         else:
             at = f"The {facts.planned:g} planned steps are over"
         if facts.rose:
             text = f"{at}; the reward rose from {y.start:.3g} to {level}"
-            return _line("done", "growing", calm, text, facts, "schedule and reward", of="ended")
+            return _line("done", "growing", calm, text, facts, "the schedule and the reward", of="ended")
         text = f"{at}; the reward has {risen} ({ends})"
-        return _line("done", "plateaued", calm, text, facts, "schedule and reward", of="ended flat")
+        return _line("done", "plateaued", calm, text, facts, "the schedule and the reward", of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         text = "The reward is rising; no failure detected"
         return _line("fine", "growing", rises, text, facts, "the reward's running means")

@@ -28,7 +28,7 @@ class RunTrends:
     Attributes:
         run: The run.
         reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward beside a train reward, or None.
+        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
         held_out_name: "gold" or "held-out".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
@@ -50,13 +50,13 @@ class RunTrends:
 def trends_of(run: Run) -> RunTrends | None:
     """Fits the trend of every signal; None where neither reward has three values."""
     step = run.step
-    train, held = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
+    train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
     name, gold = "held-out", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
-        if trend is not None and (held is None or trend.rows > held.rows):
-            held, name = trend, "gold"
-    reward = train or held
+        if trend is not None and (held_out is None or trend.rows > held_out.rows):
+            held_out, name = trend, "gold"
+    reward = train or held_out
     if reward is None:
         return None
     fitted = {}
@@ -73,7 +73,7 @@ def trends_of(run: Run) -> RunTrends | None:
     return RunTrends(
         run=run,
         reward=reward,
-        held_out=None if train is None else held,
+        held_out=None if train is None else held_out,
         held_out_name=name,
         signals={key: trend for key, trend in fitted.items() if trend is not None},
         components={key: trend for key, trend in parts.items() if trend is not None},

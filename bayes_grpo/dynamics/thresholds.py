@@ -125,7 +125,7 @@ def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, l
 
 
 @lru_cache(maxsize=1024)
-def held_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
+def frozen_policy_onset(momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> float:
     """Smallest gain g = η K at which a run under a frozen policy oscillates: `onset_of_oscillation` with its lag.
 
     Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
@@ -186,6 +186,6 @@ def _check_exposure(lag_exposure: float) -> None:
 
 def _radius(matrix: np.ndarray) -> np.ndarray:
     """Spectral radius of each matrix, shape (...); infinite where a long cycle has grown past all numbers."""
-    held = np.isfinite(matrix).all(axis=(-2, -1))
-    found = np.max(np.abs(np.linalg.eigvals(np.where(held[..., None, None], matrix, 0.0))), axis=-1)
-    return np.where(held, found, np.inf)
+    finite = np.isfinite(matrix).all(axis=(-2, -1))
+    found = np.max(np.abs(np.linalg.eigvals(np.where(finite[..., None, None], matrix, 0.0))), axis=-1)
+    return np.where(finite, found, np.inf)

@@ -89,33 +89,33 @@ def compare_runs(
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
     prior = seed_prior()
     unit = float(np.std(np.concatenate([t.y for t in tables])))
-    asked = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
+    comparison = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
 
     def each(values: Callable[[RunReading], np.ndarray]) -> list[list[np.ndarray]]:
         """Readings of all runs as they are logged, and without the effects of the data."""
         return [[values(r) for r in some] for some in (everyone, without)]
 
     at = last if step is None else float(step)
-    answers = [asked.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
+    answers = [comparison.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
     cautions = []
     completions = [_completions(run) for run in runs]
     if None not in completions and len(set(completions)) > 1:
         rate = [c for c in completions if c is not None]
         budget = min(c * r.last for c, r in zip(rate, everyone, strict=True))
         reached = [[r.at(budget / c) for c, r in zip(rate, some, strict=True)] for some in (everyone, without)]
-        answers.append(asked.answer("completions", f"at {budget:.3g} completions", reached))
+        answers.append(comparison.answer("completions", f"at {budget:.3g} completions", reached))
     elif None in completions:
         cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
     if len({r.last for r in everyone}) > 1:
-        answers.append(asked.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
-    answers.append(asked.answer("plateau", "where they settle", each(lambda r: r.plateau)))
+        answers.append(comparison.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
+    answers.append(comparison.answer("plateau", "where they settle", each(lambda r: r.plateau)))
     parts = [
-        asked._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
+        comparison._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
         for x in shared_parts(runs[:n], runs[n:], tables[0].signal)
     ]
     fewest, most = sorted((n, len(runs) - n))
     if most == 1:
-        cautions.append("one seed of each: how far seeds lie apart is the learned prior alone")
+        cautions.append("one seed of each: the spread between seeds comes from the learned prior alone")
     for side, some in (("A", runs[:n]), ("B", runs[n:])):
         if within := settings_that_differ(some):
             cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
@@ -155,7 +155,7 @@ class _Comparison(NamedTuple):
     def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> RecipeAnswer:
         """The answer at one place, from draws of every run's reading there, as logged and without the data's effects.
 
-        The rows as they are show how well the recipes do; those without what is in both, how far they lie apart.
+        The logged rows give the level of each recipe; the rows without the data's shared effects give the difference.
         """
         logged, same = (sides(x) for x in values)
         error = same.error if self.factor is None else same.error * np.array(self.factor)
@@ -167,7 +167,7 @@ class _Comparison(NamedTuple):
         return self.by_sides(at, words, one, two, levels)
 
     def by_sides(self, at: str, words: str, a: Side, b: Side, levels: tuple[Side, Side] | None = None) -> RecipeAnswer:
-        """The answer from a reading and its error of every run; ``levels`` where A and B are told by other readings."""
+        """The answer from each run's reading and its error; ``levels``: other readings for the levels of A and B."""
         found = difference_of(a, b, self.unit, self.prior)
         rng = np.random.default_rng(seed_of(self.seed, at))
         draws, p = found.draws(_SHOWN, rng), float(found.p_better)

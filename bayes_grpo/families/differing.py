@@ -102,10 +102,10 @@ def why_not_comparable(a: Sequence[Run], b: Sequence[Run], total: RecipeAnswer, 
     weights = [[w for run in side if (w := _weights(run, sorted(one))) is not None] for side in (a, b)]
     if one == two and all(weights):
         mine, its = (np.mean(w, axis=0) for w in weights)
-        apart = [f"{name} counts {x:.3g} in A, {y:.3g} in B" for name, x, y in zip(sorted(one), mine, its, strict=True)
+        differ = [f"{name} counts {x:.3g} in A, {y:.3g} in B" for name, x, y in zip(sorted(one), mine, its, strict=True)
                  if abs(x - y) > _WEIGHT * max(abs(x), abs(y))]  # fmt: skip
-        if apart:
-            return "; ".join(apart)
+        if differ:
+            return "; ".join(differ)
     other = {"A is better": "B is better", "B is better": "A is better"}.get(total.verdict, "")
     against = [x.words for x in parts if x.at in TASK and x.verdict == other]
     # What the log does not split shows where a measure of the task goes the other way.

@@ -1,4 +1,4 @@
-"""What a table says of runs beside their logs: settings in its columns. Imports nothing that takes long."""
+"""An index of runs: a table with settings that the logs lack. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Index:
-    """What a table says of runs.
+    """A table of runs and their settings.
 
     Attributes:
         rows: Name of a log → its columns, as text.
@@ -50,8 +50,8 @@ class Index:
         stem = Path(run.source.split("; ")[0]).name
         return next((self.rows[key] for key in (run.name, stem, Path(stem).stem) if key in self.rows), {})
 
-    def stated(self, run: Run) -> Run:
-        """A run with the settings that its row states; what its user stated stays, and no impossible value counts."""
+    def with_settings(self, run: Run) -> Run:
+        """The run with the settings of its index row; settings from the user win, and impossible values are ignored."""
         columns, found = self.of(run), {}
         for name, setting in run.settings.items() if columns else ():
             given = cell(columns, name)

@@ -67,12 +67,12 @@ class LeftOutRun(Result):
 
 
 def read_runs(logs: Like, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
-    """Reads runs, with the settings that an index states.
+    """Reads runs, with the settings of an index.
 
     Args:
         logs: Files, folders, patterns such as ``runs/*.json``, and runs. Of a folder with an index from a file, the
             logs that the index names.
-        index: What is known of the runs.
+        index: Settings of the runs.
         read: Keyword arguments of `bayes_grpo.read_log`.
 
     Raises:
@@ -81,11 +81,11 @@ def read_runs(logs: Like, index: Index, read: Mapping[str, Any] | None = None) -
     found, _ = named_runs(logs, read, index.rows if index.source else None)
     if not found:
         raise LogReadError("expected the logs of runs, found none; check the paths and the index")
-    return [index.stated(run) for run in found]
+    return [index.with_settings(run) for run in found]
 
 
 def known_settings(run: Run) -> dict[str, Any]:
-    """Settings that the log, its configuration or the user states, by name; the learning rate is the highest one."""
+    """Settings from the log, its configuration or the user, by name; the learning rate is the highest one."""
     known = {
         name: s.value
         for name, s in run.settings.items()
@@ -118,8 +118,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
     if not out:
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one, and state it in an index CSV or in a "
-            "bayes_grpo.toml beside the log"
+            "vary: no setting is known of all runs and differs; name one, and set it in an index CSV or in a "
+            "bayes_grpo.toml in the folder of the log"
         )
     return out
 
@@ -202,8 +202,8 @@ def _setting(run: Run, name: str, columns: Mapping[str, Any]) -> float:
     who = plain(run.name, 80)
     if given is None:
         raise SettingError(
-            f"{name}: not known of run {who}; state it in an index CSV (columns run_id and {name}) or in a "
-            "bayes_grpo.toml beside the log"
+            f"{name}: not known of run {who}; set it in an index CSV (columns run_id and {name}) or in a "
+            "bayes_grpo.toml in the folder of the log"
         )
     value = math.nan
     with suppress(TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""What a run's latent reward is at a step, and where its law would settle, averaged over two laws.
+"""Bayesian model averaging of a run's latent reward at a step, and of its plateau, over two regimes.
 
-The latent reward is what the run itself has, given all of its rows; that it swings about its law is part of what sets
-seeds apart. A run that rises and one that does not are both common, and a law with a trend sees trends in noise. So
-each run is read under the exponential law and under the flat one, each with the share of its marginal likelihood.
+The latent reward is the smoothed reward given all rows. Its deviation from the regime counts as a difference between
+seeds. Rising and flat runs are both common, and a regime with a trend finds trends in noise. So each run is fitted with
+the exponential and the flat regime, weighted by marginal likelihood.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DRAWS = 400
 
 @dataclass(frozen=True, eq=False)
 class RunReading:
-    """A run as its laws see it.
+    """Posterior draws of a run over both regimes.
 
     Attributes:
         run: The run.
@@ -61,16 +61,16 @@ class RunReading:
 def weighted_laws(
     table: RowTable, size: int, seed: int, priors: Callable[[Regime, RowTable], Mapping[str, Any] | None] | None = None
 ) -> list[tuple[Draws, int]]:
-    """Draws of both laws on rows, and how many of ``size`` each has by its marginal likelihood.
+    """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
 
     Args:
         table: Rows.
         size: Number of draws in all.
         seed: Seed.
-        priors: Prior overrides of a law; its own if None.
+        priors: Prior overrides of a regime; its own priors if None.
 
     Raises:
-        FitError: No law can be put on the rows.
+        FitError: No regime can be fitted to the rows.
     """
     found: list[Draws] = []
     rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=size)
@@ -97,7 +97,7 @@ def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
         seed: Seed.
 
     Raises:
-        FitError: No law can be put on the rows.
+        FitError: No regime can be fitted to the rows.
     """
     found = weighted_laws(table, _DRAWS, seed)
     latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))

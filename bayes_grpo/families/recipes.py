@@ -1,12 +1,12 @@
 """Two recipes with a few seeds each: the distribution of the difference of their means over seeds.
 
-A run's reading is its recipe's mean, what sets seeds apart, and what the run itself leaves open:
+A run's reading is the mean of its recipe, plus a seed effect, plus the run's own posterior error:
 
     reading[i] ~ N(mean of its recipe, spread² + error[i]²).
 
 The spread's prior is log-normal, learned from public runs of one recipe (`SeedPrior`), in units of the standard
-deviation of all rows; so is the width of the normal prior of the difference. Given the spread all is normal; the spread
-goes on a grid. One seed of each recipe is enough for an answer, which then rests on that prior.
+deviation of all rows; so is the width of the normal prior of the difference. Given the spread the model is normal; the
+spread is integrated on a grid. One seed of each recipe is enough for an answer, which then rests on that prior.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from scipy.stats import norm
 PATH = Path(__file__).with_name("seeds.json")
 _GRID = 61
 _WIDE = 10.0
-"""Standard deviation of the prior of the recipes' common mean, in units of the rows': nothing is said of it."""
+"""Standard deviation of the prior of the recipes' common mean, in units of the rows': uninformative."""
 FURTHER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of further seeds of each recipe that are looked at."""
-SURE, _TOLD = 0.95, 0.8
-"""Probability from which a recipe is called better; probability with which further seeds shall lead there."""
+SURE, _POWER = 0.95, 0.8
+"""Probability that makes a recipe better; target probability that further seeds reach it."""
 
 
 class SeedPrior(NamedTuple):
-    """What public runs say of seeds and recipes, in standard deviations of the rows.
+    """Prior of seed and recipe effects from public runs, in standard deviations of the rows.
 
     Attributes:
         centre: Mean of the logarithm of the spread between seeds.
@@ -147,7 +147,7 @@ def _summed(side: Side, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndar
 def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.random.Generator) -> int | None:
     """Further seeds of each recipe after which one of them is probably called better.
 
-    Further runs are drawn from the posterior, as exact as the present ones, and the question is asked again.
+    Further runs are drawn from the posterior with the errors of the present ones, and the comparison is repeated.
 
     Args:
         a: Readings of the runs of A.
@@ -172,7 +172,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
 
         both = more(a, draws["a"], noise[0]), more(b, draws["a"] + draws["difference"], noise[1])
         p = difference_of(*both, unit, prior).p_better
-        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _TOLD:
+        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _POWER:
             return count
     return None
 

@@ -31,7 +31,7 @@ def assemble(
     files: list[Parsed],
     choices: Choices,
     user: Mapping[str, Any],
-    stated: Mapping[str, Setting],
+    sidecar: Mapping[str, Setting],
     training: str | None = None,
 ) -> dict[str, Any]:
     """Everything of a `Run` but its name and origin.
@@ -40,7 +40,7 @@ def assemble(
         files: What was read, file by file.
         choices: Columns that the user named.
         user: Settings from the user, checked.
-        stated: Settings from the sidecar.
+        sidecar: Settings from the sidecar.
         training: The training to read where a file holds several.
 
     Raises:
@@ -56,7 +56,7 @@ def assemble(
         files = [parsed]
         columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
     columns = _by_group(parsed.table, columns)
-    row_steps = user.get("logging_window") or stated.get("logging_window", Setting(1)).value
+    row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
     rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
     finite = int(np.sum(np.isfinite(rows.train["reward"])))
@@ -65,7 +65,7 @@ def assemble(
             f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
             f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
         )
-    settings = resolve_settings(parsed, columns, rows, stated, user)
+    settings = resolve_settings(parsed, columns, rows, sidecar, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
     notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
     otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
@@ -180,7 +180,7 @@ class Known:
         name: Name of the run.
         trainer: Name of the trainer whose keys the rows have; "" for canonical names and those that scripts use.
         settings: Settings that the user states; they override everything else.
-        stated: Settings that the trainer states.
+        trainer_settings: Settings from the trainer's arguments.
         total_steps: Planned length, where the trainer states it.
         logging_steps: Optimizer steps that a row averages, where the trainer states it.
 
@@ -191,7 +191,7 @@ class Known:
     name: str = "run"
     trainer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    stated: Mapping[str, Setting] = field(default_factory=dict)
+    trainer_settings: Mapping[str, Setting] = field(default_factory=dict)
     total_steps: float | None = None
     logging_steps: float | None = None
 
@@ -211,13 +211,13 @@ def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
         LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
         SettingError: Settings contradict each other.
     """
-    stated = {"total_steps": known.total_steps} if known.total_steps else {}
+    planned = {"total_steps": known.total_steps} if known.total_steps else {}
     parsed = parsed_rows(
         map(dict, records),
         logging_steps=known.logging_steps,
         trainer=trainer_named(known.trainer),
-        settings=known.stated,
-        **stated,
+        settings=known.trainer_settings,
+        **planned,
     )
     return Run(
         name=clean(known.name),

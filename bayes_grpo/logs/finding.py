@@ -225,7 +225,7 @@ def checkpoint_step(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def checkpoints_beside(source: str) -> tuple[int, ...]:
+def saved_checkpoints(source: str) -> tuple[int, ...]:
     """Steps of the checkpoints in the folder that a log lies in, in order; none where there is no such folder.
 
     Args:

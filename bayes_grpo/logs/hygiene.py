@@ -191,7 +191,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     for name in ("entropy", "kl"):  # a policy that moves has neither at exactly 0
         if name in columns and not np.nan_to_num(columns[name]).any():
             del columns[name]
-            notes.append(f"{name} is logged as 0 throughout, that is not computed; left out")
+            notes.append(f"{name} is 0 in every row, so it was not computed; ignored")
     logged = {}
     for name, rows in broken.items():
         value = columns.get(name, np.full(len(steps), np.nan))

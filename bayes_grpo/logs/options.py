@@ -154,7 +154,7 @@ def read_sidecar(path: Path | None) -> Sidecar:
     return Sidecar(settings, columns, content.get("reference_runs", []))
 
 
-def stated_siblings(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
+def sidecar_reference_runs(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
     """Where the reference runs of a run are, by ``reference_runs = ["runs/"]`` of the file in the folder of its log.
 
     Args:
@@ -268,11 +268,11 @@ def configured(
         for key in keys:
             value = config.get(key)
             value = SCHEDULES.get(str(value).lower(), value) if name == "schedule" else value
-            if stated := known_setting(name, value, note.format(clean(key))):
-                found |= stated
+            if entry := known_setting(name, value, note.format(clean(key))):
+                found |= entry
                 if name == "momentum":
                     convention = "heavy_ball" if key == "momentum" else "ema"
-                    found["momentum_convention"] = replace(stated[name], value=convention)
+                    found["momentum_convention"] = replace(entry[name], value=convention)
                 break
     low, high = found.get("reward_low"), found.get("reward_high")
     if low and high and low.value >= high.value:

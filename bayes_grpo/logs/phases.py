@@ -80,7 +80,7 @@ def starts_of(
         if goes_on and k != first:
             resumed += [float(at[k])] if closed and axis is step else []
             continue
-        if k == first or (closed and not placed) or _anew(at, values, slice(begun, k), slice(k, end), closed):
+        if k == first or (closed and not placed) or _starts_over(at, values, slice(begun, k), slice(k, end), closed):
             between = np.arange(rows[k - 1], rows[k])
             own = axis[between] < at[k] if goes_on else axis[between] > at[k:end].min()
             starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
@@ -99,7 +99,7 @@ def _first_reward(values: Mapping[str, np.ndarray]) -> int:
     )
 
 
-def _anew(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
+def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
     """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
     old, new = at[before], at[after]
     if new[0] > max(old[0], old.min() + 0.1 * np.ptp(old) * closed):

@@ -19,7 +19,7 @@ from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar, sidecar_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
-from bayes_grpo.logs.training_args import read_beside
+from bayes_grpo.logs.training_args import read_training_args
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
@@ -28,9 +28,9 @@ FORMAT_MEMORY = "memory"
 _TRAINING = re.compile(r"training \d+")
 """A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
-type Held = Any
-"""What `bayes_grpo.logs.tabular` knows: a data frame, columns, records, a trainer's state, a run of W&B's client."""
-type RunLike = Run | PathLike | Sequence[PathLike] | Held
+type RowsInMemory = Any
+"""What `bayes_grpo.logs.tabular` reads: a data frame, columns, records, a trainer's state, a run of W&B's client."""
+type RunLike = Run | PathLike | Sequence[PathLike] | RowsInMemory
 """A run, or what `read_log` makes one of."""
 
 
@@ -45,7 +45,7 @@ class _Read(NamedTuple):
 
 
 def read_log(
-    path_or_paths: PathLike | Sequence[PathLike] | Held,
+    path_or_paths: PathLike | Sequence[PathLike] | RowsInMemory,
     *,
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -82,14 +82,16 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    stated = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
+    from_sidecar = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
     if in_memory:
         read = [_Read(paths[0], (), FORMAT_MEMORY, parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble([x.parsed for x in read], {**stated.columns, **named}, user, stated.settings, read[0].training)
+        rows = assemble(
+            [x.parsed for x in read], {**from_sidecar.columns, **named}, user, from_sidecar.settings, read[0].training
+        )
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()
@@ -180,7 +182,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
         if is_state and place is not None:
             notes.append(f"read from {clean(place)}")
         if is_state or place is not None:
-            settings, more = read_beside(where)
+            settings, more = read_training_args(where)
             parsed = replace(parsed, settings=settings)
             notes += more
         if failed:

@@ -126,7 +126,7 @@ def resolve_settings(
     repeated = _constants(parsed.table)
     in_records = configured(repeated, "{!r} in every record")
     found |= {k: replace(v, provenance=Provenance.LOGGED) for k, v in in_records.items()}
-    found |= configured(parsed.config, "{!r} beside the records")
+    found |= configured(parsed.config, "{!r} next to the records")
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= _estimator(parsed.config)

@@ -230,7 +230,7 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     if not whole:
         return None
     key = _only_one(index, whole, notes)
-    parts = f" beside its parts {listed([k for k in near if k not in whole])}" if len(whole) < len(near) else ""
+    parts = f" next to its parts {listed([k for k in near if k not in whole])}" if len(whole) < len(near) else ""
     notes.append(f"took {key!r} for the train reward, the only key that reads like one{parts}")
     return key
 

@@ -31,7 +31,7 @@ _LARGEST = 1e15
 """Size of a setting's number at most."""
 
 
-def read_beside(log: Path) -> tuple[dict[str, Setting], tuple[str, ...]]:
+def read_training_args(log: Path) -> tuple[dict[str, Setting], tuple[str, ...]]:
     """Settings and notes from the arguments in a trainer's folder: there, its run's, or the newest checkpoint's.
 
     A file that cannot be read is a note, never an error: the log does not need it.
@@ -235,8 +235,8 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     for key in trainer.config.get(_COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group
         note = f"{clean(key)} in {_WHERE}, in completions"
-        if prompts > 0 and (stated := known_setting("prompts_per_step", prompts, note)):
-            return found | stated
+        if prompts > 0 and (entry := known_setting("prompts_per_step", prompts, note)):
+            return found | entry
     return found
 
 

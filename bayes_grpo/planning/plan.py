@@ -71,7 +71,7 @@ def plan(
     tell = teller(progress)
     tell("reading")
     known = index_of(index)
-    run = known.stated(present if isinstance(present, Run) else read_log(present, **dict(read or {})))
+    run = known.with_settings(present if isinstance(present, Run) else read_log(present, **dict(read or {})))
     table = rows_of(run, signal, LONGEST)
     given = {name: value for name in PLANNED if (value := known.number(run, name)) is not None}
     values = {

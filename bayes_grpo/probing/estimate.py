@@ -20,7 +20,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
 
 FELT_FROM = 2.0
-"""Times its own error that a stiffness has to be, so that a batch can be said to feel it at all."""
+"""Smallest ratio of a stiffness to its standard error at which the batch detects it."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Measured(Result):
     """A measured stiffness: a Student t, because its error is itself known from few parts.
 
     Attributes:
-        mean: Its centre, per unit learning rate and step; Adam: in preconditioned units.
+        mean: Its center, per unit learning rate and step; Adam: in preconditioned units.
         sd: Its scale: the error of the mean over the parts, and what the direction's error leaves at third order.
         freedom: Degrees of freedom; infinite where nothing was sampled.
-        crossed: What data say that did not choose the direction: too small, if anything.
-        chosen: What the data say that did: too large.
+        crossed: Estimate from data that did not choose the direction: biased low, if at all.
+        chosen: Estimate from the data that chose it: biased high.
     """
 
     mean: float

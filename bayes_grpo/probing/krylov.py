@@ -46,9 +46,9 @@ def lanczos(
 
     Args:
         product: The matrix.
-        start: Where the search starts; near the first vector it ends sooner.
-        count: How many.
-        steps: Most products, and most vectors that are held.
+        start: Start vector; near the first eigenvector the search ends sooner.
+        count: Number of eigenvalues.
+        steps: Largest number of products, and of vectors in memory.
         tolerance: See `TOLERANCE`.
 
     Raises:
@@ -61,10 +61,10 @@ def lanczos(
     for i in range(steps):
         new = product(basis[i])
         for _ in range(2):  # once leaves rounding in
-            for j, held in enumerate(basis):
-                part = inner(held, new)
+            for j, vector in enumerate(basis):
+                part = inner(vector, new)
                 inside[j, i] += part
-                new = new - held * part
+                new = new - vector * part
         size = i + 1
         values, weights = np.linalg.eigh(0.5 * (inside[:size, :size] + inside[:size, :size].T))
         left = math.sqrt(max(inner(new, new), 0.0))
@@ -79,7 +79,7 @@ def lanczos(
     vectors = []
     for k in order:
         way = basis[0] * float(weights[0, k])
-        for held, weight in zip(basis[1:], weights[1:, k], strict=False):
-            way = way + held * float(weight)
+        for vector, weight in zip(basis[1:], weights[1:, k], strict=False):
+            way = way + vector * float(weight)
         vectors.append(unit(way))
     return Leading(values[order], vectors, float(residual), size)

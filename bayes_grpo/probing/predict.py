@@ -9,7 +9,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, held_onset
+from bayes_grpo.dynamics.thresholds import critical_gain, frozen_policy_onset
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
 
@@ -21,7 +21,7 @@ LONGEST_REFRESH = 4096
 
 @dataclass(frozen=True)
 class ProbeLimits(Result):
-    """What a measured stiffness says of settings.
+    """Stability limits of settings from a measured stiffness.
 
     Attributes:
         learning_rate: The learning rate η.
@@ -29,8 +29,8 @@ class ProbeLimits(Result):
         convention: "heavy_ball" or "ema" (Adam).
         refresh_interval: K_ref in optimizer steps, whole.
         lag_exposure: Share of the stiffness that is late.
-        margin: Exact threshold of the held policy over η K; above 1 is stable. Its upper end is infinite where
-            K may be none.
+        margin: Exact threshold of the frozen policy over η K; above 1 is stable. Its upper end is infinite where
+            K may be 0.
         p_stable: Probability that it is above 1.
         p_oscillates: Probability that the stiffest direction oscillates.
         largest_learning_rate: Largest η at which the settings are stable with probability `SURELY`.
@@ -115,7 +115,7 @@ def limits_of(
         lag_exposure=exposure,
         margin=margin_of(k, threshold / rate),
         p_stable=k.below(threshold / rate),
-        p_oscillates=1.0 - k.below(held_onset(float(momentum), interval, exposure) / rate),
+        p_oscillates=1.0 - k.below(frozen_policy_onset(float(momentum), interval, exposure) / rate),
         largest_learning_rate=widest,
         largest_refresh_interval=_largest_interval(high * rate, float(momentum), exposure),
     )

@@ -25,7 +25,7 @@ def probe(
     *,
     scale: float | AnyVector = 1.0,
     optimizer: OptimizerKind | None = None,
-    held: Sequence[UpdateAt] | None = None,
+    unweighted: Sequence[UpdateAt] | None = None,
     start: AnyVector | None = None,
     at: float = math.nan,
 ) -> Probe:
@@ -40,8 +40,8 @@ def probe(
             probabilities, 1 without a shift). At least 4, or a single one that is exact. See `UpdateAt`.
         scale: D, what the optimizer multiplies updates by: 1, or `adam_scale`.
         optimizer: In whose metric that is; by default "sgd" where the scale is the number 1, else "adam".
-        held: The same updates under the completions' weights of no shift: what a trainer's loss itself gives. From
-            them follows which share of the stiffness is late under a held policy.
+        unweighted: The same updates with every completion's weight at 1: what a trainer's loss itself gives. They
+            determine which share of the stiffness is late under a frozen policy.
         start: Where the search starts, in the optimizer's metric, such as an earlier probe's direction; by default
             the difference of two parts' updates.
         at: Optimizer step of the training.
@@ -55,8 +55,10 @@ def probe(
     parts = len(updates)
     if not (parts == 1 or parts >= 4):
         raise SettingError(f"probe: expected 4 or more parts of a batch, or one exact update, found {parts}")
-    if held is not None and len(held) != parts:
-        raise SettingError(f"probe: expected one of held for each of the {parts} parts, found {len(held)}")
+    if unweighted is not None and len(unweighted) != parts:
+        raise SettingError(
+            f"probe: expected one unweighted update for each of the {parts} parts, found {len(unweighted)}"
+        )
     each = [product_of(u, scale) for u in updates]
     at_rest = [update(0.0) for update in updates]
     halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
@@ -67,11 +69,11 @@ def probe(
     ways = [half.found.vectors[0] for half in found]
     stiffest = _read(each, found, ways)
     late = 1.0
-    if held is not None:
-        rest = _read([product_of(u, scale) for u in held], found, ways)
+    if unweighted is not None:
+        rest = _read([product_of(u, scale) for u in unweighted], found, ways)
         late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
     searches = sum(half.found.products * len(half.own) for half in found) / parts
-    readings = len(found) * (1 + (held is not None))
+    readings = len(found) * (1 + (unweighted is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
     return Probe(
         optimizer=kind,

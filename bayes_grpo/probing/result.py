@@ -20,11 +20,11 @@ class Probe(Result):
     Attributes:
         optimizer: In whose metric.
         stiffest: The largest stiffness.
-        late_share: Share of the stiffness along the stiffest direction that comes from the policy that writes, and so
-            is late under a held policy; 1 where the update has no importance ratios, or it was not measured.
-        parts: Into how many parts the batch was cut.
-        gradients: Gradients of the whole batch that the probe took.
-        residual: How far the direction is from one that the operator keeps, over K.
+        late_share: Share of the stiffness along the stiffest direction that comes from the rollout policy, and so
+            is late under a frozen policy; 1 where the update has no importance ratios, or it was not measured.
+        parts: Number of parts of the batch.
+        gradients: Cost of the probe, in gradients of the whole batch.
+        residual: Distance of the direction from an eigenvector of the operator, over K.
         step: Optimizer step of the training; NaN where it is not known.
     """
 

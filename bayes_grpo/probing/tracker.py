@@ -20,13 +20,13 @@ FIRST = 8
 
 
 class Look(NamedTuple):
-    """What one batch says.
+    """Measurement on one batch.
 
     Attributes:
         stiffest: Stiffness along the direction of the earlier batches, by this one.
-        late_share: Share of it that is late under a held policy; 1 where it was not measured.
-        turned: Cosine between the direction before and after; near 1 it has been found.
-        gradients: Gradients of the whole batch that it took.
+        late_share: Share of it that is late under a frozen policy; 1 where it was not measured.
+        turned: Cosine between the direction before and after; near 1 the direction has converged.
+        gradients: Cost of the look, in gradients of the whole batch.
     """
 
     stiffest: Measured
@@ -50,7 +50,7 @@ class ProbeTracker:
         updates: Sequence[UpdateAt],
         scale: float | AnyVector = 1.0,
         length: float = STEP,
-        held: Sequence[UpdateAt] = (),
+        unweighted: Sequence[UpdateAt] = (),
     ) -> Look:
         """Reads the stiffness on a batch and turns the direction by it.
 
@@ -59,7 +59,7 @@ class ProbeTracker:
                 batch 4.
             scale: D, as it stands now.
             length: Of the shifts of the parameters.
-            held: The same updates under the weights of no shift.
+            unweighted: The same updates with every completion's weight at 1.
 
         Raises:
             SettingError: Too few parts, or updates without length.
@@ -72,7 +72,7 @@ class ProbeTracker:
         turned, spent, first = 1.0, 2.0, self.direction is None
         if first:
             spent += self._search(updates, each, scale)
-            each, held = each[1::2], held[1::2]  # those that did not choose the direction
+            each, unweighted = each[1::2], unweighted[1::2]  # those that did not choose the direction
         way: AnyVector = self.direction
         made = [product(way) for product in each]
         found = _fair([inner(way, x) for x in made])
@@ -81,8 +81,8 @@ class ProbeTracker:
             self.direction = unit(mean_of(made) + way * abs(found.mean))
             turned = inner(way, self.direction)
         late = 1.0
-        if held and found.mean > 0.0:
-            kept = _fair([inner(way, product_of(update, scale, length)(way)) for update in held])
+        if unweighted and found.mean > 0.0:
+            kept = _fair([inner(way, product_of(update, scale, length)(way)) for update in unweighted])
             late, spent = min(max(1.0 - kept.mean / found.mean, 0.0), 1.0), spent + 2.0
         return Look(found, late, turned, spent)
 

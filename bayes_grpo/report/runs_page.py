@@ -92,7 +92,7 @@ def report_runs(
         SettingError: Fewer than two runs.
     """
     known, begin = index_of(index), time.perf_counter()
-    runs, against = ([known.stated(as_run(x)) for x in side] for side in (runs, against))
+    runs, against = ([known.with_settings(as_run(x)) for x in side] for side in (runs, against))
     everyone = [*runs, *against]
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")

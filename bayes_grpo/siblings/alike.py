@@ -31,7 +31,7 @@ _WEIGHTS = (0.0, 0.5, 1.5)
 _OWN, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
 """Standard deviation of the run's own way in the spread of the courses, and its time in the run's length."""
 _NOISES = (0.7, 1.0)
-"""Noise of a row in that which neighbouring rows differ by."""
+"""Noise of a row in that which neighboring rows differ by."""
 _LEVELS = (2.0, 0.2)
 """Standard deviation of the run's level in the spread of the courses, where their mean does not and does count."""
 _ROWS = 200
@@ -91,11 +91,11 @@ class Foreseen:
 
 
 def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | None:
-    """Rows to come as siblings let expect them; None where fewer than two siblings reach from its rows beyond its last.
+    """Forecast of rows from reference runs; None where fewer than two of them extend beyond the run's last row.
 
     Args:
         rows: The run's rows and those to come.
-        siblings: Courses of its siblings, to their ends.
+        siblings: Smooth curves of its reference runs, to their ends.
     """
     n = len(rows.y)
     used = [j for j, c in enumerate(siblings) if _reaches(c, rows.step[:n])]
@@ -108,12 +108,12 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
     if courses is None:
         return None
     centre = courses.mean(axis=0)
-    apart = (courses - centre).T
+    deviations = (courses - centre).T
     noise = float(np.std(np.diff(y))) / math.sqrt(2.0) + 1e-6 * (float(np.std(y)) + 1e-12)
-    unit = float(np.std(centre)) + float(np.sqrt(np.mean(apart**2))) + noise
+    unit = float(np.std(centre)) + float(np.sqrt(np.mean(deviations**2))) + noise
     time = np.abs(step[:, None] - step) / (step[n - 1] - step[0])
     own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
-    alike = apart @ apart.T
+    alike = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
     if rows.effect is not None and rows.share > 0.0:
         mean, var = (x[skip:] for x in rows.effect)

@@ -27,7 +27,7 @@ _LENGTHS = (8.0, 20.0, 60.0, 200.0)
 _RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Variances of the process that are tried, in those of the noise."""
 _EARLY = (1.0, 5.0)
-"""Rows within which a run's first changes may pass: clocks that run faster at first are tried beside the steps."""
+"""Rows within which a run's first changes may pass: warped clocks, faster at first, are tried in addition to steps."""
 _LEVEL = 1e4
 """Prior variance of the level in that of the noise."""
 
@@ -70,11 +70,11 @@ class SmoothCourse:
         return (self.table.y - self.smooth) / self.sd
 
     def scored(self, stretch: Stretch, share: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse covariance of the standardised rows of a stretch, and what it makes of them.
+        """Inverse covariance of the standardized rows of a stretch, and its product with them.
 
         Args:
             stretch: The stretch.
-            share: Share of the noise's variance that is looked at apart, an effect of the step.
+            share: Share of the noise variance that is modeled separately, as an effect of the step.
 
         Returns:
             The weighted rows, shape (n,), and the inverse, shape (n, n).

@@ -1,13 +1,13 @@
-"""Whether a run departs from its siblings at the same steps: evidence before anything crosses a border of its own.
+"""Robust z-score of a run against its reference runs at the same steps: evidence before a threshold is crossed.
 
-The latest rows of a signal are averaged, and so are those of every sibling over the same steps. The run lies
+The latest rows of a signal are averaged, in the run and over the same steps in m reference runs. The score is
 
-    z = (its mean − median of theirs) / √(spread² (1 + 1/m) + error²)
+    z = (mean of the run − median of the reference runs) / √(spread² (1 + 1/m) + error²)
 
-from m siblings, with their spread taken so that a few that failed themselves hardly widen it, and the error of its mean
-by how much neighbouring rows differ. Of few siblings the spread is known badly: z goes through Student's distribution
-with m − 1 degrees of freedom. A run departs by its most unusual signal; a reward above its siblings' is none. What is
-usual was learned on public runs that ended well (`benchmarks/departures.py`), repositories counted alike.
+The spread is robust, so that a few failed reference runs hardly widen it. The error of the mean comes from the
+differences of neighboring rows. With few reference runs the spread is uncertain: z goes through Student's t with m − 1
+degrees of freedom. The most unusual signal decides; a reward above the reference runs does not count. The usual scores
+come from public runs that ended well (`benchmarks/departures.py`), with equal weights for repositories.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, NotSibling, SiblingRuns, gather_siblings
 
 LEAST_SIBLINGS = 4
-"""Siblings with rows at the same steps that a signal needs."""
+"""Reference runs with rows at the same steps that a signal needs."""
 _ROWS, _SHARE = 5, 0.2
 """Latest rows that are averaged: at least so many, and this share of all."""
 _LOOKS = 20
-"""Earlier looks that tell since when."""
+"""Earlier looks that date the departure."""
 _FLOORS = {"entropy": 1e-3, "kl": 1e-3, "completion_length": 1.0, "grad_norm": 1e-6}
-"""Signals beside the reward, compared in logarithms, and the smallest value that counts."""
+"""Signals other than the reward, compared in logarithms, and the smallest value that counts."""
 _WORDS = {
     "reward": "reward",
     "eval_reward": "held-out reward",
@@ -43,22 +43,22 @@ _WORDS = {
     "grad_norm": "gradient norm",
 }
 USUAL = ((0.5, 1.1), (0.2, 2.4), (0.1, 3.0), (0.05, 3.2), (0.02, 3.5))
-"""Shares of looks at public runs that ended well which lie at least as far from their siblings, and how far."""
+"""Tail of the score over looks at public runs that ended well: share of looks, and the score they exceed."""
 BORDER = dict(USUAL)[0.05]
-"""Distance from which a run departs: where a twentieth of looks at runs that ended well lie."""
+"""Threshold of a departure: 5% of looks at runs that ended well exceed it."""
 
 
 @dataclass(frozen=True)
-class SignalBeside(Result):
-    """One signal of a run beside its siblings at the same steps.
+class SignalComparison(Result):
+    """One signal of a run compared with its reference runs at the same steps.
 
     Attributes:
         signal: Its name.
         value: Mean of the run's latest rows (geometric but for rewards).
-        siblings: Median of the siblings' means over the same steps.
+        siblings: Median of the reference runs' means over the same steps.
         distance: How far the run lies above them, standard deviations.
-        count: Siblings that have rows there.
-        first_step: Where the rows begin.
+        count: Reference runs with rows there.
+        first_step: First step of the rows.
     """
 
     signal: str
@@ -70,32 +70,32 @@ class SignalBeside(Result):
 
     @property
     def counts(self) -> float:
-        """How far it speaks for a departure; a reward above others does not."""
+        """Evidence for a departure; a reward above the others is none."""
         return -self.distance if self.signal in ("reward", "eval_reward") else abs(self.distance)
 
     @property
     def text(self) -> str:
-        """E.g. "reward 0.31 where 9 siblings have 0.52 (3.4 standard deviations below)"."""
+        """E.g. "reward 0.31 where 9 reference runs have 0.52 (3.4 standard deviations below)"."""
         side = "above" if self.distance > 0 else "below"
         return (
-            f"{_WORDS[self.signal]} {self.value:.3g} where {counted(self.count, 'sibling')} have {self.siblings:.3g} "
-            f"({abs(self.distance):.1f} standard deviations {side})"
+            f"{_WORDS[self.signal]} {self.value:.3g} where {counted(self.count, 'reference run')} have "
+            f"{self.siblings:.3g} ({abs(self.distance):.1f} standard deviations {side})"
         )
 
 
 @dataclass(frozen=True)
 class Departure(Result):
-    """A run beside its siblings at the same steps.
+    """A run compared with its reference runs at the same steps.
 
     Attributes:
         signals: Its signals, the most unusual first; empty where none can be compared.
-        at: The step it stands at.
-        since: First look since which it has departed without a break, a step; None where it does not depart.
-        named: How many runs were named.
-        left_out: Those that were not taken, with the reasons.
+        at: Last step of the run.
+        since: Step of the first look of the present departure; None where the run does not depart.
+        named: Number of runs that were named.
+        left_out: Runs that were not used, with the reasons.
     """
 
-    signals: tuple[SignalBeside, ...]
+    signals: tuple[SignalComparison, ...]
     at: float
     since: float | None
     named: int
@@ -110,12 +110,12 @@ class Departure(Result):
 
     @property
     def departs(self) -> bool:
-        """Whether it lies farther from its siblings than nearly all runs that ended well."""
+        """Whether its score exceeds that of 95% of looks at runs that ended well."""
         return self.score > BORDER
 
     @property
     def usual(self) -> float:
-        """Share of looks at public runs that ended well which lie at least as far; NaN without a signal."""
+        """Share of looks at public runs that ended well with at least this score; NaN without a signal."""
         share, score = zip(*USUAL, strict=True)
         return float(np.exp(np.interp(self.score, score, np.log(share))))
 
@@ -124,57 +124,61 @@ class Departure(Result):
         """The finding in words."""
         if not self.signals:
             return (
-                f"siblings: none of {counted(self.named, 'run')} named lies beside this one in numbers "
+                f"too few of {counted(self.named, 'reference run')} overlap with the run "
                 f"(at least {LEAST_SIBLINGS} with rows at the same steps)"
             )
         first = self.signals[0]
         if not self.departs:
-            return f"siblings: the run does not depart from them at the same steps; nearest to it, {first.text}"
+            return (
+                f"the run does not depart from its reference runs at the same steps; largest difference: {first.text}"
+            )
         far = [x.text for x in self.signals if x.counts > BORDER]
         share = f"{USUAL[-1][0]:.0%} or fewer" if self.score > USUAL[-1][1] else f"{self.usual:.0%}"
         return (
-            f"siblings: the run departs from them since about step {self.since:g}: {'; '.join(far)}; {share} of looks "
-            "at public runs that ended well lie as far from theirs"
+            f"the run departs from its reference runs since about step {self.since:g}: {'; '.join(far)}. In {share} of "
+            "looks at public runs that ended well, the run lies as far from its reference runs"
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Which runs were left out, and why."""
-        return tuple(f"no sibling: {plain(name, 80)} ({plain(why, 200)})" for name, why in self.left_out[:5])
+        return tuple(
+            f"reference run left out: {plain(name, 80)} ({plain(why, 200)})" for name, why in self.left_out[:5]
+        )
 
 
 def departure_of(run: Run, like: Like) -> Departure:
-    """A run beside its siblings at the same steps, as it stands at its last row.
+    """Compares a run at its last row with its reference runs at the same steps.
 
     Args:
         run: The run.
-        like: Where siblings are.
+        like: The reference runs, or where they are.
 
     Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
-        FitError: The run has too few rewards to know its siblings by.
+        LogReadError: A path does not exist or cannot be read.
+        FitError: The run has too few rewards to find its reference runs.
     """
     table = rows_of(run)
     return departure_among(run, table, gather_siblings(run, table, like))
 
 
 def departure_among(run: Run, table: RowTable, found: SiblingRuns) -> Departure:
-    """The same where the siblings were read before.
+    """`departure_of` for reference runs that were read before.
 
     Args:
         run: The run.
         table: Its rows.
-        found: Its siblings.
+        found: Its reference runs.
     """
     siblings = [signals_of(x, table.signal) for x in found.runs]
     own = signals_of(run, table.signal)
-    now = beside_at(own, siblings, float(table.step[-1]))
+    now = compare_at(own, siblings, float(table.step[-1]))
     out = Departure(now, float(table.step[-1]), None, found.named, found.left_out)
     if not out.departs:
         return out
     since = out.at
     for step in np.unique(np.quantile(table.step[_ROWS - 1 :], np.linspace(0, 1, _LOOKS), method="lower"))[-2::-1]:
-        before = beside_at(own, siblings, float(step))
+        before = compare_at(own, siblings, float(step))
         if not before or before[0].counts <= BORDER:
             break
         since = float(step)
@@ -206,12 +210,12 @@ def _mean(rows: tuple[np.ndarray, np.ndarray], first: float, last: float) -> tup
     return float(np.mean(y)), float(np.std(np.diff(y))) / math.sqrt(2.0 * len(y)) if len(y) > 2 else math.nan
 
 
-def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[SignalBeside, ...]:
-    """Signals of a run beside those of its siblings as they stood at a step, the most unusual first.
+def compare_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[SignalComparison, ...]:
+    """Compares the signals of a run with its reference runs up to a step; the most unusual first.
 
     Args:
         own: Signals of the run.
-        siblings: Signals of its siblings.
+        siblings: Signals of its reference runs.
         step: The step.
     """
     out = []
@@ -226,12 +230,12 @@ def beside_at(own: Signals, siblings: Sequence[Signals], step: float) -> tuple[S
             continue
         (values, errors), m = np.array(theirs).T, len(theirs)
         centre = float(np.median(values))
-        # The first as robust, the second where most siblings agree to the digit.
+        # The first is robust; the second counts where most reference runs agree exactly.
         spread = max(1.4826 * float(np.median(np.abs(values - centre))), 0.5 * float(np.std(values)))
         errors = [x for x in (mean[1], *errors) if math.isfinite(x)]
         error = float(np.median(errors)) if errors else 0.0
         sd = math.hypot(spread * math.sqrt(1.0 + 1.0 / m), error) + 1e-9
         far = float(ndtri(np.clip(stdtr(m - 1, (mean[0] - centre) / sd), 1e-9, 1.0 - 1e-9)))
         shown = (mean[0], centre) if name not in _FLOORS else (math.exp(mean[0]), math.exp(centre))
-        out.append(SignalBeside(name, *shown, far, m, first))
+        out.append(SignalComparison(name, *shown, far, m, first))
     return tuple(sorted(out, key=lambda x: -x.counts))

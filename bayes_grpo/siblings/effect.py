@@ -1,7 +1,7 @@
-"""What siblings say of the effect of the data on every row of a run, past and to come, and whether the run has it too.
+"""Effect of the data order on every row of a run, past and future, and the probability that the run shares the order.
 
-The effects of an order are known from the runs that share it. Whether one more run does is a question of Bayes: its
-rows with the effects taken out, against its rows as they are; before that it is as probable as among its siblings.
+Runs that share an order give the posterior of its effects. A Bayes factor decides whether one more run shares it: its
+rows without the effects against its rows as logged. The prior is the share of reference runs with that order.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from bayes_grpo.siblings.course import SmoothCourse
 from bayes_grpo.siblings.order import DataOrder, Windows, blocks_of, incidence_of
 
 NONE = 0.5
-"""Siblings of an order of its own, or of none, that count beside those that there are."""
+"""Pseudo-count of reference runs with an order of their own, or with none."""
 
 
 class StepEffect(NamedTuple):
-    """What is known of the effects on rows, in standard deviations of all that the step and its order can do.
+    """Posterior of the effects on rows, in prior standard deviations of an effect.
 
     Attributes:
-        mean: Posterior mean, shape (n,); 0 where no sibling has a row.
+        mean: Posterior mean, shape (n,); 0 where no reference run has a row.
         var: Posterior variance, shape (n,); 1 there.
     """
 

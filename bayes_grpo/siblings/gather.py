@@ -1,8 +1,7 @@
 """Reference runs of a run: which named runs can be compared with it, and why the others cannot.
 
-Logs do not say which task they are of. So siblings are the runs that somebody names, less those whose logs show that
-they are something else: another signal or reward, another unit, or the run itself. Of very many the nearest are taken,
-by how far their rows lie from the run's at the same steps.
+Logs do not name their task. So reference runs are the named runs, except those whose logs show a different signal,
+reward or unit, or the run itself. Of many, the nearest count, by the distance of their rows at the same steps.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MOST_SIBLINGS = 30
 """Siblings that are read together at most."""
 _SAME = 0.9
 """Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
-_APART = 20.0
+_UNIT_RATIO = 20.0
 """Times by which rewards of one run may exceed another's, where they exceed this number: percents and shares."""
 
 
@@ -169,11 +168,11 @@ def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
         return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
     for name in ("reward_low", "reward_high"):
         a, b = getattr(run.settings, name), getattr(other.settings, name)
-        stated = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
-        if len(stated) == 2 and stated[0] != stated[1]:
-            return f"another range of the reward: {name} {stated[1]:g} in place of {stated[0]:g}"
+        known = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
+        if len(known) == 2 and known[0] != known[1]:
+            return f"another range of the reward: {name} {known[1]:g} in place of {known[0]:g}"
     large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
-    if large >= _APART and large >= _APART * small:
+    if large >= _UNIT_RATIO and large >= _UNIT_RATIO * small:
         return "another unit: its rewards are of another size (shares and percents?)"
     return ""
 
@@ -183,6 +182,6 @@ def _distance(table: RowTable, rows: RowTable) -> float:
     inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
     if not inside.any():
         return float("inf")
-    apart = table.y[inside] - np.interp(table.step[inside], rows.step, rows.y)
-    means = [x.mean() for x in np.array_split(apart, 4) if len(x)]
+    difference = table.y[inside] - np.interp(table.step[inside], rows.step, rows.y)
+    means = [x.mean() for x in np.array_split(difference, 4) if len(x)]
     return float(np.sqrt(np.mean(np.square(means))) / inside.mean())

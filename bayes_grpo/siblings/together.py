@@ -1,4 +1,4 @@
-"""A run read together with its siblings: what of its data order is known, and where siblings let it go."""
+"""A run read together with its reference runs: the effects of their data order, and a forecast from their curves."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from bayes_grpo.siblings.gather import NotSibling, SiblingRuns
 from bayes_grpo.siblings.order import DataOrder, orders_of
 
 CERTAIN = 0.5
-"""Probability from which a run is taken to share an order with its siblings."""
+"""Probability from which a run counts as sharing an order with its reference runs."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTogether:
-    """A run beside its siblings.
+    """A run and its reference runs.
 
     Attributes:
         table: Rows of the run.
-        own: Its course; None where its rows do not scatter.
-        names: Names of the siblings.
-        courses: Their courses.
-        left_out: Runs that were named and not taken, with the reasons.
-        order: The order of data that the run shares; None for none.
-        effects: The effects of that order, by its siblings.
-        searched: Whether the runs were found near the log and not named.
+        own: Its smooth curve; None where its rows have no noise.
+        names: Names of the reference runs.
+        courses: Their smooth curves.
+        left_out: Runs that were named and not used, with the reasons.
+        order: The data order that the run shares; None without one.
+        effects: Posterior effects of that order, from the reference runs.
+        searched: Whether the reference runs were found near the log, not named.
     """
 
     table: RowTable
@@ -52,7 +52,7 @@ class ReadTogether:
         return None if self.effects is None else self.effects.at(np.stack([step, window]))
 
     def foreseen(self, step: np.ndarray, window: np.ndarray) -> Foreseen | None:
-        """Where siblings let the run go; None where fewer than two of them reach from its rows beyond its last.
+        """Forecast of the run from its reference runs; None where fewer than two of them extend beyond its last row.
 
         Args:
             step: Steps at which the rows to come end, shape (h,).
@@ -65,17 +65,16 @@ class ReadTogether:
 
 
 type Courses = dict[tuple[bytes, bytes, bytes, float, float], SmoothCourse | None]
-"""Courses of siblings by their rows (steps, windows, rewards) and where runs are cut."""
+"""Smooth curves of reference runs by their rows (steps, windows, rewards) and where runs are cut."""
 
 
 def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None = None) -> ReadTogether:
-    """Reads a run together with its siblings.
+    """Reads a run together with its reference runs.
 
     Args:
-        table: Rows of the run, as far as they are known: nothing later is looked at.
-        siblings: Its siblings, to their ends.
-        kept: Courses of siblings that an earlier call found and left here for a later one, which whoever looks at a run
-            again and again keeps.
+        table: Rows of the run so far; later rows are not used.
+        siblings: Its reference runs, with all of their rows.
+        kept: Cache of smooth curves from earlier calls, updated in place; pass the same mapping to repeated calls.
     """
     cuts = cuts_of([table, *siblings.tables])
     known = {} if kept is None else kept

@@ -32,7 +32,7 @@ AGREEING = 3
 """Updates in a row that have to advise a stop before "decision" stops."""
 FEWEST = 20
 """Rewards from which on "decision" may stop a training."""
-SAID = f"{OWN}said"
+SENTENCE = f"{OWN}said"
 """Key of the update in words."""
 _ALARM = f"{OWN}alarm/"
 _STEP = f"{OWN}step"
@@ -170,7 +170,7 @@ class Watcher:
         changed = bool(advising) != bool(self._advising)
         if alarms or changed or last:
             earlier = [f"ALARM: {alarm.sentence}" for alarm in alarms if alarm not in update.alarms]
-            entries[SAID] = " ".join([*earlier, update.sentence])
+            entries[SENTENCE] = " ".join([*earlier, update.sentence])
         rules = {"alarm": bool(alarms), "decision": self._advising >= AGREEING}
         if callable(self._stop):
             self._wish |= bool(self._stop(update))
@@ -219,7 +219,7 @@ def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
         name=str(scalars.get("run_name") or "run"),
         trainer="trl",
         settings=settings,
-        stated=settings_of_args(scalars, "the trainer's arguments"),
+        trainer_settings=settings_of_args(scalars, "the trainer's arguments"),
         total_steps=planned if planned > 0 else None,
         logging_steps=spacing if spacing >= 1 else None,
     )

@@ -31,7 +31,7 @@ class ProbeInputs(NamedTuple):
 
     Attributes:
         updates: Of each part of the batch, as `bayes_grpo.probing.probe` takes them.
-        held: The same with the weights of no shift; empty where nothing is late.
+        unweighted: The same with every completion's weight at 1; empty where nothing is late.
         scale: D, as it stands now.
         optimizer: In whose metric.
         learning_rate: Of the next update.
@@ -40,7 +40,7 @@ class ProbeInputs(NamedTuple):
     """
 
     updates: list[UpdateAt]
-    held: list[UpdateAt]
+    unweighted: list[UpdateAt]
     scale: float | AnyVector
     optimizer: OptimizerKind
     learning_rate: float
@@ -139,7 +139,7 @@ class CurvatureWatcher:
             self._entries = {}
 
     def _look(self, batch: ProbeInputs, step: float) -> Probe:
-        look = self._tracker.look(batch.updates, batch.scale, self._length, batch.held)
+        look = self._tracker.look(batch.updates, batch.scale, self._length, batch.unweighted)
         return Probe(
             optimizer=batch.optimizer,
             stiffest=look.stiffest,

@@ -73,7 +73,7 @@ def opened_trainer(trainer: Any, batches: Sequence[Mapping[str, Any]], slices: i
         try:
             yield ProbeInputs(
                 updates=batch.updates(weighted=True),
-                held=batch.updates(weighted=False) if refresh > 1 else [],
+                unweighted=batch.updates(weighted=False) if refresh > 1 else [],
                 scale=1.0 if moments is None else adam_scale(*moments),
                 optimizer="sgd" if moments is None else "adam",
                 learning_rate=float(group["lr"]),

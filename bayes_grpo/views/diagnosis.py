@@ -1,4 +1,4 @@
-"""A diagnosis as a document: how the run stands, why, what to do, and what happened."""
+"""A diagnosis as a document: status, reason, action and episodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     answer, why = split(sentence_case(d.top.headline), ": ")
     a, found = d.about, episodes(d)
     reward = None if d.trends is None else d.trends.reward
-    missing = ", ".join(x.replace("_", " ") for x in d.missing)
+    missing = ", ".join(d.missing)
     return Document(
         title=a.name,
         about=f"{a.rows} rows, {counted(a.evaluations, 'evaluation')}, steps {a.first_step:g} to {a.last_step:g}"
@@ -47,7 +47,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
-        plot=Drawing(partial(plot_diagnosis, d), f"Signals, and what was under way. {answer}", ratio=0.7),
+        plot=Drawing(partial(plot_diagnosis, d), f"Signals and episodes. {answer}", ratio=0.7),
         sections=(
             section("Story", sentence_case(d.sentence, 900)),
             section("What happened", tables=(_episodes(found),) if found else ()),
@@ -105,16 +105,16 @@ def _modes(d: Diagnosis) -> Tabular:
 
     ordered = sorted(d.probability.items(), key=lambda item: -item[1])
     heads = ("mode", Cell("under way", term="under way"), Cell("since step", term="onset"))
-    return table("Probability that each is under way", heads, (line(*x) for x in ordered))
+    return table("Probability that each mode is under way", heads, (line(*x) for x in ordered))
 
 
 def _episodes(found: list[Episode]) -> Tabular:
     rows = (
         (label_of(e.mode), chance(e.probability), number(_steps(e.onset)),
-         number(_steps(e.end) if e.over else "goes on"), e.depth)
+         number(_steps(e.end) if e.over else "ongoing"), e.depth)
         for e in found
     )  # fmt: skip
-    return table("Episodes", ("what", "probability", "from step", "to step", ""), rows)
+    return table("Episodes", ("mode", "probability", "from step", "to step", ""), rows)
 
 
 def _steps(i: Interval) -> str:

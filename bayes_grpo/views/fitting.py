@@ -27,7 +27,7 @@ from bayes_grpo.views.document import (
 from bayes_grpo.views.plots.fitting import plot_fit
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
-"""What a user asks of a fit: where it goes, how fast, whether it overshoots, the two terms of the law, the noise."""
+"""Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""
 _SURE = 0.95
 """Probability from which on the direction of the reward is known."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALARM = 0.35
 """Probability of a failure from which on it is a finding, if it lasts.
 
-With share and rows chosen on labelled public logs: of rules with at most 5% false alarms over whole lives one that
+With share and rows chosen on labeled public logs: of rules with at most 5% false alarms over whole lives one that
 names most failures; a status needs more than a half to say that a run fails, an alarm asks for a look.
 """
 LASTING = 0.05
@@ -193,7 +193,7 @@ class Update(ModeProbabilities, Result):
             forecast = self.outlook.sentence
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in parts if x)
-        return f"Step {self.step:g}, {self.rows} rows. {text or 'Nothing can be said yet.'}"
+        return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
 
     @property
     def siblings_text(self) -> str:

@@ -93,7 +93,7 @@ def watch(
         The looks, as they are made.
 
     Raises:
-        LogReadError: The path can never hold a log; or, at the end, it never held one.
+        LogReadError: The path cannot be a log; or no log has appeared when the watch ends.
         SettingError: A setting, command or address is impossible.
         OutputError: The state file cannot be written.
         MissingExtraError: The format needs a package that is not installed.

@@ -90,7 +90,7 @@ def test_truncated_completions_that_earn_are_not_called_worthless():
     y = np.linspace(0.3, 0.65, 100) + 0.02 * np.random.default_rng(2).standard_normal(100)
     top = diagnose(make_run(steps(100), y, signals={"completions_clipped_ratio": 0.9})).top
     assert top.finding == "truncated_completions"
-    assert "some that are cut off earn reward" in top.action
+    assert "some truncated completions earn reward" in top.action
 
 
 def test_solved_needs_a_held_out_score():

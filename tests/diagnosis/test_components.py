@@ -44,7 +44,7 @@ def test_what_rises_and_what_takes_it_back_are_named():
     assert low < 0.8 < high
     assert high - low < 0.4
     assert "format adds +0." in found.sentence
-    assert "takes back" in found.sentence
+    assert "offsets" in found.sentence
     assert {c.name for c in found.all} == {"format", "length", "correct"}
 
 
@@ -76,7 +76,7 @@ def test_a_hacked_rise_is_that_of_a_function():
     run = with_parts((1.0, 0.0, 0.0), signals={"gold_reward": gold})
     result = diagnose(run)
     evidence = result.evidence["reward_hacking"]
-    assert "the rise of format is what the gold reward does not share" in evidence
+    assert "the gold reward does not share the rise of format" in evidence
     json.dumps(result.to_dict(), allow_nan=False)
 
 
@@ -94,9 +94,9 @@ def form_and_task(form, task):
 def test_a_rise_that_is_form_is_told_from_one_of_the_task():
     told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
     assert told.probability["apparent_gain"] > 0.9 > 0.1 > calm.probability["apparent_gain"]
-    assert "ain of form, not of the task" in told.top.headline
+    assert "ain in formatting, not correctness" in told.top.headline
     assert "of form" not in calm.sentence
-    assert told.evidence["apparent_gain"].startswith("format, length and finishing gained 0.")
+    assert told.evidence["apparent_gain"].startswith("format, length and finishing changed by 0.")
 
 
 def test_functions_without_a_telling_name_are_neither_form_nor_task():

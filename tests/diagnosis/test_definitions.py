@@ -51,7 +51,7 @@ def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
     y[80:95] -= 0.45
     found = diagnose(make_run(steps(160), y))
     assert found.top.status not in ALARMING
-    assert "Before, and over: the reward fell to 0.1" in found.sentence
+    assert "Earlier, now over: the reward fell to 0.1" in found.sentence
     assert "dynamical instability from about step " in found.sentence
     assert diagnose(make_run(steps(160), y).until(93.0)).top.status == "failed"
 
@@ -64,7 +64,7 @@ def test_groups_without_spread_fail_only_without_progress():
     for y in (np.linspace(0.1, 0.5, 60) + 0.01 * rng.standard_normal(60), 0.85 + 0.01 * rng.standard_normal(60)):
         found = diagnose(make_run(steps(60), y, signals=share, **ends))
         assert found.top.status not in ALARMING
-    assert "Mostly solved: the train reward stands at 85% of its range; 90% of the groups" in found.top.headline
+    assert "Mostly solved: the train reward is at 85% of its range; 90% of the groups" in found.top.headline
 
 
 def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():

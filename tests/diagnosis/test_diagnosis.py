@@ -35,7 +35,7 @@ def test_a_collapse_that_anyone_can_see_is_named():
 def test_a_hacked_run_is_named(hacked):
     bad = diagnose(hacked)
     assert bad.probability["reward_hacking"] > 0.5
-    assert bad.sentence.startswith("Reward hacking (probability ")
+    assert bad.sentence.startswith("Reward hacking (")
 
 
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
@@ -66,8 +66,8 @@ def held_out_alone():
 def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
     """Nothing in such a log says which, as its evidence says."""
     found = diagnose(held_out_alone)
-    assert "look alike" in found.evidence["reward_hacking"]
-    assert "Not to be seen in this log: reward hacking" in found.sentence
+    assert "cannot be distinguished" in found.evidence["reward_hacking"]
+    assert "Not checked: reward hacking" in found.sentence
 
 
 @pytest.mark.parametrize("rewards", [[0.1, 0.4, 0.2], [0.9, 0.5, 0.0], [0.9, 0.1, 0.1], [0.1, 0.2, 0.3]])
@@ -117,7 +117,7 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     said = text_of(found, 2000)
     assert "40 rows, 1 evaluation, steps 1 to 40" in said
     assert "changed by 0 [0, 0] (90%) to 0;" in said
-    assert "the reward stands at 0 [0, 0] (90%)" in said
+    assert "the reward is at 0 [0, 0] (90%)" in said
 
 
 def test_picture_and_terminal(hacked, tmp_path):
@@ -128,8 +128,8 @@ def test_picture_and_terminal(hacked, tmp_path):
     first = shown.splitlines()[0]
     assert first.startswith("FAILING (")
     assert "Reward hacking since about step " in first
-    told = next(line for line in shown.splitlines() if line.startswith("Reward hacking (probability "))
-    assert ", under way since about step " in told
+    told = next(line for line in shown.splitlines() if line.startswith("Reward hacking ("))
+    assert "%) since about step " in told
     for words in ("90%", "What happened", "What to do"):
         assert words in shown
 

@@ -68,7 +68,7 @@ def test_a_total_goes_before_what_says_it_is_a_part(write):
     )
     run = read_log(write("log.csv", text))
     np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
-    assert any("beside its parts task/reward_component_exact" in note for note in run.notes)
+    assert any("next to its parts task/reward_component_exact" in note for note in run.notes)
 
 
 def test_rows_of_an_evaluation_are_told_by_their_split(write):

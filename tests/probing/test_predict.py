@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain, held_onset, hold_map, onset_of_oscillation
+from bayes_grpo.dynamics.thresholds import critical_gain, frozen_policy_onset, hold_map, onset_of_oscillation
 from bayes_grpo.probing.course import stiffness_course
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.predict import limits_of
@@ -51,14 +51,16 @@ def test_adams_average_and_the_share_that_is_late():
 
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 4), (0.9, 4)])
 def test_onset_where_nothing_is_late_is_the_free_one(momentum, interval):
-    assert held_onset(momentum, interval, 0.0) == pytest.approx(float(onset_of_oscillation(momentum)), rel=1e-6)
-    assert held_onset(momentum, interval, 0.3) <= critical_gain(momentum, interval, "hold", 0.3)
+    assert frozen_policy_onset(momentum, interval, 0.0) == pytest.approx(
+        float(onset_of_oscillation(momentum)), rel=1e-6
+    )
+    assert frozen_policy_onset(momentum, interval, 0.3) <= critical_gain(momentum, interval, "hold", 0.3)
 
 
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 1), (0.5, 1), (0.9, 1), (0.0, 4), (0.9, 4)])
 def test_onset_under_a_held_policy(momentum, interval):
     """Below it both modes are real and positive, above it one is not; without lag it is the known one."""
-    onset = held_onset(momentum, interval)
+    onset = frozen_policy_onset(momentum, interval)
     if interval == 1:
         assert onset == pytest.approx(float(onset_of_oscillation(momentum)), rel=1e-6)
     below, above = (

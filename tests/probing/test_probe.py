@@ -93,7 +93,7 @@ def test_adams_metric_as_it_stands():
 def test_the_share_that_is_late():
     """Half of the matrix comes from the policy that writes: an update with the drawn weights lacks it."""
     h, here = matrix(), np.ones(SIZE)
-    found = probe([lambda s: -h @ (here + s)], held=[lambda s: -h @ (here + 0.5 * s)])
+    found = probe([lambda s: -h @ (here + s)], unweighted=[lambda s: -h @ (here + 0.5 * s)])
     assert found.late_share == pytest.approx(0.5, rel=1e-3)
 
 
@@ -146,8 +146,8 @@ def test_what_cannot_be_probed_is_refused(tmp_path):
         probe(zero[:3])
     with pytest.raises(SettingError, match="updates are zero"):
         probe(zero)
-    with pytest.raises(SettingError, match="one of held for each"):
-        probe(noisy(), held=noisy(1))
+    with pytest.raises(SettingError, match="one unweighted update for each"):
+        probe(noisy(), unweighted=noisy(1))
     with pytest.raises(SettingError, match="cannot read"):
         load_probes(tmp_path / "none.json")
     with pytest.raises(SettingError, match="at least one probe"):

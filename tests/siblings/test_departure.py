@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.siblings.departure import BORDER, USUAL, beside_at, departure_of, signals_of
+from bayes_grpo.siblings.departure import BORDER, USUAL, compare_at, departure_of, signals_of
 from tests.helpers.runs import make_run
 from tests.siblings.made import family
 
@@ -27,7 +27,7 @@ def test_a_run_that_falls_away_departs_since_then_and_the_others_do_not():
     assert found.since is not None
     assert 30.0 < found.since <= 40.0
     assert found.usual <= USUAL[-1][0]
-    assert "departs from them since about step" in found.sentence
+    assert "departs from its reference runs since about step" in found.sentence
     fine = [departure_of(r, [x for x in RUNS if x is not r]) for r in RUNS]
     assert not any(x.departs for x in fine)
     assert all(x.since is None for x in fine)
@@ -39,7 +39,9 @@ def test_nothing_after_the_look_is_seen_and_a_better_reward_is_no_departure():
     whole, before = fallen(), fallen().until(28.0)
     assert not departure_of(before, RUNS[1:]).departs
     others = [signals_of(r, "reward") for r in RUNS[1:]]
-    assert beside_at(signals_of(whole, "reward"), others, 28.0) == beside_at(signals_of(before, "reward"), others, 28.0)
+    assert compare_at(signals_of(whole, "reward"), others, 28.0) == compare_at(
+        signals_of(before, "reward"), others, 28.0
+    )
     above = departure_of(fallen(by=-0.4), RUNS[1:])
     assert above.signals[0].distance > BORDER
     assert not above.departs
@@ -62,7 +64,7 @@ def test_other_signals_count_both_ways_and_few_siblings_say_nothing():
     assert not few.signals
     assert not few.departs
     assert few.named == 3
-    assert "none of 3 runs" in few.sentence
+    assert "too few of 3 reference runs" in few.sentence
 
 
 def test_a_diagnosis_tells_it_and_what_it_left_out():
@@ -71,5 +73,5 @@ def test_a_diagnosis_tells_it_and_what_it_left_out():
     assert found.departure is not None
     assert found.departure.departs
     assert found.to_dict()["siblings"]["departs"]
-    assert "departs from them" in found.sentence
+    assert "departs from its reference runs" in found.sentence
     assert any("a copy of it" in note for note in found.notes)

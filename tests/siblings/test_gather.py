@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.logs.options import stated_siblings
+from bayes_grpo.logs.options import sidecar_reference_runs
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings import gather as rooms
 from bayes_grpo.siblings.gather import gather_siblings, named_runs
@@ -65,10 +65,10 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
 def test_the_file_beside_a_log_names_its_siblings(tmp_path):
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["runs/"]\n[settings]\ngroup_size = 8\n')
     log = written(tmp_path, family([0])) / "run0.csv"
-    assert stated_siblings(log) == [str(tmp_path / "runs/")]
+    assert sidecar_reference_runs(log) == [str(tmp_path / "runs/")]
     assert read_log(log).settings.group_size.value == 8
-    assert stated_siblings(tmp_path / "elsewhere" / "run0.csv") == []
+    assert sidecar_reference_runs(tmp_path / "elsewhere" / "run0.csv") == []
     (tmp_path / "bayes_grpo.toml").write_text("reference_runs = 3\n")
     with pytest.raises(SettingError, match="expected reference_runs ="):
-        stated_siblings(log)
+        sidecar_reference_runs(log)
     assert np.isfinite(rows_of(read_log(log)).y).all()

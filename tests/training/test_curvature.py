@@ -41,7 +41,7 @@ def test_a_direction_is_kept_and_found_over_batches():
     assert late.mean() == pytest.approx(4.0, rel=0.02)
     inside = [look.stiffest.interval.low <= 4.0 <= look.stiffest.interval.high for look in looks[10:]]
     assert np.mean(inside) >= 0.75
-    kept = tracker.look(parts_of(99, 0.0), held=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
+    kept = tracker.look(parts_of(99, 0.0), unweighted=[lambda s: -0.75 * STIFF @ (np.ones(SIZE) + s)] * 8)
     assert kept.late_share == pytest.approx(0.25, abs=1e-3)
     with pytest.raises(SettingError, match="4 parts of a first batch"):
         ProbeTracker().look(parts_of(0)[:3])

@@ -81,13 +81,13 @@ def test_nemo_rl(monkeypatch):
 
 
 def test_every_key_of_the_table_is_one_that_we_write():
-    from bayes_grpo.training.callback import SAID, entries_of
+    from bayes_grpo.training.callback import SENTENCE, entries_of
     from tests.training.test_callback import alarm, update
 
     kept = update(5, stop=9.0)
     assert kept.outlook is not None
     kept = replace(kept, outlook=replace(kept.outlook, take=4.0))
-    written = {*entries_of(kept, (alarm(),)), SAID}
+    written = {*entries_of(kept, (alarm(),)), SENTENCE}
     told = re.findall(r"`bayes_grpo/([\w/]+)`", SECTIONS["TRL, unsloth, ms-swift"])
     told = [name for name in told if name != "p/reward_hacking"]  # the stand-in has two answers
     assert told

@@ -146,7 +146,7 @@ def test_a_part_that_fails_is_a_note(run, monkeypatch):
     monkeypatch.setattr("bayes_grpo.diagnosis.diagnose.diagnose", fails)
     found, _ = update_of(run, SWIFT)
     assert found.notes == ("no diagnosis: Failed unexpectedly: ValueError: a bug",)
-    assert found.sentence == "Step 60, 60 rows. Nothing can be said yet."
+    assert found.sentence == "Step 60, 60 rows. No result yet."
     assert found.reward == run.reward[-1]
 
 
@@ -349,7 +349,7 @@ def test_a_look_says_whether_the_run_departs_from_its_siblings(tmp_path):
     assert after.siblings is not None
     assert after.siblings == diagnose(falling, like=str(tmp_path)).to_dict()["siblings"]
     assert after.siblings["departs"]
-    assert "Siblings: the run departs from them since about step" in after.sentence
+    assert "The run departs from its reference runs since about step" in after.sentence
     assert after.siblings_text in text_of(after, 900)
     assert json.loads(json.dumps(after.to_dict(), allow_nan=False))["siblings"]["departs"] is True
     alone, _ = update_of(falling, replace(watching, like=()), memory)

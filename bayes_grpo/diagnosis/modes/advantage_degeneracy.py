@@ -1,7 +1,7 @@
-"""Advantage degeneracy: groups whose rewards are all the same have no advantage, and so no gradient.
+"""Advantage degeneracy: groups with equal rewards (zero variance) have zero advantages, and so no gradient.
 
-Where the share of such groups is not logged, rows without any spread, or with a loss of exactly 0 among others, bound
-it from below.
+Where their share is not logged, rows with zero reward variance, or with a loss of exactly 0 among others, bound it
+from below.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class AdvantageDegeneracy(Mode):
 
     name = "advantage_degeneracy"
     label = "advantage degeneracy"
-    shown_by = "the share of groups without spread"
+    shown_by = "the share of zero-variance groups"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
     remedies = ("longer limit", "verifier", "easier prompts", "larger groups", "mixed prompts", "harder prompts")
 
     def strength(self, rows: RunSoFar) -> float:
-        """No signal and no progress: groups without spread, a reward that has not risen and does not stand high."""
+        """No signal and no progress: zero-variance groups, and a reward that has not risen and is not high."""
         if rows.constant:
             spread = rows.signals.get("reward_std")
             unrewarded = float(rows.reward.value[0]) <= max(rows.low, 0.0) if rows.has_range else True
@@ -36,28 +36,30 @@ class AdvantageDegeneracy(Mode):
         waste = rows.waste
         if np.isnan(waste):
             return np.nan
-        # Where no group tells how to gain what is left, a high reward is no excuse.
+        # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
         left = rows.level < THRESHOLDS.solved and waste >= THRESHOLDS.dead_groups
         if rows.reward.rows < THRESHOLDS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
             return 0.0
         return waste / THRESHOLDS.waste
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """How many groups, or rows, have no spread, what that leaves of a step, and whether prompts are to blame."""
+        """Share of zero-variance groups or rows, the effective batch, and whether the prompts are the cause."""
         trend, parts = trends.signals.get("frac_reward_zero_std"), []
         inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
         if trend is not None and inside.any():
             share = interval(np.clip(trend.draws[:, inside].mean(axis=1), 0.0, 1.0))
             parts.append(
-                f"{span_text(share, '.0%')} of the groups have no spread, and a step does the work of "
-                f"{1.0 - share.median:.0%} of its batch"
+                f"{span_text(share, '.0%')} of the groups have zero reward variance, so "
+                f"{1.0 - share.median:.0%} of each batch contributes a gradient"
             )
             hard = rows.level < THRESHOLDS.hard
             if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
-                parts.append(f"at a reward of {rows.level:.2f} most of them are too {'hard' if hard else 'easy'}")
+                parts.append(
+                    f"at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
+                )
         elif rows.idle is not None:
             dead = rows.idle.until(last).late(2)
-            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show no spread at all")
+            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance")
         return "; ".join(parts)
 
 

@@ -1,8 +1,8 @@
-"""Apparent gain: most of the rise of the reward is format, length or finishing, and not the task.
+"""Apparent gain: most of the rise of the reward comes from format, length or finishing, not from correctness.
 
     share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
 
-The reward functions are recognized by their names, which is all that a log has. With rollouts, the share is
+The names of the reward functions decide which kind each one is. With rollouts, the share is
 that of finishing and format in their decomposition (`bayes_grpo.rollouts.decompose`).
 """
 
@@ -19,11 +19,11 @@ from bayes_grpo.rollouts.parts import is_form, is_task
 
 
 class ApparentGain(Mode):
-    """A rise that is not the task's."""
+    """A rise from formatting, length or finishing."""
 
     name = "apparent_gain"
-    label = "gain of form, not of the task"
-    shown_by = "each reward function by itself"
+    label = "gain in formatting, not correctness"
+    shown_by = "each reward function separately"
     remedies = ("judge by task", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -43,13 +43,17 @@ class ApparentGain(Mode):
         return min((form + task) / least, form / max(THRESHOLDS.half * (form + task), 1e-12))
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """What form and the task gained up to a step."""
+        """Changes of form and task rewards up to a step."""
         gain = rows.gain
         if gain is not None and gain.shares and gain.has_gain:
             best = max(gain.shares, key=lambda s: s.share.median)
             return f"{span_text(best.share, '.0%')} of the gain is {best.words}"
         parts = _gains(rows.until(last))
-        return "" if parts is None else f"format, length and finishing gained {parts[0]:.2g}, the task {parts[1]:.2g}"
+        return (
+            ""
+            if parts is None
+            else f"format, length and finishing changed by {parts[0]:.2g}, the task reward by {parts[1]:.2g}"
+        )
 
 
 def _gains(rows: RunSoFar) -> tuple[float, float] | None:

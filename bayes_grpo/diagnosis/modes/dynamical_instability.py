@@ -1,7 +1,7 @@
 """Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
 
-What counts as lost stands in `bayes_grpo.diagnosis.rows.lost_strength`; all of it is measured on running means of the
-rows, with their noise.
+`bayes_grpo.diagnosis.rows.lost_strength` defines a lost reward. Every threshold applies to running means of the rows
+and to their standard errors.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class DynamicalInstability(Mode):
     remedies = ("go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out")
 
     def strength(self, rows: RunSoFar) -> float:
-        """A reward or a held-out reward that is lost, a KL, or a gradient norm beside a fall, that has exploded."""
-        y, held = rows.reward, rows.held_out
+        """A lost reward or held-out reward, an exploded KL, or an exploded gradient norm while a reward falls."""
+        y, held_out = rows.reward, rows.held_out
         found = [lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows)]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(lost_strength(held, *_ends(held), THRESHOLDS.held_out_rows))
+            found.append(lost_strength(held_out, *_ends(held_out), THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held))
+            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
@@ -43,7 +43,7 @@ class DynamicalInstability(Mode):
         return max(found)
 
     def began(self, rows: RunSoFar) -> Interval | None:
-        """From where what is lost was last near its best to where half of the fall was over."""
+        """From the last step near the best of the lost reward to the step at half of its fall."""
         found = _lost(rows)
         if found is None:
             return None
@@ -55,13 +55,13 @@ class DynamicalInstability(Mode):
         return Interval(0.5 * (first + last), first, last, LEVEL)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """What fell how far, or exploded, by the end of the episode."""
+        """The fall, or the exploded signal, by the end of the episode."""
         then = rows.until(last)
         found = _lost(then)
         if found is not None:
             return fall_text(*found)
         y = then.reward
-        parts = [f"{_name(rows)} stands at {y.now:.2g}, its best mean was {y.best:.2g}"] if y.rows else []
+        parts = [f"{_name(rows)} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
             x = then.signals.get(key, NOTHING)
             if x.rows >= THRESHOLDS.burst_rows:

@@ -1,6 +1,6 @@
-"""Engine gap: trainer and inference engine give the same tokens ever more different probabilities.
+"""Trainer-inference mismatch: trainer and inference engine assign diverging probabilities to the same tokens.
 
-Trainers log the gap in different units, so it is compared with its own first rows.
+Trainers log the mismatch in different units, so it is compared with its own first rows.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from bayes_grpo.diagnosis.trends import RunTrends
 
 
 class EngineGap(Mode):
-    """Trainer and inference engine that part."""
+    """Growing mismatch of trainer and inference engine."""
 
     name = "engine_gap"
-    label = "trainer and inference engine part"
+    label = "trainer-inference mismatch"
     remedies = ("same engine", "lower rate")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Growth of the gap since the first rows."""
+        """Growth of the mismatch since the first rows."""
         gap = rows.signals.get("engine_mismatch", NOTHING)
         if gap.rows < THRESHOLDS.least_rows or gap.start <= 0.0:
             return np.nan
         return max(gap.now / gap.start - 1.0, 0.0) / (THRESHOLDS.engines - 1.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """By how much it has grown."""
+        """Growth factor of the mismatch."""
         path = trends.signals["engine_mismatch"].at(np.array([trends.reward.step[0], last]))
-        return f"their gap is {span_text(interval(np.exp(path[:, 1] - path[:, 0])))} times that of the first rows"
+        return f"the mismatch is {span_text(interval(np.exp(path[:, 1] - path[:, 0])))} times that of the first rows"
 
 
 MODE = EngineGap()

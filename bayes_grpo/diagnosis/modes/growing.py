@@ -1,4 +1,4 @@
-"""Growth: the reward rises. No failure: a part of the course of a run."""
+"""Growth: the reward rises. Not a failure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Growing(Mode):
         return max(late, rows.rise if goes_on else 0.0, 0.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """How the reward moved over it."""
+        """Reward at the start and the end of the episode."""
         begin, end = (span_text(interval(x)) for x in trends.reward.at(np.array([first, last])).T)
-        return f"the reward goes from {begin} to {end}"
+        return f"the reward changed from {begin} to {end}"
 
 
 MODE = Growing()

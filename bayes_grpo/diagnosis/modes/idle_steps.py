@@ -1,4 +1,4 @@
-"""Idle steps: rows in which no group has a spread, so that the step has no gradient, and what they cost."""
+"""Idle steps: rows whose groups all have zero reward variance, so the gradient is zero, and their cost in time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bayes_grpo.diagnosis.trends import RunTrends
 
 
 class IdleSteps(Mode):
-    """Steps without any gradient."""
+    """Steps with zero gradient."""
 
     name = "idle_steps"
-    label = "steps without a gradient"
+    label = "steps with zero gradient"
     remedies = ("mixed prompts", "larger groups", "harder prompts")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -25,24 +25,24 @@ class IdleSteps(Mode):
         return float(idle.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.dead
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """How many rows, and the time they took where the log has it."""
+        """Number of idle rows, and their time where it is logged."""
         idle, run = _idle(rows), trends.run
         if idle is None or not idle.between(first, last).any():
             return ""
         end = int(np.searchsorted(idle.step, last, side="right"))
         begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
         dead = idle.value[begin:end] > 0.0
-        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have no gradient", run.signals.get("step_time")
+        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have zero gradient", run.signals.get("step_time")
         if seconds is None or not np.isfinite(seconds).any():
             return text
         each = np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds)) * run.window / 3600.0
         hours = np.interp(idle.step, run.step, each)
         spent = float(hours[begin:end][dead].sum())
-        return f"{text}: {spent:.2g} hours of each GPU, of {float(hours.sum()):.2g} that the run has taken"
+        return f"{text}; they took {spent:.2g} of the run's {float(hours.sum()):.2g} hours"
 
 
 def _idle(rows: RunSoFar) -> Logged | None:
-    """Which rows are idle; where no signal tells, those whose mean reward stands at an end of its range."""
+    """Idle rows; without a signal for them, the rows whose mean reward is at an end of its range."""
     if rows.idle is not None or rows.uses_eval or not rows.has_range:
         return rows.idle
     y = rows.reward

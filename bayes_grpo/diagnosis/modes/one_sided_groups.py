@@ -1,7 +1,7 @@
-"""One-sided groups: most are solved whole, or most are failed whole. Neither has a spread; they need opposite prompts.
+"""One-sided groups: most groups are all correct, or most are all wrong. Both have zero variance; the remedies differ.
 
-Where a log counts groups without spread and not of which kind, the Beta distribution of the prompts' success rates that
-gives their number at the reward's level says how many are of either kind: E[p^G] and E[(1 - p)^G].
+Where a log has only the share of zero-variance groups, a Beta distribution of the prompts' success rates splits it. Its
+mean is the reward and its split matches the share: E[p^G] are all correct and E[(1 - p)^G] all wrong.
 """
 
 from __future__ import annotations

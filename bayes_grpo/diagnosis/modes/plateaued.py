@@ -1,4 +1,4 @@
-"""A plateau: the reward moves no more. No failure, but there are remedies."""
+"""Plateau: the reward no longer changes. Not a failure, but there are remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayes_grpo.diagnosis.trends import RunTrends
 
 
 class Plateaued(Mode):
-    """A reward at rest."""
+    """A reward that has plateaued."""
 
     name = "plateaued"
     label = "plateaued"
@@ -29,8 +29,8 @@ class Plateaued(Mode):
         return min(y.rows / THRESHOLDS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """Where the reward stands over it."""
-        return f"the reward stands at {span_text(interval(trends.reward.over(first, last)))}"
+        """Mean reward of the episode."""
+        return f"the reward is at {span_text(interval(trends.reward.over(first, last)))}"
 
 
 MODE = Plateaued()

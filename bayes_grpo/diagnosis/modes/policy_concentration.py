@@ -1,4 +1,4 @@
-"""Policy concentration: the entropy is spent before the reward is earned.
+"""Policy concentration (entropy collapse): the entropy vanishes before the reward is earned.
 
 What counts is the entropy's decline relative to its start and to the reward gained, never its value: a solved task ends
 with little entropy (Cui et al. 2025, https://arxiv.org/abs/2505.22617).
@@ -27,7 +27,7 @@ class PolicyConcentration(Mode):
     remedies = ("go back", "entropy term", "lower rate", "KL term", "compare checkpoints")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Little entropy is left, and the reward neither stands high nor has risen to the middle of its range."""
+        """Low entropy, with a reward that neither is high nor has risen to the middle of its range."""
         entropy = rows.signals.get("entropy")
         if entropy is None or entropy.rows < THRESHOLDS.least_rows:
             return np.nan
@@ -37,14 +37,14 @@ class PolicyConcentration(Mode):
         return THRESHOLDS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """What is left of the entropy, as a share of its start, or a multiple where it has more than doubled."""
+        """Entropy as a share of its starting value, or a multiple where it has more than doubled."""
         entropy = trends.signals.get("entropy")
         if entropy is None:
             return ""
         left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
         if left.high > THRESHOLDS.doubled:
-            return f"the entropy is {span_text(left, '.3g')} times its start"
-        return f"{span_text(left, '.0%')} of the starting entropy is left"
+            return f"the entropy is {span_text(left, '.3g')} times its starting value"
+        return f"the entropy is {span_text(left, '.0%')} of its starting value"
 
 
 MODE = PolicyConcentration()

@@ -1,7 +1,8 @@
-"""Reward hacking: the train reward rises and what it stands for does not.
+"""Reward hacking: the train reward rises and the true objective does not.
 
-The held-out reward stays at nothing, or turns over while the train reward goes on rising (over-optimization, Gao et al.
-2022, https://arxiv.org/abs/2210.10760). Without a held-out signal a hacked and an honest rise look alike.
+The held-out reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
+2022, https://arxiv.org/abs/2210.10760). Without a held-out signal a hacked
+rise and a real one cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -24,49 +25,49 @@ class RewardHacking(Mode):
     name = "reward_hacking"
     label = "reward hacking"
     shown_by = "a held-out or gold reward"
-    wants = ("gold or held-out reward beside the train reward", "kl")
+    wants = ("gold or held-out reward", "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "read completions", "KL term", "log KL")
 
     def strength(self, rows: RunSoFar) -> float:
-        """The train reward has risen; the held-out one stays at nothing, or has lost what it had."""
-        train, held = rows.reward, rows.held_out
-        if held.rows < THRESHOLDS.least_rows:
+        """The train reward has risen; the held-out reward stays near 0, or has lost its level."""
+        train, held_out = rows.reward, rows.held_out
+        if held_out.rows < THRESHOLDS.least_rows:
             return np.nan
         if train.rows < THRESHOLDS.trend_rows:
             return 0.0
-        gain, share = train.now - train.start, is_share(held.value)
+        gain, share = train.now - train.start, is_share(held_out.value)
         rose = min(gain / (THRESHOLDS.fall_errors * train.error), gain / (THRESHOLDS.hack_rise * rows.span))
         hollow = 0.0
-        if share and rows.has_range and held.now - held.start < THRESHOLDS.hack_shared * gain:
-            hollow = min(THRESHOLDS.hollow / max(held.now, 1e-6), rows.level / THRESHOLDS.stands)
-        top = float(held.value.max())
-        fall, level = top - held.now, top - (0.0 if share else float(held.value.min()))
+        if share and rows.has_range and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
+            hollow = min(THRESHOLDS.hollow / max(held_out.now, 1e-6), rows.level / THRESHOLDS.stands)
+        top = float(held_out.value.max())
+        fall, level = top - held_out.now, top - (0.0 if share else float(held_out.value.min()))
         turned = 0.0
-        if held.rows >= THRESHOLDS.held_out_rows - 1 and held.now <= held.start + held.error:
-            turned = min(fall / (THRESHOLDS.fall_errors * held.error), fall / max(THRESHOLDS.turned * level, 1e-9))
+        if held_out.rows >= THRESHOLDS.held_out_rows - 1 and held_out.now <= held_out.start + held_out.error:
+            turned = min(fall / (THRESHOLDS.fall_errors * held_out.error), fall / max(THRESHOLDS.turned * level, 1e-9))
         return min(rose, max(hollow, turned))
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """How both rewards moved up to a step, and which reward function rose."""
-        train, held = trends.reward, trends.held_out
+        """Changes of both rewards up to a step, and the reward function that rose."""
+        train, held_out = trends.reward, trends.held_out
         functions, parts = reward_functions(trends), []
         if functions is not None and functions.sentence:
             parts.append(functions.sentence)
-        if held is None:
-            alone = "the log has a held-out reward alone: where it falls, hacking and instability look alike"
-            honest = "no held-out signal beside the train reward, so a hacked and an honest rise look alike"
+        if held_out is None:
+            alone = "the log has only a held-out reward: if it falls, hacking and instability cannot be distinguished"
+            honest = "without a held-out reward, a hacked rise and a real one cannot be distinguished"
             return "; ".join([alone if rows.uses_eval else honest, *parts])
-        begin, end = max(train.step[0], held.step[0]), min(last, held.step[-1])
+        begin, end = max(train.step[0], held_out.step[0]), min(last, held_out.step[-1])
         if end <= begin:
             return "; ".join(parts)
-        rise, carried = train.change(begin, end), held.change(begin, end)
+        rise, carried = train.change(begin, end), held_out.change(begin, end)
         if functions is not None and functions.rises and np.median(carried) < THRESHOLDS.half * np.median(rise):
-            parts.append(f"the rise of {functions.rises.name} is what the {trends.held_out_name} reward does not share")
+            parts.append(f"the {trends.held_out_name} reward does not share the rise of {functions.rises.name}")
         return "; ".join(
             [
                 f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{trends.held_out_name} one by {span_text(interval(carried))}",
+                f"{trends.held_out_name} reward by {span_text(interval(carried))}",
                 *parts,
             ]
         )

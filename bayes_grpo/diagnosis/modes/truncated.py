@@ -1,4 +1,4 @@
-"""Truncation: completions run into the length limit, so that the end that is scored is never written."""
+"""Truncation: completions hit the length limit, so the scored ending is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Truncated(Mode):
     remedies = ("longer limit", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Share of completions that run into the limit."""
+        """Share of completions that hit the length limit."""
         cut = rows.signals.get("completions_clipped_ratio", NOTHING)
         return cut.now / THRESHOLDS.truncated if cut.rows >= THRESHOLDS.least_rows else np.nan
 
@@ -29,7 +29,7 @@ class Truncated(Mode):
         """Share of truncated completions."""
         trend = trends.signals["completions_clipped_ratio"]
         share = interval(np.clip(trend.over(first, last), 0.0, 1.0))
-        return f"{span_text(share, '.0%')} of the completions run into the limit"
+        return f"{span_text(share, '.0%')} of the completions hit the length limit"
 
 
 MODE = Truncated()

@@ -108,8 +108,8 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                     config |= _session(value.get(_METADATA))
                 elif _TENSOR in value:
                     number, words = _tensor(value[_TENSOR])
-                    stated = parse_line(words) if words.lstrip().startswith("{") else None
-                    config |= stated if isinstance(stated, dict) else {}
+                    logged = parse_line(words) if words.lstrip().startswith("{") else None
+                    config |= logged if isinstance(logged, dict) else {}
                 if isinstance(number, float):
                     points.add(step, tag, number)
             if len(values) == 1 and list(values[0])[-1:] == [_SIMPLE] and summary[-5:-4] == _SIMPLE_END:
@@ -213,8 +213,8 @@ class _Tracker:
 
         table = Table.from_rows(rows())
         if self is _SWANLAB:
-            stated = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
-            config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in stated.items()}
+            logged = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
+            config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in logged.items()}
         config.pop("_wandb", None)
         table = points.table() if self is _SWANLAB else table
         if not table.n:

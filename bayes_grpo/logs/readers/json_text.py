@@ -262,9 +262,9 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
                 (bad if row is None else long).append(number)
                 continue
             good += 1
-            stated = _config_line(row, good == settings + 1)
-            if stated is not None:
-                config |= stated
+            line_config = _config_line(row, good == settings + 1)
+            if line_config is not None:
+                config |= line_config
                 settings += 1
                 continue
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row

@@ -61,7 +61,9 @@ class MarkedTable(NamedTuple):
     def parsed(self, config: Mapping[str, Any] = MappingProxyType({})) -> Parsed:
         """Its rows under their headings, with the settings that belong to it."""
         note = f"read from {self.place}, a table of {counted(len(self.step), 'row')}"
-        return Parsed(Table.from_columns(self.columns), config, total_steps=self.planned, notes=(note, *_said(config)))
+        return Parsed(
+            Table.from_columns(self.columns), config, total_steps=self.planned, notes=(note, *_settings_notes(config))
+        )
 
 
 def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
@@ -286,11 +288,11 @@ def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
         return None
     if parsed.table.n < 2 or not names_reward(parsed.table.keys):
         return None
-    notes = (f"read from the output of {cell.name} as {reader.name}", *parsed.notes, *_said(cell.config))
+    notes = (f"read from the output of {cell.name} as {reader.name}", *parsed.notes, *_settings_notes(cell.config))
     return replace(parsed, config={**cell.config, **parsed.config}, notes=notes)
 
 
-def _said(config: Mapping[str, Any]) -> tuple[str, ...]:
+def _settings_notes(config: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
 
 

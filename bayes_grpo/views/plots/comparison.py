@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-_COLOURS = (
+_COLORS = (
     "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#111827",
 )  # fmt: skip
 _DATA, _GRID = "#111827", "#9ca3af"
@@ -26,9 +26,9 @@ _DATA, _GRID = "#111827", "#9ca3af"
 def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas | None = None) -> Canvas:
     """Draws a comparison.
 
-    Left: one panel a law, best first, with the logged rows, the unforced law with its credible band and the band in
-    which logged rows should fall. Right: difference in elpd from the best law with one standard error (the grey zone
-    is no difference). The weight of each is in its panel's title.
+    Left: one panel per regime, best first, with the logged rows, the noise-free curve with its credible band, and the
+    predictive band of logged rows. Right: difference in elpd from the best regime with one standard error (the gray
+    zone is no difference). Panel titles give the weights.
 
     Args:
         comparison: The comparison.
@@ -47,7 +47,7 @@ def plot_comparison(comparison: Comparison, level: float = LEVEL, figure: Canvas
     panels = np.atleast_1d(left.subplots(rows, columns, sharex=True, sharey=True)).ravel()
     for i, axes in enumerate(panels):
         if i < len(lines):
-            _plot_regime(axes, comparison, lines[i].regime, _COLOURS[i % len(_COLOURS)], level, legend=i == 0)
+            _plot_regime(axes, comparison, lines[i].regime, _COLORS[i % len(_COLORS)], level, legend=i == 0)
         else:
             axes.set_visible(False)
     for axes in panels[max(0, len(lines) - columns) : len(lines)]:
@@ -67,19 +67,19 @@ def plot_differences(comparison: Comparison, figure: Canvas | None = None) -> Ca
     return figure
 
 
-def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, level: float, legend: bool) -> None:
+def _plot_regime(axes: Axes, comparison: Comparison, name: str, color: str, level: float, legend: bool) -> None:
     found, line = comparison.posteriors[name], comparison.line(name)
     step, y = found.draws.rows.table.step, found.draws.rows.table.y
     tails = [(1 - level) / 2, (1 + level) / 2]
     curve = found.curves()[0]
     predicted = found.measured_again(np.random.default_rng(seed_of(comparison.seed, "rows")))[1][0]
     axes.fill_between(step, *np.quantile(predicted, tails, axis=0), color=_GRID, alpha=0.25, lw=0, label="logged rows")
-    axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=colour, alpha=0.25, lw=0)
-    axes.plot(step, found.curve_mean, color=colour, lw=1.8, label="curve")
+    axes.fill_between(step, *np.quantile(curve, tails, axis=0), color=color, alpha=0.25, lw=0)
+    axes.plot(step, found.curve_mean, color=color, lw=1.8, label="curve")
     axes.plot(step, y, ".", color=_DATA, ms=2.5, alpha=0.6, label="logged")
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
-    axes.set_title(f"{name}   R² {line.r2:.2f}   weight {line.weight:.2f}", fontsize=9, loc="left", color=colour)
+    axes.set_title(f"{name}   R² {line.r2:.2f}   weight {line.weight:.2f}", fontsize=9, loc="left", color=color)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     if legend:
@@ -87,7 +87,7 @@ def _plot_regime(axes: Axes, comparison: Comparison, name: str, colour: str, lev
 
 
 def _plot_differences(axes: Axes, comparison: Comparison) -> None:
-    """Differences with their standard errors; laws far behind are cut off and their number written out."""
+    """Differences with their standard errors; regimes far behind are cut off, with their number as text."""
     lines = comparison.lines
     place = np.arange(len(lines))
     value = np.array([x.difference for x in lines])
@@ -97,16 +97,16 @@ def _plot_differences(axes: Axes, comparison: Comparison) -> None:
     axes.axvspan(-CLEAR, CLEAR, color=_GRID, alpha=0.2, lw=0)
     axes.axvline(0, color=_GRID, lw=0.8)
     for i, x in enumerate(lines):
-        colour = _COLOURS[i % len(_COLOURS)]
+        color = _COLORS[i % len(_COLORS)]
         if -value[i] > reach:
-            axes.annotate("", (-reach, i), (-0.9 * reach, i), arrowprops={"arrowstyle": "->", "color": colour})
+            axes.annotate("", (-reach, i), (-0.9 * reach, i), arrowprops={"arrowstyle": "->", "color": color})
             axes.text(-0.88 * reach, i, f"{x.difference:.0f} ± {x.difference_se:.0f}", fontsize=8, va="center")
         else:
-            axes.errorbar(value[i], i, xerr=error[i], fmt="o", color=colour, ms=5, lw=1.5)
+            axes.errorbar(value[i], i, xerr=error[i], fmt="o", color=color, ms=5, lw=1.5)
     axes.set_xlim(-1.02 * reach, max(1.2 * CLEAR, 0.15 * reach))
     axes.set_yticks(place, [x.regime for x in lines], fontsize=8)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_title("elpd less the best (± one standard error)", fontsize=9, loc="left")
-    axes.set_xlabel(f"nats; below {CLEAR:g} (grey) is no difference", fontsize=8)
+    axes.set_xlabel(f"nats; below {CLEAR:g} (gray) is no difference", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

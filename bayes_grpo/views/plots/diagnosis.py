@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS: Mapping[str, str] = {
+COLORS: Mapping[str, str] = {
     "plateaued": "#a3c585",
     "reward_hacking": "#d97706",
     "advantage_degeneracy": "#7e57a8",
@@ -44,7 +44,7 @@ _MISSED = 0.15
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
-"""From here on a logarithmic axis is labelled at its decades alone."""
+"""From here on a logarithmic axis is labeled at its decades alone."""
 _FUNCTIONS = ("#1d4ed8", "#c2410c", "#15803d", "#7e57a8", "#0e7490")
 """Colours of single reward functions, and with them how many are shown."""
 _NAMES = {
@@ -111,17 +111,17 @@ def plot_diagnosis(result: Diagnosis, figure: Figure | None = None) -> Figure:
     return figure
 
 
-def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential: bool = False) -> None:
+def _plot_course(axes: Axes, trend: Trend, label: str, color: str, exponential: bool = False) -> None:
     from matplotlib.ticker import MaxNLocator
 
     shown = np.exp if exponential else np.asarray
     low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     values = shown(trend.raw)
     size, alpha = (3.0, 0.45) if trend.rows < _CROWD else (1.2, 0.25)
-    dots = colour if colour == HELD_OUT else _DATA
+    dots = color if color == HELD_OUT else _DATA
     axes.plot(trend.raw_step, values, ".", color=dots, ms=size, alpha=alpha, rasterized=trend.rows >= _CROWD)
-    axes.fill_between(trend.step, shown(low), shown(high), color=colour, alpha=0.25, lw=0)
-    axes.plot(trend.step, shown(middle), color=colour, lw=1.5, label=f"{label}, trend with {LEVEL:.0%} band", zorder=3)
+    axes.fill_between(trend.step, shown(low), shown(high), color=color, alpha=0.25, lw=0)
+    axes.plot(trend.step, shown(middle), color=color, lw=1.5, label=f"{label}, trend with {LEVEL:.0%} band", zorder=3)
     if exponential and values.min() > 0 and values.max() / values.min() > 20:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif not exponential or axes.get_yscale() == "linear":
@@ -133,16 +133,16 @@ def _plot_course(axes: Axes, trend: Trend, label: str, colour: str, exponential:
 
 
 def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
-    """Courses of single reward functions: those that moved most, in colours of their own."""
+    """Courses of single reward functions: those that moved most, in colors of their own."""
     from matplotlib.ticker import MaxNLocator
 
     moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))[: len(_FUNCTIONS)]
-    for name, colour in zip(moved, _FUNCTIONS, strict=False):
+    for name, color in zip(moved, _FUNCTIONS, strict=False):
         trend = functions[name]
         low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-        axes.fill_between(trend.step, low, high, color=colour, alpha=0.2, lw=0)
+        axes.fill_between(trend.step, low, high, color=color, alpha=0.2, lw=0)
         # A legend passes over names that begin with "_".
-        axes.plot(trend.step, middle, color=colour, lw=1.4, label=drawable(name, 32).lstrip("_"))
+        axes.plot(trend.step, middle, color=color, lw=1.4, label=drawable(name, 32).lstrip("_"))
     axes.set_title("reward functions", fontsize=9, loc="left")
     axes.set_xlabel("optimizer step", fontsize=7)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -151,11 +151,11 @@ def _plot_functions(axes: Axes, functions: Mapping[str, Trend]) -> None:
     axes.legend(fontsize=7, frameon=False)
 
 
-def _plot_passed_over(axes: Axes, trend: Trend, label: str, colour: str) -> None:
+def _plot_passed_over(axes: Axes, trend: Trend, label: str, color: str) -> None:
     """Joins the first rows where the trend passes over them: what happened there is seen in the rows alone."""
     rows = passed_over(trend)
     if rows:
-        axes.plot(trend.raw_step[:rows], trend.raw[:rows], ":", color=colour, lw=1.2, label=f"{label}, its first rows")
+        axes.plot(trend.raw_step[:rows], trend.raw[:rows], ":", color=color, lw=1.2, label=f"{label}, its first rows")
 
 
 def passed_over(trend: Trend) -> int:
@@ -192,10 +192,10 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
     if not result.onsets:
         return
     mode = max(result.onsets, key=lambda m: result.probability[m])
-    step, colour = result.onsets[mode].step, COLOURS.get(mode, _OTHER)
+    step, color = result.onsets[mode].step, COLORS.get(mode, _OTHER)
     for axes in panels:
-        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=colour, alpha=0.10, lw=0)
-        axes.axvline(step.median, color=colour, lw=1.0, ls="--")
+        axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=color, alpha=0.10, lw=0)
+        axes.axvline(step.median, color=color, lw=1.0, ls="--")
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
 
 
@@ -208,9 +208,9 @@ def _plot_timeline(axes: Axes, result: Diagnosis) -> None:
     for place, mode in enumerate(reversed(shown)):
         step = result.timeline.step if result.timeline is not None else np.empty(0)
         edges = np.concatenate([[step[0]], 0.5 * (step[1:] + step[:-1]), [step[-1]]])
-        colour = COLOURS.get(mode.mode, _OTHER)
+        color = COLORS.get(mode.mode, _OTHER)
         if mode.seen:
-            shades = LinearSegmentedColormap.from_list(mode.mode, ["#ffffff", colour])
+            shades = LinearSegmentedColormap.from_list(mode.mode, ["#ffffff", color])
             axes.pcolormesh(edges, [place - 0.36, place + 0.36], mode.probability[None, :], cmap=shades, vmin=0, vmax=1)
         else:
             axes.barh(

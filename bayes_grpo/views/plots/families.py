@@ -78,7 +78,7 @@ def _plot_exponents(axes: Axes, exponents: tuple[Exponent, ...]) -> None:
     axes.set_yticks(range(len(exponents)), labels, fontsize=8)
     axes.set_ylim(len(exponents) - 0.5, -0.5)
     axes.set_title(
-        f"exponents: posterior (blue), prior (grey), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
+        f"exponents: posterior (blue), prior (gray), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
     )
     _plain(axes)
 
@@ -100,11 +100,11 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     """
     figure = canvas(figure, (12.0, 4.8))
     left, right = figure.subplots(1, 2, width_ratios=(1.3, 1.0))
-    for side, colour in zip(("A", "B"), SIDES, strict=True):
+    for side, color in zip(("A", "B"), SIDES, strict=True):
         for i, curve in enumerate(c for c in compared.curves if c.side == side):
-            left.plot(curve.step, curve.reward, ".", ms=1.8, color=colour, alpha=0.35)
-            left.fill_between(curve.step, curve.low, curve.high, color=colour, alpha=0.15, lw=0)
-            left.plot(curve.step, curve.middle, color=colour, lw=1.6, label=None if i else side)
+            left.plot(curve.step, curve.reward, ".", ms=1.8, color=color, alpha=0.35)
+            left.fill_between(curve.step, curve.low, curve.high, color=color, alpha=0.15, lw=0)
+            left.plot(curve.step, curve.middle, color=color, lw=1.6, label=None if i else side)
     left.set_xlabel("optimizer step", fontsize=9)
     left.set_ylabel("reward" if compared.signal == "reward" else "held-out reward", fontsize=9)
     left.legend(fontsize=8, frameon=False)

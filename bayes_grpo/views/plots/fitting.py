@@ -1,4 +1,4 @@
-"""Pictures of a fit: the law on the data, and what the data added to the priors; all of it, or one panel."""
+"""Plots of a fit: the regime on the data, and posteriors against priors; all panels, or one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LAW, _LATENT, _DATA, _PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
+_CURVE, _LATENT, _DATA, _PRIOR = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 
 
 def plot_fit(fit: Fit, title: str = "", level: float = LEVEL, figure: Figure | None = None) -> Figure:
     """Draws a fit.
 
-    Left: logged rows; the unforced law (orange) with its credible band; the latent reward (blue), law plus gradient
-    noise; and the band in which logged rows should fall (grey). Right: posterior against prior of the main
+    Left: logged rows; the noise-free curve (orange) with its credible band; the latent reward (blue), curve plus
+    gradient noise; and the predictive band of logged rows (gray). Right: posterior against prior of the main
     quantities.
 
     Args:
@@ -52,7 +52,7 @@ def plot_fit(fit: Fit, title: str = "", level: float = LEVEL, figure: Figure | N
 
 
 def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
-    """Draws logged rows, unforced law and latent reward, the left panel of `plot_fit`.
+    """Draws logged rows, noise-free curve and latent reward, the left panel of `plot_fit`.
 
     Args:
         fit: The fit.
@@ -74,12 +74,12 @@ def plot_curve(fit: Fit, level: float = LEVEL, ax: Axes | None = None) -> Axes:
     axes.fill_between(step, *band(predicted), color=_PRIOR, alpha=0.25, lw=0, label=f"logged rows, {level:.0%}")
     axes.fill_between(step, *band(fit.trajectories("latent")), color=_LATENT, alpha=0.2, lw=0)
     axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"latent reward, {level:.0%}")
-    axes.fill_between(step, *band(fit.trajectories("curve")), color=LAW, alpha=0.2, lw=0)
-    axes.plot(step, means["curve"], color=LAW, lw=1.8, label=f"unforced law, {level:.0%}")
+    axes.fill_between(step, *band(fit.trajectories("curve")), color=_CURVE, alpha=0.2, lw=0)
+    axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {level:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
     axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
-    # Bands of an unresolved law can be wide; the data set the view.
+    # Bands of an unresolved regime can be wide; the data set the view.
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)
     axes.legend(loc="best", fontsize=8, frameon=False)
@@ -127,14 +127,14 @@ def plot_quantity(fit: Fit, name: str, level: float = LEVEL, ax: Axes | None = N
         axes.locator_params(axis="x", nbins=4)
 
     def density(draws: np.ndarray) -> np.ndarray:
-        # Per unit of the axis as drawn, normalised over all draws, so that a wide prior looks as low as it is.
+        # Per unit of the axis as drawn, normalized over all draws, so that a wide prior looks as low as it is.
         width = np.diff(np.log(bins)) if logarithmic else np.diff(bins)
         return np.histogram(draws, bins)[0] / max(len(draws), 1) / width
 
     axes.stairs(density(prior), bins, color=_PRIOR, fill=True, alpha=0.5, label="prior")
-    axes.stairs(density(posterior), bins, color=LAW, lw=1.5, label="posterior")
+    axes.stairs(density(posterior), bins, color=_CURVE, lw=1.5, label="posterior")
     for edge in np.quantile(posterior, [(1 - level) / 2, (1 + level) / 2]):
-        axes.axvline(edge, color=LAW, lw=0.8, ls=":")
+        axes.axvline(edge, color=_CURVE, lw=0.8, ls=":")
     unit = fit.regime.described(name).unit
     axes.set_title(name.replace("_", " ") + (f" ({unit})" if unit else ""), fontsize=9, loc="left")
     axes.set_yticks([])

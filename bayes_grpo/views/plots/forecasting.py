@@ -32,7 +32,7 @@ def plot_forecast(
 ) -> Canvas:
     """Draws a forecast.
 
-    Left: logged rows, the band in which rows to come should fall (grey) and the one for the underlying reward
+    Left: logged rows, the band in which rows to come should fall (gray) and the one for the underlying reward
     (blue, with a darker half and the median). Right, on the same axis: where the reward settles in the end.
 
     Args:

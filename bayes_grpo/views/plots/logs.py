@@ -36,7 +36,7 @@ def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw(axes[0], run.step, run.reward, "train")
     if run.has_eval:
-        axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="held out")
+        axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="held-out")
         axes[0].legend(loc="best", fontsize="small")
     axes[0].set_ylabel("reward")
     axes[0].set_title(drawable(run.name), fontsize="medium")

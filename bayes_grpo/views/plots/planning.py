@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-_COLOURS = ("#1d4ed8", "#0f766e", "#9333ea")
+_COLORS = ("#1d4ed8", "#0f766e", "#9333ea")
 PRESENT, _GAIN = "#6b7280", "#111827"
 _LISTED = 10
 """Candidates whose gains are drawn."""
@@ -45,8 +45,8 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
 
 def _plot_courses(axes: Axes, plan: Plan) -> None:
     *best, present = plan.courses
-    for course, colour in zip(best, _COLOURS, strict=False):
-        _plot_course(axes, course, colour, label(course.settings, plan.present))
+    for course, color in zip(best, _COLORS, strict=False):
+        _plot_course(axes, course, color, label(course.settings, plan.present))
     _plot_course(axes, present, PRESENT, "present settings")
     axes.axvline(plan.budget, color=PRESENT, lw=0.8, ls=":")
     axes.set_xlabel("cost of the run, steps of the present run", fontsize=9)
@@ -55,15 +55,15 @@ def _plot_courses(axes: Axes, plan: Plan) -> None:
     axes.legend(fontsize=8, frameon=False, loc="best")
 
 
-def _plot_course(axes: Axes, course: Course, colour: str, name: str) -> None:
-    axes.fill_between(course.cost, course.low, course.high, color=colour, alpha=0.12, lw=0)
-    axes.plot(course.cost, course.mean, color=colour, lw=1.8, label=drawable(name, 60))
+def _plot_course(axes: Axes, course: Course, color: str, name: str) -> None:
+    axes.fill_between(course.cost, course.low, course.high, color=color, alpha=0.12, lw=0)
+    axes.plot(course.cost, course.mean, color=color, lw=1.8, label=drawable(name, 60))
 
 
 def _plot_gains(axes: Axes, plan: Plan) -> None:
     some = plan.candidates[:_LISTED]
     for i, c in enumerate(some):
-        axes.plot([c.gain.low, c.gain.high], [i, i], color=_COLOURS[0], lw=2)
+        axes.plot([c.gain.low, c.gain.high], [i, i], color=_COLORS[0], lw=2)
         axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
     axes.axvline(0.0, color=PRESENT, lw=0.8)
     axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-PART_COLOURS = {"finished": "#0f766e", "formatted": "#a16207", "quality": "#1d4ed8", "others": "#9ca3af"}
+PART_COLORS = {"finished": "#0f766e", "formatted": "#a16207", "quality": "#1d4ed8", "others": "#9ca3af"}
 _MORE = ("#1d4ed8", "#a16207", "#0f766e", "#7c3aed", "#be123c", "#4d7c0f", "#0e7490", "#9ca3af")
 
 
@@ -46,7 +46,7 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
 
 def _areas(axes: Axes, gain: Decomposition) -> None:
     """What each factor has added to the reward, stacked upwards where it added and downwards where it took."""
-    course, words, colours = gain.course, _words(gain), _colours(gain)
+    course, words, colors = gain.course, _words(gain), _colors(gain)
     start = gain.before.median
     up, down = np.full(len(course.step), start), np.full(len(course.step), start)
     for name, change in course.changes.items():
@@ -55,7 +55,7 @@ def _areas(axes: Axes, gain: Decomposition) -> None:
         for sign, base in ((1.0, up), (-1.0, down)):
             part = sign * np.maximum(sign * change, 0.0)
             label = words.get(name, name) if sign > 0 else None
-            axes.fill_between(course.step, base, base + part, color=colours[name], alpha=0.6, linewidth=0, label=label)
+            axes.fill_between(course.step, base, base + part, color=colors[name], alpha=0.6, linewidth=0, label=label)
             base += part
     axes.plot(course.step, course.reward, color="black", linewidth=1.5, label="mean reward")
     axes.axhline(start, color="black", linewidth=0.6, linestyle=":")
@@ -65,13 +65,13 @@ def _areas(axes: Axes, gain: Decomposition) -> None:
 
 
 def _values(axes: Axes, gain: Decomposition) -> None:
-    course, words, colours = gain.course, _words(gain), _colours(gain)
+    course, words, colors = gain.course, _words(gain), _colors(gain)
     for name, values in course.values.items():
         if name in words:
-            axes.plot(course.step, values, ".-", color=colours[name], linewidth=1.2, label=words[name])
+            axes.plot(course.step, values, ".-", color=colors[name], linewidth=1.2, label=words[name])
     for share in gain.shares:
         for side, (low, high) in ((share.before, gain.first), (share.after, gain.last)):
-            axes.fill_between([low, high], side.low, side.high, color=colours[share.name], alpha=0.15, linewidth=0)
+            axes.fill_between([low, high], side.low, side.high, color=colors[share.name], alpha=0.15, linewidth=0)
     axes.set_title("its factors or parts, with 90% bands of first and last steps", fontsize=9, loc="left")
     _finish(axes)
 
@@ -80,8 +80,8 @@ def _words(gain: Decomposition) -> dict[str, str]:
     return {s.name: drawable(s.words, 40) for s in gain.shares}
 
 
-def _colours(gain: Decomposition) -> dict[str, str]:
-    return {name: PART_COLOURS.get(name, _MORE[i % len(_MORE)]) for i, name in enumerate(gain.course.changes)}
+def _colors(gain: Decomposition) -> dict[str, str]:
+    return {name: PART_COLORS.get(name, _MORE[i % len(_MORE)]) for i, name in enumerate(gain.course.changes)}
 
 
 def _finish(axes: Axes) -> None:
