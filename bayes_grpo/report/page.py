@@ -11,6 +11,7 @@ from typing import Any
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, TopLine
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary
@@ -198,7 +199,8 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         out.append(Point(labels[2], _unknown(found.diagnosis, "What happened"), tone="doubt"))
     else:
         worst = max(MODES, key=d.probability.__getitem__)
-        text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})."
+        seen = d.probability[worst] > THRESHOLDS.suspect
+        text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})." if seen else "No failure detected."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
     return tuple(out)
 
