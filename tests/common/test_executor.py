@@ -132,9 +132,13 @@ def test_leaving_early_ends_the_processes_at_once(tmp_path):
     with outcomes(tasks.slow, [(tmp_path, 0), (tmp_path, 1)], jobs=2):
         pass
     waited = 1.5
-    threading.Timer(waited, os.kill, [os.getpid(), signal.SIGINT]).start()
-    with outcomes(tasks.slow, [(tmp_path, x) for x in (2, 3)], jobs=2) as found, pytest.raises(KeyboardInterrupt):
-        next(found)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background are deaf to Ctrl-C
+    try:
+        threading.Timer(waited, os.kill, [os.getpid(), signal.SIGINT]).start()
+        with outcomes(tasks.slow, [(tmp_path, x) for x in (2, 3)], jobs=2) as found, pytest.raises(KeyboardInterrupt):
+            next(found)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.perf_counter() - begin - waited < 5.0
 
 
