@@ -23,6 +23,8 @@ def main() -> None:
     """Entry point of the program."""
     # Our matrices are small: threads of BLAS would only wait for each other, a fifth of a report's processor time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # An interrupted process leaves the semaphores of its workers to a tracker, which removes them without a report.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     with ended_by_signals():
         from bayes_grpo.cli.app import main as commands
 
