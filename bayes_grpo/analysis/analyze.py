@@ -40,7 +40,7 @@ Tell = Callable[..., None]
 
 _WORDS = {
     "fit": "the curve's parameters",
-    "laws": "laws compared",
+    "regimes": "the comparison of regimes",
     "check": "residuals",
     "forecast": "the forecast",
     "diagnosis": "the diagnosis",
@@ -49,7 +49,7 @@ _WORDS = {
 """Part → what it is called while it runs."""
 _NEEDS = {
     "fit": ("fitting.fit", "fitting.summary"),
-    "laws": ("comparison.compare",),
+    "regimes": ("comparison.compare",),
     "check": ("checking.check",),
     "forecast": (
         "analysis.growing",
@@ -119,7 +119,7 @@ def analyze(
     unknown = [name for name in parts if name not in PARTS]
     if unknown:
         raise SettingError(f"parts: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
-    if {"laws", "check"} & set(parts):
+    if {"regimes", "check"} & set(parts):
         imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     for module in sorted({module for name in names for module in _NEEDS[name]}):
@@ -172,7 +172,7 @@ def _fit(work: _Work) -> Fitted:
     return Fitted(made, summarize(made))
 
 
-def _laws(work: _Work) -> Comparison:
+def _regimes(work: _Work) -> Comparison:
     from bayes_grpo.comparison.compare import compare
 
     s = work.settings
@@ -255,7 +255,7 @@ def _stability(work: _Work) -> Stable:
 
 _MAKERS: Mapping[str, Callable[[_Work], Any]] = {
     "fit": _fit,
-    "laws": _laws,
+    "regimes": _regimes,
     "check": _check,
     "forecast": _forecast,
     "diagnosis": _diagnosis,

@@ -128,7 +128,7 @@ class Analysis:
     """
 
     fit: Part[Fitted] = Part()
-    laws: Part[Comparison] = Part()
+    regimes: Part[Comparison] = Part()
     check: Part[Check] = Part()
     forecast: Part[Forecasted] = Part()
     diagnosis: Part[Diagnosis] = Part()

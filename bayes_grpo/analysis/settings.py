@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bayes_grpo.rollouts.records import Rollouts
     from bayes_grpo.siblings.gather import Like
 
-PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
+PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
 """What can be computed of a run."""
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bayes_grpo import Report, Run
     from bayes_grpo.report.settings import ReportSettings
 
-_PARTS = ("fit", "laws", "check", "forecast", "diagnosis", "stability")
+_PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
 
 
 @command("report outputs/run --out run.html", "report seed1.jsonl seed2.jsonl --index runs.csv")

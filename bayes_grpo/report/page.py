@@ -68,7 +68,7 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         _part("What happened", found.diagnosis, _happened),
         _part("Forecast", found.forecast, partial(_forecast, top=top)),
         _part("Fit", found.fit, _fit),
-        _part("Regimes", found.laws, lambda c: _folded(c, plot=True)),
+        _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda s: _stability(s, top)),
     ]

@@ -87,7 +87,7 @@ def _results(summary: RunSummary | None, found: Analysis, page: Document) -> dic
             "sentences": sentences_of(page),
             "log": None if summary is None else summary.to_dict(),
             "fit": part(found.fit, lambda v: v.summary.to_dict()),
-            "laws": part(found.laws, lambda v: v.to_dict()),
+            "regimes": part(found.regimes, lambda v: v.to_dict()),
             "check": part(found.check, lambda v: v.to_dict()),
             "forecast": part(found.forecast, forecasted),
             "diagnosis": part(found.diagnosis, lambda v: v.to_dict()),

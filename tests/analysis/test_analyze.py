@@ -36,7 +36,7 @@ def test_parts_are_what_the_functions_give(fallen, found):
 
 def test_page_watch_and_analysis_agree(fallen, found):
     assert found.top.alarming
-    settings = ReportSettings(until=100.0, paths=300, without=("laws", "check", "fit", "stability"))
+    settings = ReportSettings(until=100.0, paths=300, without=("regimes", "check", "fit", "stability"))
     page = bg.report_run(fallen, settings=settings)
     look, _ = update_of(fallen, Watching(until=100.0, draws=300))
     assert page.results["top"] == found.top.to_dict()
@@ -63,8 +63,8 @@ def test_a_question_without_an_answer_costs_no_forecast():
 
 
 def test_an_unknown_part_is_refused():
-    with pytest.raises(SettingError, match="parts: expected some of fit, laws"):
-        bg.analyze(rising_run(40), ("laws", "everything"))
+    with pytest.raises(SettingError, match="parts: expected some of fit, regimes"):
+        bg.analyze(rising_run(40), ("regimes", "everything"))
 
 
 def test_a_part_is_computed_in_the_context_of_the_call(monkeypatch):

@@ -14,7 +14,7 @@ import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 
-ONLY_DIAGNOSIS = ("--without", "fit,laws,check,forecast,stability")
+ONLY_DIAGNOSIS = ("--without", "fit,regimes,check,forecast,stability")
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     assert call("report", log, "--out", tmp_path / "no" / "page.html").code == 3
     done = call("report", log, "--out", page, "--without", "nonsense")
     assert done.code == 3
-    assert "expected some of fit, laws" in done.err
+    assert "expected some of fit, regimes" in done.err
     assert call("report", log, "--out", page, "--value-per-reward", 3).code == 3
     assert not page.exists()
 
@@ -119,7 +119,7 @@ def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypat
         raise FitError("seen")
 
     monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)
-    words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,laws,check,diagnosis,stability")
+    words = ("report", log, "--out", tmp_path / "page.html", "--without", "fit,regimes,check,diagnosis,stability")
     call(*words, "--reference-runs", tmp_path, "--reference-runs", "other")
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
     call(*words)

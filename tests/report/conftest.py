@@ -21,7 +21,7 @@ from tests.helpers.selection import few
 
 SHORT = SamplerSettings(num_chains=2, num_warmup=100, num_samples=200)
 ROWS = 40
-"""Rows of a log, as many as other tests' logs have: all share the compiled programs of the laws."""
+"""Rows of a log, as many as other tests' logs have: all share the compiled programs of the regimes."""
 
 
 def quick(**more: Any) -> ReportSettings:
@@ -93,8 +93,8 @@ class Made[T](dict[str, T]):
 
 
 def report_of(kind: str) -> Report:
-    """The page of a kind. The laws are compared for the healthy run alone, because they take longest."""
-    asked = quick(without=("laws",))
+    """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
+    asked = quick(without=("regimes",))
     if kind == "healthy":
         asked = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
     return report_run(run_of(kind), settings=asked)

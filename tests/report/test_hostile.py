@@ -27,7 +27,7 @@ TERMINAL = "\x1b[31mred\x1b]0;title\x07\x9b2J"
 TURNED = "\u202egnp.exe\u2066 \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627"
 LONG = "x" * 10_000
 EVIL = (SCRIPT, TERMINAL, TURNED, LONG, "$\\frac{1}{0$ $x_", "\"'></svg></style>", "]]>&amp;&lt;")
-LEFT_OUT = ("fit", "laws", "check", "forecast", "stability")
+LEFT_OUT = ("fit", "regimes", "check", "forecast", "stability")
 
 
 def evil_run(name: str) -> Any:

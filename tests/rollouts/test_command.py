@@ -100,7 +100,7 @@ def test_two_runs_are_compared_by_prompt(tmp_path):
 @pytest.mark.thorough
 def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     page = tmp_path / "page.html"
-    words = ("--without", "fit,laws,check,forecast,stability", "--out", page, "--json")
+    words = ("--without", "fit,regimes,check,forecast,stability", "--out", page, "--json")
     shown = call("report", saved / "log.csv", "--rollouts", saved / "completions.csv", *words)
     assert shown.code == 0
     found = json.loads(shown.out)
