@@ -16,6 +16,7 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.rows import weights_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 
@@ -66,20 +67,19 @@ class RewardFunctions(NamedTuple):
         up, down, back = self.rises, self.falls, self.taken_back
         if up is not None and down is not None and back is not None:
             b = interval(back)
-            lost = f"offsets {b.median:.0%} [{b.low:.0%}, {b.high:.0%}] ({b.level:.0%}) of that rise"
+            lost = f"offsets {span_text(b, '.0%', level=False)} of that rise"
             if b.median >= THRESHOLDS.taken_back_most:
                 lost = f"offsets more than that rise, by a factor of {b.median:.2g} or more"
             elif b.median > 1.0:
-                times = f"{b.median:.2g} [{b.low:.2g}, {b.high:.2g}] ({b.level:.0%})"
-                lost = f"offsets more than that rise, by a factor of {times}"
-            gain, loss = f"{up.name} adds {_change_text(up.posterior)}", f"{down.name} {_change_text(down.posterior)}"
-            return f"of the reward functions, {gain} and {loss}, which {lost}"
+                lost = f"offsets more than that rise, by a factor of {span_text(b, level=False)}"
+            gain, loss = span_text(up.posterior, "+.3g"), span_text(down.posterior, "+.3g", level=False)
+            return f"of the reward functions, {up.name} adds {gain} and {down.name} {loss}, which {lost}"
         one = up or down
         if one is None:
             return ""
         how = "rises" if one is up else "falls"
         how += " alone" if len(self._material) == 1 else " most"
-        return f"of {len(self.all)} reward functions, {one.name} {how}, by {_change_text(one.posterior)}"
+        return f"of {len(self.all)} reward functions, {one.name} {how}, by {span_text(one.posterior, '+.3g')}"
 
 
 def reward_functions(trends: RunTrends) -> RewardFunctions | None:
@@ -90,7 +90,3 @@ def reward_functions(trends: RunTrends) -> RewardFunctions | None:
     changes = {name: weights[name] * trend.change() for name, trend in trends.components.items()}
     found = [Component(plain(name, 40), change, interval(change)) for name, change in changes.items()]
     return RewardFunctions(tuple(sorted(found, key=lambda c: -abs(c.posterior.median))))
-
-
-def _change_text(found: Interval) -> str:
-    return f"{found.median:+.3g} [{found.low:.3g}, {found.high:.3g}] ({found.level:.0%})"

@@ -80,10 +80,17 @@ def span_of(rows: np.ndarray) -> float:
     return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
 
 
-def span_text(found: Interval, digits: str = ".2g") -> str:
-    """Median and interval with its level; 0 where the trend of a constant is 0 but for rounding."""
+def span_text(found: Interval, digits: str = ".2g", level: bool = True) -> str:
+    """Median and interval; 0 where the trend of a constant is 0 but for rounding.
+
+    Args:
+        found: The interval.
+        digits: Format of its numbers.
+        level: Whether to name the interval's level; a clause names it once.
+    """
     median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
-    return f"{median:{digits}} [{low:{digits}}, {high:{digits}}] ({found.level:.0%})"
+    text = f"{median:{digits}} [{low:{digits}}, {high:{digits}}]"
+    return f"{text} ({found.level:.0%})" if level else text
 
 
 def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:

@@ -32,8 +32,8 @@ class Growing(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Reward at the start and the end of the episode."""
-        begin, end = (span_text(interval(x)) for x in trends.reward.at(np.array([first, last])).T)
-        return f"the reward changed from {begin} to {end}"
+        begin, end = (interval(x) for x in trends.reward.at(np.array([first, last])).T)
+        return f"the reward changed from {span_text(begin)} to {span_text(end, level=False)}"
 
 
 MODE = Growing()

@@ -40,8 +40,9 @@ class OneSidedGroups(Mode):
         if not inside.any():
             return ""
         sides = _sides(rows.until(last), trend.draws[:, inside].mean(axis=1))
-        right, wrong = (span_text(interval(side), ".0%") for side in sides)
-        return f"{right} of the groups are all correct, {wrong} all wrong"
+        right, wrong = map(interval, sides)
+        others = span_text(wrong, ".0%", level=False)
+        return f"{span_text(right, '.0%')} of the groups are all correct, {others} all wrong"
 
 
 def _sides(rows: RunSoFar, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

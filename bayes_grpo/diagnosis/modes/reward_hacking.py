@@ -67,7 +67,7 @@ class RewardHacking(Mode):
         return "; ".join(
             [
                 f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{trends.held_out_name} reward by {span_text(interval(carried))}",
+                f"{trends.held_out_name} reward by {span_text(interval(carried), level=False)}",
                 *parts,
             ]
         )
