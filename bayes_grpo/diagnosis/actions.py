@@ -145,8 +145,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
-        _broken,
-        _never,
+        forbidden=_never,
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(

@@ -24,6 +24,13 @@ def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
     assert "Earlier, now over: NaN or infinite values" in over.sentence
 
 
+def test_a_nan_in_the_last_row_alone_leads_to_its_batch():
+    loss = np.where(steps(ROWS) == ROWS, np.nan, 0.1)
+    top = diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss}, written=["loss"])).top
+    assert (top.status, top.finding) == ("watch", "lost_values")
+    assert top.action.startswith("check the batch that caused it")
+
+
 @pytest.mark.parametrize("kept", [steps(ROWS) > 3, steps(ROWS) < ROWS - 10, np.arange(ROWS) % 10 == 0])
 def test_a_value_that_was_not_logged_is_no_nan(kept):
     signal = np.where(kept, 1.0, np.nan)
