@@ -34,7 +34,7 @@ def update_document(u: Update) -> Document:
         why=f"Based on {top.rests_on}." if top else "",
         do=top.action if top else "",
         status=top.status if top else "",
-        chance=top.probability if top else None,
+        chance=top.chance if top else None,
         tone=TONES[top.status] if top else "doubt",
         table=_numbers(u),
         sections=(

@@ -96,6 +96,13 @@ def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
         assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
 
 
+def test_a_look_at_too_few_rows_prints_no_probability():
+    found, _ = update_of(rising_run(4), SWIFT)
+    assert found.top is not None
+    assert found.top.status == "unclear"
+    assert text_of(found).startswith("UNCLEAR: ")
+
+
 def test_the_next_look_starts_where_the_last_one_ended(run, looks, monkeypatch):
     _, _, memory = looks
     started = {}
