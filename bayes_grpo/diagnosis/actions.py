@@ -101,7 +101,7 @@ def _saved(f: Facts) -> str:
 
 
 def _ended(f: Facts) -> bool:
-    return f.rate_spent is not None or f.planned is not None
+    return f.ended
 
 
 def _longer(f: Facts) -> str:

@@ -107,6 +107,11 @@ class Facts:
         return self.level > THRESHOLDS.near_top
 
     @property
+    def ended(self) -> bool:
+        """Whether the learning rate or the planned steps have come to an end."""
+        return self.rate_spent is not None or self.planned is not None
+
+    @property
     def top(self) -> bool:
         """Whether it is at the top of that range."""
         return self.level > THRESHOLDS.solved

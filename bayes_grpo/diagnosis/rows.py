@@ -313,10 +313,6 @@ class RunSoFar:
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
-    def share(self, reward: np.ndarray) -> np.ndarray:
-        """Rewards as shares of the range, of the same shape; NaN where it is not known."""
-        return (np.asarray(reward) - self.low) / (self.high - self.low)
-
     @cached_property
     def idle(self) -> Logged | None:
         """Which rows have no group with any spread, of the rows that tell; None where no signal does."""

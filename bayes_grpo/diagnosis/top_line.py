@@ -189,8 +189,7 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     ends = f"{y.start:.3g} at the start, {level} now"
     risen = "not risen" if y.now <= y.start else "risen only slightly" if facts.crept else "not clearly risen"
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
-    ended = facts.rate_spent is not None or facts.planned is not None
-    if ended and facts.rows >= THRESHOLDS.direct_rows:
+    if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
             at = f"The learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         else:

@@ -36,8 +36,6 @@ GLOSSARY: Mapping[str, str] = {
     "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",
     "steps with zero gradient": "Rows whose groups all have zero reward variance; they cost time and change nothing.",
     "trainer-inference mismatch": "Trainer and inference engine assign diverging probabilities to the same tokens.",
-    "healthy": "No failure that the log can show, and the reward rose.",
-    "plateaued": "No failure that the log can show, and the reward hardly rose.",
     "reward hacking": "The train reward rises while a held-out or true reward does not.",
     "advantage degeneracy": "Most groups have zero reward variance, so their completions carry no gradient.",
     "policy concentration": "The policy puts nearly all probability on few answers before the best is found.",

@@ -34,7 +34,6 @@ COLORS: Mapping[str, str] = {
 }
 """Mode → its color, the same in every picture."""
 COURSE, HELD_OUT, _DATA = "#1d4ed8", "#c2410c", "#111827"
-_QUIET = "#4b5563"
 _OTHER = "#475569"
 TIMELINE_TITLE = "under way when (right: now)"
 _NEAR = 3.0
