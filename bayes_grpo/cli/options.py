@@ -242,7 +242,7 @@ class Reading:
         given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
         settings: dict[str, Any] = {k: _number(v) for k, v in named_values("--set", given.pop("set", None))}
         settings |= {} if known is None else known.given()
-        columns = dict(named_values("--column", given.pop("column", None)))
+        columns = dict(named_values("--column", given.pop("column", None), "NAME=KEY"))
         return given | {"settings": settings} | ({"columns": columns} if columns else {})
 
 
@@ -346,11 +346,10 @@ def numbers_in(flag: str, text: str | None) -> list[float] | None:
 
 
 def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -> list[tuple[str, str]]:
-    """Names and values of a flag that is given as NAME=VALUE."""
+    """Names and values of a flag that is given in such a form."""
     parts = [text.partition("=") for text in given or []]
     wrong = [name for name, equals, value in parts if not (equals and name.strip() and value.strip())]
     if wrong:
-        form = "NAME=KEY" if flag == "--column" else form
         raise typer.BadParameter(f"{flag}: expected {form}, found {wrong[0]!r}")
     return [(name.strip(), value.strip()) for name, _, value in parts]
 

@@ -49,8 +49,8 @@ def rollouts(
 ) -> None:
     """What saved completions say: what a gain is made of, groups of use, how hard prompts are."""
     check_pictures(plot)
-    weights = {name: _number(name, value) for name, value in named_values("--weight", weight)}
-    columns = dict(named_values("--column", column))
+    weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
+    columns = dict(named_values("--column", column, "NAME=COLUMN"))
     run = None if log is None else bg.read_log(log)
     with progress() as tell:
         found = bg.read_rollouts(
