@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from bayes_grpo import Report, Run
     from bayes_grpo.report.settings import ReportSettings
 
-_PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
+PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
+"""Those of `bayes_grpo.analysis.settings`, whose import would delay every refusal."""
 
 
 @command("report outputs/run --out run.html", "report seed1.jsonl seed2.jsonl --index runs.csv")
@@ -67,7 +68,7 @@ def report(
     without: Annotated[
         str | None,
         typer.Option(
-            help=f"Parts to leave out: {', '.join(_PARTS)}.", metavar=NAMES, autocompletion=completed_by(_PARTS)
+            help=f"Parts to leave out: {', '.join(PARTS)}.", metavar=NAMES, autocompletion=completed_by(PARTS)
         ),
     ] = None,
     b: Annotated[

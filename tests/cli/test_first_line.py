@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo import REGIMES, Run
-from bayes_grpo.cli import checks, terminal
+from bayes_grpo.analysis.settings import PARTS
+from bayes_grpo.cli import checks, report, terminal
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError
 from tests.helpers.selection import few
@@ -70,7 +71,7 @@ def test_what_cannot_work_is_refused_before_anything_numeric_is_imported(log: Pa
     assert done.stdout.split()[-2:] == [str(2 if "option" in reason else EXIT_INPUT), "[]"], done.stdout
 
 
-def test_names_of_laws_are_those_of_the_registry():
+def test_names_of_regimes_are_those_of_the_registry():
     assert checks.regime_names() == tuple(REGIMES)
 
 
@@ -79,3 +80,7 @@ def test_a_misspelt_log_is_guessed(log: Path):
         checks.there([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
         checks.there([log.with_name("other.csv")])
+
+
+def test_parts_to_leave_out_are_those_of_an_analysis():
+    assert report.PARTS == PARTS
