@@ -267,7 +267,7 @@ def write_entries(entries: Mapping[str, Any], state: Any, logs: dict[str, Any]) 
 
 
 def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]:
-    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/healthy`` and so on.
+    """Numbers of an update, all finite: ``bayes_grpo/reward_now``, ``bayes_grpo/p/reward_hacking`` and so on.
 
     ``bayes_grpo/status`` is one number to put an alert on: 0 fine, done or unclear, 1 watch, 2 failing, 3 failed
     (`bayes_grpo.diagnosis.status`); ``bayes_grpo/p/failing`` is the probability that something fails. An interval is

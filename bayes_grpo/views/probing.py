@@ -12,7 +12,7 @@ from bayes_grpo.views.document import Document, sentence_case, shows, table
 def probe_document(p: Probe) -> Document:
     """The stiffest direction."""
     k = p.stiffest
-    heads = ("stiffness", "K [90% interval]", "on other data", "on its own")
+    heads = ("stiffness", f"K [{k.interval.level:.0%} interval]", "on other data", "on its own")
     rows = (("stiffest", k.interval, k.crossed, k.chosen),)
     return Document(title="Probe", answer=p.sentence, table=table("Stiffness", heads, rows), docs="how/measure")
 
