@@ -1,12 +1,15 @@
 """Reference runs that are found and not named: whether a family's runs count, and runs of other tasks do not.
 
-    python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --cache DIR --every 3
+    python -m benchmarks.nearby FOLDER ... --index INDEX.csv ... --cache DIR
 
 A folder holds one log a run as CSV, many repositories together; an index names repository and task of each. Every log
-is seen after half of its rows. Its family are the runs of its repository of the same kind (`NearbyRuns.like`). The
-strangers are as many as eight runs of the same kind of other repositories, whose tasks have no word in common with its
-own. Of both the result is how often runs get paths of a forecast at all, how often they are taken to share the order of
-the data, and the CRPS of the later rows over that of the mean of the last rows alone, paths mixed as in a forecast.
+is seen after half of its rows, with three sets of other runs. Family and strangers are the runs that `NearbyRuns`
+finds in the log's folder: those whose task has a word in common with the log's, and the others. Strangers of any name
+are up to eight runs of the same kind (`kind_of`) from other repositories, of tasks without a common word: names do not
+matter where output directories lie in one folder. Of each set the result is how often runs get paths of a forecast at
+all, how often they are taken to share the order of the data, and the CRPS of the later rows over that of the mean of
+the last rows alone, paths mixed as in a forecast. A set of fewer than two runs that extend beyond the rows seen does
+not count: a forecast makes nothing of it.
 """
 
 from __future__ import annotations
@@ -19,16 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.siblings import LEAST_HELP, MOST_SHARE
+from bayes_grpo.forecasting.siblings import share_of_paths
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.siblings.gather import gather_siblings
-from bayes_grpo.siblings.nearby import kind_of
+from bayes_grpo.siblings.nearby import NearbyRuns, kind_of
 from bayes_grpo.siblings.together import read_together
 from benchmarks.common import keep
 from benchmarks.families import cached
@@ -48,19 +50,31 @@ def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
     told = known.foreseen(t.step[n:], t.window[n:])
     if told is None:
         return {}
-    helps, y = float(expit(told.gain)), t.y[n:]
-    share = 0.0 if helps < LEAST_HELP else MOST_SHARE * helps
+    share, y = share_of_paths(told, searched=True), t.y[n:]
     alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
     rows, count = alone.copy(), round(share * DRAWS)
     if count:
         rows[:count] = told.paths(count, np.random.default_rng(0))[1]
     return {
         "repo": log.repo,
-        "helps": helps,
         "share": share,
         "order": known.order is not None,
         "crps": float(crps(rows, y).mean()) / t.scale,
         "alone": float(crps(alone, y).mean()) / t.scale,
+    }
+
+
+def sets_of(log: Log, logs: Sequence[Log]) -> dict[str, list[Log]]:
+    """Family, strangers, and strangers of any name."""
+    near = {x.source for x in NearbyRuns(log.run.source).like(log.run)}
+    strange = [x for x in logs if not _words(x.task) & _words(log.task)]
+    elsewhere = [x for x in strange if x.repo != log.repo and x.table.signal == log.table.signal]
+    alike = [x for x in elsewhere if kind_of(x.run) == kind_of(log.run)]
+    order = np.random.default_rng(seed_of(0, log.run.name)).permutation(len(alike))
+    return {
+        "family": [x for x in logs if x.run.source in near and x not in strange],
+        "strangers": [x for x in strange if x.run.source in near],
+        "any_name": [alike[i] for i in order[:STRANGERS]],
     }
 
 
@@ -83,28 +97,20 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take one log in so many")
     options = parser.parse_args()
     logs = logs_of(options.folders, options.index)
-    found: dict[str, list[dict[str, Any]]] = {"family": [], "strangers": []}
+    found: dict[str, list[dict[str, Any]]] = {}
     for log in logs[:: options.every]:
         if len(log.table.y) < LEAST:
             continue
-        alike = [x for x in logs if x is not log and x.table.signal == log.table.signal]
-        alike = [x for x in alike if kind_of(x.run) == kind_of(log.run)]
-        rng = np.random.default_rng(seed_of(0, log.run.name))
-        strange = [x for x in alike if x.repo != log.repo and not _words(x.task) & _words(log.task)]
-        groups = {
-            "family": [x for x in alike if x.repo == log.repo],
-            "strangers": [strange[i] for i in rng.permutation(len(strange))[:STRANGERS]],
-        }
-        for name, some in groups.items():
+        for name, some in sets_of(log, logs).items():
             try:
                 one = cached(options.cache, f"{log.run.name}.{name}", lambda a=(log, some): case(*a))
             except BayesGrpoError as error:
                 print(f"left out: {log.run.name}: {error}", flush=True)
                 continue
             if "share" in one:
-                found[name].append(one)
+                found.setdefault(name, []).append(one)
                 print(name, log.run.name, json.dumps(one), flush=True)
-    result = {name: summary(some) for name, some in found.items() if some}
+    result = {name: summary(some) for name, some in found.items()}
     keep("nearby", result)
     print(json.dumps(result, indent=1))
 

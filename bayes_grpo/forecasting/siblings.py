@@ -23,6 +23,7 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.siblings.alike import Foreseen
 from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
 
@@ -122,8 +123,7 @@ def paths_with_siblings(
     latent, trend = paths.latent.copy(), paths.trend.copy()
     rows = with_effect(paths, future, known, reward)
     transfer = known.foreseen(future.step, future.window)
-    helps = 0.0 if transfer is None else float(expit(transfer.gain))
-    part = 0.0 if known.searched and helps < LEAST_HELP else MOST_SHARE * helps
+    part = 0.0 if transfer is None else share_of_paths(transfer, known.searched)
     rng = np.random.default_rng(seed_of(seed, SIBLINGS_NAME))
     taken = np.zeros(len(latent), bool)
     count = round(part * len(latent))
@@ -145,6 +145,17 @@ def paths_with_siblings(
         curves=tuple((c.table.step, c.smooth) for c in known.courses),
     )
     return RewardPaths(latent, trend, rows), taken, used
+
+
+def share_of_paths(transfer: Foreseen, searched: bool) -> float:
+    """Share of a forecast's paths that follow reference runs.
+
+    Args:
+        transfer: Forecast of the rows from the reference runs.
+        searched: Whether these were found and not named.
+    """
+    helps = float(expit(transfer.gain))
+    return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 
 def with_effect(paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange) -> np.ndarray:
