@@ -14,6 +14,8 @@ from bayes_grpo.rows.table import RowTable
 
 PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
 """Settings that a plan may move."""
+UNMOVED = ("epochs", "kl_weight", "clip_range")
+"""Settings that P(fails) knows and a plan does not move."""
 _LEAST: Mapping[str, float] = {
     "group_size": 2.0,
     "prompts_per_step": 1.0,
@@ -110,19 +112,19 @@ def _rungs(now: float, most: float) -> set[float]:
 
 
 def setting_of(run: Run, table: RowTable, name: str) -> float | None:
-    """A planned setting of a run by its log; None where it is not known.
+    """A setting of a run by its log; None where it is not known.
 
     Args:
         run: The run.
         table: Its rows.
-        name: One of `PLANNED`.
+        name: One of `PLANNED` or `UNMOVED`.
     """
     if name == "learning_rate":
         return table.reference_rate if math.isfinite(table.reference_rate) and table.reference_rate > 0 else None
     if name == "refresh_interval":
         return table.optimizer.refresh
     value: Any = getattr(run.settings, name).value
-    return None if value is None or not float(value) >= _LEAST[name] else float(value)
+    return None if value is None or not float(value) >= _LEAST.get(name, -math.inf) else float(value)
 
 
 def _rounded(name: str, value: float) -> float:

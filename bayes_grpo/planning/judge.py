@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.probabilities import failure_in
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.candidates import Grid
+from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
 from bayes_grpo.planning.difficulty import difficulty_of
 from bayes_grpo.planning.lessons import learned_lessons
 from bayes_grpo.planning.outlook import base_of_run, prior_exponents, run_effects
@@ -31,8 +31,6 @@ from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 3
 """Number of candidates, in addition to the present settings, whose curves are kept."""
-_BESIDES = ("epochs", "kl_weight", "clip_range")
-"""Settings that P(fails) knows and a plan does not move."""
 
 
 def judge(
@@ -67,9 +65,8 @@ def judge(
     reward = reward_range(table, dict(run.settings.items()))
     tell("the present run")
     base = base_of_run(table, reward, seed_of(seed, "base"))
-    besides = {name: getattr(run.settings, name).value for name in _BESIDES}
     known = {"refresh_interval": table.optimizer.refresh} | grid.present
-    known |= {name: float(x) for name, x in besides.items() if x is not None}
+    known |= {name: x for name in UNMOVED if (x := setting_of(run, table, name)) is not None}
     tried = None
     if like is not None:
         tell("reference runs")
@@ -126,8 +123,10 @@ def judge(
 
 def _judged(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) -> Candidate:
     failing, found = prospect.failing(settings), prospect.outcome(settings)
-    end, cost = prospect.end(settings), prospect.step_cost(settings)
-    gain, steps = end - kept, prospect.budget / cost
+    cost = prospect.step_cost(settings)
+    steps = prospect.budget / cost
+    end = prospect.ends(found, prospect.fails(settings), steps)
+    gain = end - kept
     size = settings.get("group_size")
     useless = math.nan if prospect.difficulty is None or size is None else prospect.difficulty.useless(round(size))
     return Candidate(

@@ -22,9 +22,6 @@ from bayes_grpo.risk.change import Change, change
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
 
-_BESIDES = ("epochs", "kl_weight", "clip_range")
-"""Settings that are no candidates but may differ between reference runs."""
-
 
 class Tried(NamedTuple):
     """A reference run at its settings.
@@ -86,7 +83,7 @@ class TriedSettings(Result):
 
 
 def tried_settings(
-    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index | None, like: Like
+    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index, like: Like
 ) -> TriedSettings:
     """Outcomes of reference runs at their settings.
 
@@ -95,7 +92,7 @@ def tried_settings(
         table: Its rows.
         present: Its settings, by the names of `Change`.
         rated: Whether its learning rate is known; without it, no change to reference runs is known.
-        index: Settings that logs lack; None for none.
+        index: Settings that logs lack.
         like: Sources of reference runs.
 
     Raises:
@@ -104,7 +101,7 @@ def tried_settings(
     found = gather_siblings(run, table, like)
     runs, left_out = [], list(found.left_out)
     for other, rows in zip(found.runs, found.tables, strict=True):
-        settings = {k: v for k in present if (v := _setting(other, rows, k, index or Index({}))) is not None}
+        settings = {k: v for k in present if (v := _setting(other, rows, k, index)) is not None}
         if not rated or "learning_rate" not in settings:
             whose = "its log" if rated else "the present run's log"
             left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
@@ -116,9 +113,4 @@ def tried_settings(
 
 def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
     given = index.number(run, name)
-    if given is not None:
-        return given
-    if name in _BESIDES:
-        value = getattr(run.settings, name).value
-        return None if value is None else float(value)
-    return setting_of(run, table, name)
+    return setting_of(run, table, name) if given is None else given
