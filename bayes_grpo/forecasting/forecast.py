@@ -33,7 +33,6 @@ from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import RowsAhead, rows_ahead
 from bayes_grpo.siblings.gather import Like, gather_siblings
-from bayes_grpo.siblings.nearby import NearbyRuns
 from bayes_grpo.siblings.together import ReadTogether, read_together
 
 OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
@@ -120,7 +119,7 @@ def forecast(
             raise SettingError("like: expected a run to forecast with reference runs, found a fit")
         teller(progress)("reference runs")
         gathered = gather_siblings(source, basis.table, like)
-        if gathered.runs or not isinstance(like, NearbyRuns):
+        if gathered.runs or not gathered.searched:
             siblings = read_together(basis.table, gathered)
     if isinstance(source, Fit):
         fitted = weighed({source.regime.name: source.as_draws}, basis.reward, (OF_A_FIT,))

@@ -10,6 +10,7 @@ import numpy as np
 from bayes_grpo.common.results import Shown
 from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.forecasting.horizon import GIVEN
+from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
@@ -85,8 +86,6 @@ class Forecast(Shown):
     @property
     def sentence(self) -> str:
         """The forecast in words."""
-        from bayes_grpo.forecasting.summary import summarize_forecast
-
         return summarize_forecast(self).sentence
 
     @property

@@ -13,11 +13,12 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_t
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
-from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayes_grpo.forecasting.result import Forecast
 
 LIKELIER = 4.0
 """How many times as probable as the other way a course has to be to be called likely."""

@@ -77,14 +77,14 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
         kept: Cache of smooth curves from earlier calls, updated in place; pass the same mapping to repeated calls.
     """
     cuts = cuts_of([table, *siblings.tables])
-    known = {} if kept is None else kept
+    kept = {} if kept is None else kept
     names, courses, left_out = [], [], list(siblings.left_out)
     for run, rows in zip(siblings.runs, siblings.tables, strict=True):
         seen = (rows.step.tobytes(), rows.window.tobytes(), rows.y.tobytes())
         key = (*seen, float(cuts[0]), float(cuts[1] - cuts[0]))
-        if key not in known:
-            known[key] = smooth_course(rows, cuts)
-        course = known[key]
+        if key not in kept:
+            kept[key] = smooth_course(rows, cuts)
+        course = kept[key]
         if course is None:
             left_out.append(NotSibling(plain(run.name, 80), "its rows are too few or do not scatter"))
             continue
