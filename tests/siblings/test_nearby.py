@@ -1,10 +1,12 @@
 """Reference runs without naming them: logs near a log, of the same kind."""
 
+import math
 import shutil
 
 from bayes_grpo import read_log, rows_of
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.nearby import NearbyRuns
+from tests.helpers.stores import write_trackio
 from tests.siblings.made import family
 from tests.siblings.test_gather import written
 
@@ -30,6 +32,15 @@ def test_output_directories_of_one_folder_are_found(tmp_path, write_trl_log):
     for log in (tmp_path / "out1", tmp_path / "out1" / "trainer_state.json"):
         found = NearbyRuns(log).like(read_log(log))
         assert [x.name for x in found] == ["out0", "out2"]
+
+
+def test_runs_of_one_database_are_found_whatever_the_run_is_called(tmp_path):
+    for name in ("a", "b", "c"):
+        rows = [(i, {"reward": 0.01 * i + 0.1 * math.sin(i * ord(name))}) for i in range(1, 30)]
+        store = write_trackio(tmp_path, rows, name=name)
+    for name in ("b", "0001id"):
+        run = read_log(store, run=name)
+        assert [x.name for x in NearbyRuns(store, name).like(run)] == ["a", "c"]
 
 
 def test_what_was_found_is_told_from_what_was_named(tmp_path):
