@@ -103,7 +103,7 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
         return None
     skip = max(0, n - _ROWS)
     n, step, y = n - skip, rows.step[skip:], rows.y[skip:]
-    courses = np.stack([_along(siblings[j], step, n) for j in used])
+    courses = np.stack([_along(siblings[j], step) for j in used])
     courses = _continued(courses, n)
     if courses is None:
         return None
@@ -162,7 +162,7 @@ def _reaches(course: SmoothCourse, step: np.ndarray) -> bool:
     return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
 
 
-def _along(course: SmoothCourse, step: np.ndarray, n: int) -> np.ndarray:
+def _along(course: SmoothCourse, step: np.ndarray) -> np.ndarray:
     """A sibling's course at steps, NaN after its end."""
     known = np.isfinite(course.smooth)
     there = course.table.step[known]

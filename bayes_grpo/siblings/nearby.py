@@ -18,7 +18,6 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.finding import is_output_directory, runs_at
-from bayes_grpo.logs.options import SIDECAR_NAME
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 
@@ -96,7 +95,7 @@ def _same_start(a: str, b: str) -> int:
 def _may_be_a_run(path: Path, own: Path) -> bool:
     if own.is_file():
         alike = path.suffix == own.suffix and _same_start(path.name, own.name) >= _SAME_START
-        return path.is_file() and alike and path.name != SIDECAR_NAME
+        return path.is_file() and alike
     return path.is_dir() and is_output_directory(path) == is_output_directory(own)
 
 

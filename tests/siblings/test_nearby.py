@@ -13,10 +13,10 @@ from tests.siblings.test_gather import written
 
 def test_logs_of_one_folder_with_the_same_reward_are_found_the_most_similar_names_first(tmp_path):
     folder = written(tmp_path, family([0] * 3))
-    shutil.copy(folder / "run0.csv", folder / "copy.csv")
+    shutil.copy(folder / "run0.csv", folder / "run_copy.csv")
     text = (folder / "run1.csv").read_text()
-    (folder / "other.csv").write_text(text.replace("reward", "rewards/length", 1))
-    (folder / "notes.csv").write_text("nothing")
+    (folder / "run_other.csv").write_text(text.replace("reward", "rewards/length", 1))
+    (folder / "run_notes.csv").write_text("nothing")
     run = read_log(folder / "run0.csv")
     near = NearbyRuns(folder / "run0.csv")
     assert [x.name for x in near.like(run)] == ["run1", "run2"]
