@@ -57,9 +57,9 @@ class SeedPrior(NamedTuple):
 
 
 @cache
-def seed_prior(path: Path = PATH) -> SeedPrior:
+def seed_prior() -> SeedPrior:
     """The learned prior that comes with the package; `benchmarks/lab/learners/seeds.py` makes it."""
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept = json.loads(PATH.read_text(encoding="utf-8"))
     return SeedPrior(kept["centre"], kept["width"], kept["difference"], kept["about"])
 
 

@@ -127,11 +127,8 @@ def work(unit: FleetUnit) -> FleetRow:
 
 def _columns(found: Analysis, parts: tuple[str, ...]) -> FleetRow:
     """What an analysis found, by column."""
-    row, errors = FleetRow(), {}
-    for name in parts:
-        part = getattr(found, name)
-        if part.value is None:
-            errors[name] = part
+    row = FleetRow()
+    errors = {name: part for name in parts if (part := getattr(found, name)).value is None}
     if found.diagnosis.value is not None:
         row |= _diagnosis(found.diagnosis.value)
     if found.top is not None:

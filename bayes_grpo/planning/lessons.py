@@ -75,9 +75,9 @@ class Lessons(NamedTuple):
 
 
 @cache
-def learned_lessons(path: Path = EXPONENTS_PATH) -> Lessons:
+def learned_lessons() -> Lessons:
     """The lessons of public runs that come with the package."""
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept = json.loads(EXPONENTS_PATH.read_text(encoding="utf-8"))
     exponents = {
         name: {quantity: Belief(*belief) for quantity, belief in own.items()} for name, own in kept["exponents"].items()
     }

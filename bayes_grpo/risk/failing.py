@@ -161,9 +161,9 @@ class Failing:
 
 
 @cache
-def learned_failures(path: Path = FAILING_PATH) -> LearnedFailures:
+def learned_failures() -> LearnedFailures:
     """The learned numbers that come with the package."""
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept = json.loads(FAILING_PATH.read_text(encoding="utf-8"))
     cases = kept["cases"]
     return LearnedFailures(
         {name: np.array(x) for name, x in kept["posterior"].items()},

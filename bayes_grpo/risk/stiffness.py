@@ -54,7 +54,7 @@ class Stiffness(NamedTuple):
 
 
 @cache
-def learned_stiffness(path: Path = STIFFNESS_PATH) -> Stiffness:
+def learned_stiffness() -> Stiffness:
     """The learned numbers that come with the package."""
-    kept = json.loads(path.read_text(encoding="utf-8"))
+    kept = json.loads(STIFFNESS_PATH.read_text(encoding="utf-8"))
     return Stiffness(kept["centre"], kept["sd"], kept["policies"])
