@@ -28,6 +28,7 @@ from bayes_grpo.risk.failing import shared_rate
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.table import RowTable, is_share
 from bayes_grpo.siblings.gather import Like
+from bayes_grpo.siblings.nearby import NearbyRuns
 
 _SHOWN = 3
 """Number of candidates, in addition to the present settings, whose curves are kept."""
@@ -52,7 +53,7 @@ def judge(
         table: Its rows.
         grid: The candidates.
         index: Settings that logs lack.
-        like: Reference runs; None for none.
+        like: Reference runs, or the runs near the log where there are any; None for none.
         budget: Largest cost of the next run, in steps of the present one; its length if None.
         risk: Largest P(fails) of what is recommended.
         seed: Seed.
@@ -68,7 +69,7 @@ def judge(
     known = {"refresh_interval": table.optimizer.refresh} | grid.present
     known |= {name: x for name in UNMOVED if (x := setting_of(run, table, name)) is not None}
     tried = None
-    if like is not None:
+    if like is not None and (not isinstance(like, NearbyRuns) or like.like(run)):
         tell("reference runs")
         tried = tried_settings(run, table, known, grid.rate is not None, index, like)
     own = diagnose(run).probability

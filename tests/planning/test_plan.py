@@ -258,6 +258,7 @@ def test_the_command_line(tmp_path, write_trl_log):
     assert picture.exists()
     content = json.loads(call("plan", path, "--set", "group_size=8", "--json").out)
     assert content["present"]["group_size"] == 8
+    assert content["siblings"] is None  # none lies near this log, and none was named
     wrong = call("plan", path, "--prompts-per-step", "8")
     assert wrong.code == 3
     assert wrong.err.count("\n") == 1
