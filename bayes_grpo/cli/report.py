@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bayes_grpo import Report, Run
     from bayes_grpo.report.settings import ReportSettings
 
-PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
+REPORT_PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
 """Those of `bayes_grpo.analysis.settings`, whose import would delay every refusal."""
 
 
@@ -68,7 +68,9 @@ def report(
     without: Annotated[
         str | None,
         typer.Option(
-            help=f"Parts to leave out: {', '.join(PARTS)}.", metavar=NAMES, autocompletion=completed_by(PARTS)
+            help=f"Parts to leave out: {', '.join(REPORT_PARTS)}.",
+            metavar=NAMES,
+            autocompletion=completed_by(REPORT_PARTS),
         ),
     ] = None,
     b: Annotated[

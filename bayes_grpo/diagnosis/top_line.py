@@ -187,7 +187,13 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
     ends = f"{y.start:.3g} at the start, {level} now"
-    risen = "not risen" if y.now <= y.start else "risen only slightly" if facts.crept else "not clearly risen"
+    risen = (
+        "not risen"
+        if y.now <= y.start
+        else "risen, but not clearly beyond one row's noise"
+        if facts.crept
+        else "not clearly risen"
+    )
     rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:

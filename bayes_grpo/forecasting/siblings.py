@@ -48,7 +48,7 @@ class SiblingsUsed(Result):
         order_share: Share of a row's noise that is an effect of the step; None where no order is shared.
         without: The last row of the forecast without siblings.
         given: The same with them.
-        curves: Steps and rewards of those used, for pictures.
+        curves: Steps and rewards of those read, for pictures.
     """
 
     used: tuple[str, ...]
@@ -62,6 +62,11 @@ class SiblingsUsed(Result):
 
     in_json = ("sentence", ...)
     not_in_json = ("curves",)
+
+    @property
+    def count(self) -> bool:
+        """Whether they change the forecast: paths follow them, or they share an order of data with the run."""
+        return self.share > 0.0 or self.order_share is not None
 
     @property
     def sentence(self) -> str:

@@ -11,6 +11,7 @@ from bayes_grpo.analysis.advice import UNCHANGED
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.forecasting.horizon import Horizon
 from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.siblings import SIBLINGS_NAME
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.document import (
     Cell,
@@ -49,7 +50,8 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
     chances += [f"{percent(p)} of a {n}" for n, p in (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]
     fell = s.now.median - s.at_horizon.median
-    weights = sorted(s.weights.items(), key=lambda x: -x[1])
+    counted = {k: w for k, w in s.weights.items() if k != SIBLINGS_NAME or w > 0.0}
+    weights = sorted(counted.items(), key=lambda x: -x[1])
     return Document(
         title=s.about.run,
         about=f"{s.about.rows} rows of {s.about.signal} up to step {s.about.last_step:g}",
@@ -63,7 +65,9 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("The end", tables=(_end(s),)),
             section(
                 "Regimes",
-                "Averaged with weights " + ", ".join(f"{name} {w:.2f}" for name, w in weights) + ".",
+                "Averaged with weights "
+                + ", ".join(f"{'reference runs' if k == SIBLINGS_NAME else k} {w:.2f}" for k, w in weights)
+                + ".",
                 f"P(curve has peaked) = {percent(s.p_peaked)}.",
             ),
             section("Assumed", horizon, *s.assumed),
@@ -81,7 +85,7 @@ def _percents(text: str) -> str:
 
 def _references(s: ForecastSummary) -> str:
     """Which other runs the forecast rests on."""
-    if s.siblings is None or not s.siblings.used:
+    if s.siblings is None or not s.siblings.count:
         return ""
     return f"{s.siblings.named}, {percent(s.siblings.share)} of the paths follow them"
 

@@ -49,7 +49,7 @@ def stability_document(r: StabilityReport) -> Document:
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
         why=sentence_case(f"{r.failing.rests}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
-        tone="doubt" if r.circular or r.failing.p > 0.15 else "alarm" if r.failing.p > 0.5 else "good",
+        tone="alarm" if r.failing.p > 0.5 else "doubt" if r.circular or r.failing.p > 0.15 else "good",
         table=_lags(r),
         sections=(
             section(

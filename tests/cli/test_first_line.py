@@ -83,4 +83,4 @@ def test_a_misspelt_log_is_guessed(log: Path):
 
 
 def test_parts_to_leave_out_are_those_of_an_analysis():
-    assert report.PARTS == PARTS
+    assert report.REPORT_PARTS == PARTS

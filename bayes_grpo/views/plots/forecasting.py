@@ -101,7 +101,7 @@ def draw_fan(axes: Axes, f: Forecast, level: float, logged: bool = True) -> None
         label="forecast of the underlying reward, 50%",
     )
     axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
-    for i, (at, reward) in enumerate(() if f.siblings is None else f.siblings.curves):
+    for i, (at, reward) in enumerate(f.siblings.curves if f.siblings is not None and f.siblings.count else ()):
         inside = at <= f.until
         axes.plot(at[inside], reward[inside], color=_ROWS, lw=0.7, alpha=0.5, zorder=0.5,
                   label=None if i else "reference runs")  # fmt: skip
