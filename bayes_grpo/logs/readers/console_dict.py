@@ -139,7 +139,7 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     if not passed:
         return rows, None, ()
     planned, done = passed[-1]
-    placed = _placed_by((done, planned), rows)
+    placed = _placed_by(done, rows)
     if placed is None:
         return rows, None, (
             f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
@@ -164,12 +164,12 @@ def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
 
 
-def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
-    """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
+def _placed_by(done: int, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
+    """Rows with the steps that follow from those that a bar counts, and the steps of one; None where they do not fit.
 
     The steps of the bar are divided equally among the rows; the first row may be the first step alone.
     """
-    n, done = sum(map(_is_train, rows)), bar[0]
+    n = sum(map(_is_train, rows))
     first = n > 2 and done % n != 0 and done % (n - 1) == 0
     if n < 2 or done < n or (done % n and not first):
         return None
