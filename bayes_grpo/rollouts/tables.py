@@ -1,7 +1,7 @@
 """A plain table: CSV, also gzip, Parquet or JSON lines with a column for the step and one for the reward.
 
-Further columns: prompt_id, group, sample, policy_version, length, truncated under usual names; all other numbers are
-parts of the reward, or what was measured with it.
+Further columns: prompt_id, group, policy_version, truncated under usual names. Numbers of samples, lengths and
+advantages are left out; all other numbers are parts of the reward, or what was measured with it.
 """
 
 from __future__ import annotations
