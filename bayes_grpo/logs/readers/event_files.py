@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,13 +170,14 @@ class _Tracker:
         return Evidence(3, f"a .{self.name} file") if source.data.startswith(self.magic) else None
 
     def runs(self, source: Source) -> list[RunName]:
-        """The one run of the file."""
+        """The one run of the file, by its own name or else by the file's."""
+        key = source.path.stem.removeprefix("run-")
         for number, content in self.contents(source.data, Damage()):
             if number == self.run:
-                run = message(content)
-                key = text(run.get(self.id)) or source.path.stem.removeprefix("run-")
-                return [RunName(text(run.get(self.title)) or key, key)]
-        key = source.path.stem.removeprefix("run-")
+                with suppress(ValueError):
+                    run = message(content)
+                    key = text(run.get(self.id)) or key
+                    return [RunName(text(run.get(self.title)) or key, key)]
         return [RunName(key, key)]
 
     def contents(self, data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
