@@ -69,10 +69,10 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    rows = list(map(marked_evaluation, _counted_outcomes([f.row for f in found])))
+    rows = _counted_outcomes([f.row for f in found])
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
-        found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
+        found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
