@@ -86,9 +86,8 @@ class PlainTable:
                 columns = _meanings_of(names, options.columns, file.path)
                 if "reward" not in columns:
                     raise LogReadError(
-                        f"{file.path}: expected a column of rewards "
-                        f"({', '.join(USUAL_NAMES['reward'])}), found {listed(names, 20)}; "
-                        f"name it with --column reward=NAME"
+                        f"{file.path}: expected a column of rewards ({', '.join(USUAL_NAMES['reward'])}), found "
+                        f"{listed(names, 20)}; name it with --column reward=NAME"
                     )
             if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
                 table = table.assign(**{str(name): np.nan for name in missing})

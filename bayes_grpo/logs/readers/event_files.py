@@ -145,6 +145,9 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key}
 
 
+type _Contents = Iterator[tuple[int, bytes]]
+
+
 @dataclass(frozen=True)
 class _Tracker:
     """One of the two trackers whose files hold LevelDB's records of protobuf.
@@ -163,7 +166,7 @@ class _Tracker:
     run: int
     title: int
     id: int
-    history: Callable[[Source, Iterator[tuple[int, bytes]], Damage], tuple[Table, dict[str, Any]]]
+    history: Callable[[Source, _Contents, Damage], tuple[Table, dict[str, Any]]]
 
     def sniff(self, source: Source) -> Evidence | None:
         """Recognises the first four bytes."""
@@ -180,7 +183,7 @@ class _Tracker:
                     return [RunName(text(run.get(self.title)) or key, key)]
         return [RunName(key, key)]
 
-    def contents(self, data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    def contents(self, data: bytes, damage: Damage) -> _Contents:
         """Number and bytes of what the records hold, as far as it is a message."""
         if not data.startswith(self.magic):
             raise LogReadError(f"expected a .{self.name} file, found another beginning; pass run-ID.{self.name}")
@@ -196,7 +199,7 @@ class _Tracker:
         """Rows of the history, with the run's name and configuration."""
         damage, name = Damage(), ""
 
-        def contents() -> Iterator[tuple[int, bytes]]:
+        def contents() -> _Contents:
             nonlocal name
             for number, content in self.contents(source.data, damage):
                 try:
@@ -219,9 +222,7 @@ _ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
 _WANDB_KEYS, _JSON = (1, 2), 16
 
 
-def _wandb_history(
-    source: Source, contents: Iterator[tuple[int, bytes]], damage: Damage
-) -> tuple[Table, dict[str, Any]]:
+def _wandb_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
     """Rows as they were written; the configuration changes between them."""
     config: dict[str, Any] = {}
 
@@ -262,9 +263,7 @@ _START, _SCALAR = 10, 13
 _SWANLAB_KEY, _SWANLAB_STEP, _SWANLAB_VALUE = 1, 2, 5
 
 
-def _swanlab_history(
-    source: Source, contents: Iterator[tuple[int, bytes]], damage: Damage
-) -> tuple[Table, dict[str, Any]]:
+def _swanlab_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
     """Single metrics joined into rows; the configuration is in a file of its own."""
     points = Points()
     for number, content in contents:
