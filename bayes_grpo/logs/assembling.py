@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import Columns, KeyIndex
+from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
@@ -48,14 +48,14 @@ def assemble(
         SettingError: Settings contradict each other.
     """
     parsed = reduce(Parsed.followed_by, files)
-    columns = _over_epochs(parsed.table, map_columns(parsed.table, choices, parsed.trainer))
+    columns = _over_epochs(map_columns(parsed.table, choices, parsed.trainer))
     chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(files) == 1 else Chosen(None)
     if chosen.rows is not None:
         table = parsed.table.rows(chosen.rows)
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
         files = [parsed]
-        columns = _over_epochs(table, map_columns(table, choices, parsed.trainer))
-    columns = _by_group(parsed.table, columns)
+        columns = _over_epochs(map_columns(table, choices, parsed.trainer))
+    columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
     rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
@@ -80,7 +80,7 @@ def assemble(
         "environments": {k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
         "logged": rows.logged,
         "step_counter": counter_of(columns.keys),
-        "second_counter": _on_rows(columns, rows, parsed.table),
+        "second_counter": _on_rows(columns, rows),
         "resumes": tuple(sorted({*rows.resumes, *chosen.resumed})),
         "trainings": chosen.trainings,
         "eval_step": rows.eval_step,
@@ -93,12 +93,12 @@ def assemble(
     }
 
 
-def _over_epochs(table: Table, columns: Columns) -> Columns:
+def _over_epochs(columns: Columns) -> Columns:
     """Columns whose steps go on from one epoch to the next, where they count within an epoch."""
-    key = KeyIndex(table).first(("epoch", "train/epoch"))
+    key = columns.index.first(("epoch", "train/epoch"))
     if columns.step is None or key is None or columns.keys.get("step") == key:
         return columns
-    epoch, step = table.column(key), columns.step
+    epoch, step = columns.index.table.column(key), columns.step
     rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
     back = np.diff(step[rows]) < 0
     if not back.any() or np.any((np.diff(epoch[rows]) > 0) != back):
@@ -111,7 +111,7 @@ def _over_epochs(table: Table, columns: Columns) -> Columns:
     return replace(columns, step=step, notes=[*columns.notes, note])
 
 
-def _by_group(table: Table, columns: Columns) -> Columns:
+def _by_group(columns: Columns) -> Columns:
     """Columns with a step for each group, where a log without steps has one line a completion.
 
     Raises:
@@ -119,7 +119,7 @@ def _by_group(table: Table, columns: Columns) -> Columns:
     """
     if columns.step is not None:
         return columns
-    used = np.flatnonzero(np.isfinite(columns.train["reward"]))
+    table, used = columns.index.table, np.flatnonzero(np.isfinite(columns.train["reward"]))
     for key in (key for key in table.keys if key.strip().lower() in GROUP_KEYS):
         words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
         begins = np.r_[True, words[used][1:] != words[used][:-1]]
@@ -140,11 +140,11 @@ def _by_group(table: Table, columns: Columns) -> Columns:
     return columns
 
 
-def _on_rows(columns: Columns, rows: Tidy, table: Table) -> tuple[str, np.ndarray] | None:
+def _on_rows(columns: Columns, rows: Tidy) -> tuple[str, np.ndarray] | None:
     """The log's second counter with its value in each row; None where it has none."""
     if columns.counter is None or columns.step is None or not len(rows.step):
         return None
-    values = table.column(columns.counter)
+    values = columns.index.table.column(columns.counter)
     known = np.isfinite(values) & np.isin(columns.step, rows.step)
     out = np.full(len(rows.step), np.nan)
     out[np.searchsorted(rows.step, columns.step[known])] = values[known]

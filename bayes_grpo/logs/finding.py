@@ -183,8 +183,8 @@ def find(path: Path, wanted: str | None) -> Found:
             found = _run_in(path, wanted, not problem)
             if found is not None:
                 return found
-    except (OSError, ValueError):
-        pass  # a path that no system call takes
+    except OSError:
+        pass  # a folder that cannot be looked into
     except LogReadError as error:
         problem = str(error)
     if problem:

@@ -29,7 +29,7 @@ def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
     """Averages what is logged several times at nearly every step, as by micro-batches or gradient accumulation.
 
     A step that has a second record by exception (a restart, a closing row) is left as it is: there the last one counts.
-    ``step`` is in file order and finite, shape (n,), as are the columns.
+    ``step`` is in file order and finite, shape (n,); the columns are in the same order, NaN where a row has no value.
     """
     if not len(step):
         return Parts(columns, (), 1)

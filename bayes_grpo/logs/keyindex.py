@@ -1,4 +1,4 @@
-"""Keys looked up by pattern, whatever their case, spacing or wrapper; rows of several kinds, steps written as text.
+"""Keys looked up by pattern, whatever their case, spacing or wrapper; rows of several kinds.
 
 Scripts that write ``{"type": "eval", "reward": 0.4}`` between lines like ``{"type": "rollout", "reward": 0.2}`` use one
 key for two things. The keys of such rows get "eval/" in front.

@@ -24,11 +24,8 @@ _NOT_AN_EVAL = re.compile(
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
-
-
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"
 """Before the name of a reward function and of an environment among the columns."""
-
 
 type Choices = Mapping[str, str]
 """Canonical name ("step", "reward", "heldout" or a signal) → the key that the user named for it."""

@@ -92,11 +92,8 @@ def _first_reward(values: Mapping[str, np.ndarray]) -> int:
     """The row of the first reward where rows of another training are before it, 0 where there are none."""
     loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
     first = int(np.argmax(reward)) if reward.any() else 0
-    return (
-        first
-        if loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
-        else 0
-    )
+    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    return first if another else 0
 
 
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:

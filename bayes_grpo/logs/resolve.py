@@ -184,11 +184,7 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
         why = "no learning rate is logged"
     elif schedule.value in DECAYS and total is None:
         why = "total_steps is not known"
-    elif (
-        schedule.value in DECAYS
-        and assumed
-        and total < max(rows.step[-1:].max(initial=0), rows.eval_step.max(initial=0))
-    ):
+    elif schedule.value in DECAYS and assumed and total < max(0, *rows.step[-1:], *rows.eval_step[-1:]):
         why = f"the log has passed the {total:g} steps planned"
     if not why:
         return schedule

@@ -18,6 +18,7 @@ import numpy as np
 
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.text import counted
+from bayes_grpo.logs.hygiene import row_windows
 
 SIGNALS: tuple[str, ...] = (
     "reward_std", "frac_reward_zero_std", "entropy", "kl", "clip_ratio", "grad_norm", "completion_length",
@@ -35,7 +36,7 @@ since the start.
 
 
 class Provenance(StrEnum):
-    """Where the value of a setting comes from, the most trustworthy first."""
+    """Where the value of a setting comes from."""
 
     LOGGED = "logged"
     CONFIG = "config"
@@ -317,8 +318,6 @@ class Run(Shown):
         changed = replace(self, settings=replace(self.settings, **values))
         if "logging_window" not in values:
             return changed
-        from bayes_grpo.logs.hygiene import row_windows  # which knows no runs
-
         return replace(changed, window=row_windows(self.step, float(values["logging_window"].value)))
 
     def until(self, step: float) -> Run:

@@ -1,4 +1,4 @@
-"""What a log holds, before anything is fitted: a summary, its tables for a terminal, its plot."""
+"""What a log holds, before anything is fitted: counts and ranges of its columns, its settings."""
 
 from __future__ import annotations
 

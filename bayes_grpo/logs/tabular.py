@@ -17,9 +17,9 @@ from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import parted, without_nan
-from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state
+from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state, with_plan
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.table import to_float, unnested
+from bayes_grpo.logs.table import unnested
 from bayes_grpo.logs.training_args import flat_config
 
 if TYPE_CHECKING:
@@ -55,10 +55,8 @@ def parsed_of(data: Any) -> Parsed:
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
     if hasattr(state, _TRAINER_ROWS):
-        total, window = to_float(getattr(state, "max_steps", None)), to_float(getattr(state, "logging_steps", None))
-        found = _some_records(state.log_history)
-        total_steps = total if total > 0 else found.total_steps
-        return replace(found, total_steps=total_steps, logging_steps=window if window >= 1 else None)
+        rows = _some_records(state.log_history)
+        return with_plan(rows, getattr(state, "max_steps", None), getattr(state, "logging_steps", None))
     if isinstance(data, Mapping) and isinstance(data.get(_TRAINER_ROWS), list):
         return of_state(data)
     if isinstance(data, Mapping):

@@ -60,11 +60,10 @@ def probe(
             f"probe: expected one unweighted update for each of the {parts} parts, found {len(unweighted)}"
         )
     each = [product_of(u, scale) for u in updates]
-    at_rest = [update(0.0) for update in updates]
     halves = [tuple(range(i, parts, 2)) for i in range(2)] if parts > 1 else [(0,)]
     found = []
     for own in halves:
-        begin = _beginning([at_rest[i] for i in own], scale) if start is None else start
+        begin = _beginning([updates[i] for i in own[:2]], scale) if start is None else start
         found.append(Half(own, lanczos(_over(each, own), begin)))
     ways = [half.found.vectors[0] for half in found]
     stiffest = _read(each, found, ways)
@@ -72,6 +71,7 @@ def probe(
     if unweighted is not None:
         rest = _read([product_of(u, scale) for u in unweighted], found, ways)
         late = min(max(1.0 - rest.mean / stiffest.mean, 0.0), 1.0) if stiffest.mean > 0 else 1.0
+    begun = 0.0 if start is not None else sum(len(half.own[:2]) for half in found) / parts
     searches = sum(half.found.products * len(half.own) for half in found) / parts
     readings = len(found) * (1 + (unweighted is not None))
     kind: OptimizerKind = optimizer or ("sgd" if isinstance(scale, int | float) and scale == 1 else "adam")
@@ -80,7 +80,7 @@ def probe(
         stiffest=stiffest,
         late_share=late,
         parts=parts,
-        gradients=1.0 + 2.0 * (searches + readings),
+        gradients=begun + 2.0 * (searches + readings),
         residual=max(half.found.residual for half in found),
         step=float(at),
     )
@@ -91,11 +91,12 @@ def _over(each: Sequence[Product], own: Sequence[int]) -> Product:
     return lambda way: mean_of([each[i](way) for i in own])
 
 
-def _beginning(updates: Sequence[AnyVector], scale: Any) -> AnyVector:
+def _beginning(updates: Sequence[UpdateAt], scale: Any) -> AnyVector:
     """What the updates of two parts differ in, which has something of every direction that is felt; of one, itself."""
-    way = updates[0] - updates[1] if len(updates) > 1 else updates[0]
+    first, *second = (update(0.0) for update in updates)
+    way = first - second[0] if second else first
     if inner(way, way) == 0.0:
-        way = updates[0]
+        way = first
     if inner(way, way) == 0.0:
         raise SettingError("probe: the updates are zero, so there is no direction to start from; give start=")
     return scale**0.5 * way

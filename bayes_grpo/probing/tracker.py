@@ -42,8 +42,8 @@ class ProbeTracker:
         direction: Of length 1, in the optimizer's metric; None before the first look.
     """
 
-    def __init__(self, direction: AnyVector | None = None) -> None:
-        self.direction: Any = direction
+    def __init__(self) -> None:
+        self.direction: Any = None
 
     def look(
         self,

@@ -1,4 +1,4 @@
-"""Rewards of a prompt at a step, on the scale of their spread there: what difficulty, groups and comparisons rest on.
+"""Rewards of a prompt at a step, on the scale of their spread there: what groups and comparisons rest on.
 
 A cell is the completions of one prompt at one step. With m the level of the reward at the step (a smooth course) and s
 the standard deviation of rewards about it, z = (mean of the cell − m) / s. For rewards of 0 and 1, s² = m(1 − m), and

@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.rollouts.completions import (
-    Completion,
-    StatedColumns,
-    count,
-    scalar_of,
-    scalars_in,
-    was_cut,
-)
+from bayes_grpo.rollouts.completions import Completion, StatedColumns, count, scalar_of, scalars_in, was_cut
 from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, parquet_file
 
 _Record = dict[str, Any]

@@ -95,9 +95,8 @@ class GroupSummary(Result):
         """The same in words."""
         implied = f", where the mean reward implies {self.implied:.0%}" if np.isfinite(self.implied) else ""
         return (
-            f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, "
-            f"{100 * self.useful.high:.0f}] of {self.groups} groups of "
-            f"{self.group_size} have spread ({LEVEL:.0%}){implied}; prompts hold {self.icc.median:.2f} "
+            f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, {100 * self.useful.high:.0f}] of {self.groups} "
+            f"groups of {self.group_size} have spread ({LEVEL:.0%}){implied}; prompts hold {self.icc.median:.2f} "
             f"[{self.icc.low:.2f}, {self.icc.high:.2f}] of the variance of rewards."
         )
 

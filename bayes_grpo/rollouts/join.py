@@ -58,9 +58,8 @@ class Joined(Result):
         if not self.matches:
             alike = "resemble" if self.correlation >= _ALIKE else "do not fit"
             return (
-                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over "
-                f"{self.compared} rows, median "
-                f"difference {self.difference:.3g}): not of the same run, or of another reward, or filtered."
+                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over {self.compared} rows, "
+                f"median difference {self.difference:.3g}): not of the same run, or of another reward, or filtered."
             )
         unit = "version" if self.axis == "policy_version" else "step"
         place = (

@@ -76,9 +76,8 @@ class ByPrompt(Result):
         head = self.verdict if self.verdict != "cannot tell" else "Cannot tell which is better"
         return (
             f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
-            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, "
-            f"{d.high:+.3g}] ({LEVEL:.0%} interval, "
-            f"of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
+            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}] ({LEVEL:.0%} "
+            f"interval, of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
         )
 
 
@@ -109,9 +108,8 @@ def compare_by_prompt(
     every = [cells_of(x) for x in (a.until(last), b.until(last), *others)]
     if not np.isin(every[0].prompt, every[1].prompt).any():
         raise FitError(
-            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found "
-            "none; read both with the same salt "
-            f"and trainer, since templates change a prompt's hash"
+            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found none; read both with the "
+            "same salt and trainer, since templates change a prompt's hash"
         )
     width = (last - first + 1) / _WINDOWS
     edge = last - width

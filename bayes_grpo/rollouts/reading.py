@@ -78,9 +78,8 @@ def read_rollouts(
     if not len(found["step"]):
         problems = listed(damage.notes())
         raise LogReadError(
-            f"{place.root}: expected completions with rewards, found none in {len(parts)} files "
-            f"of {name} ({problems}); "
-            f"name the columns, or check that the trainer saved rewards"
+            f"{place.root}: expected completions with rewards, found none in {len(parts)} files of {name} "
+            f"({problems}); name the columns, or check that the trainer saved rewards"
         )
     order = np.argsort(found["step"], kind="stable")
     found = {k: v[order] for k, v in found.items()}
@@ -132,15 +131,13 @@ def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[Rollout
     if not fitting:
         expected = format or ", ".join(known)
         raise LogReadError(
-            f"{place.root}: expected rollouts of {expected}, found "
-            f"{listed(list(place.files)[:50], 5)}; give the folder that "
-            f"the trainer wrote, or a table with the columns step, prompt_id and reward"
+            f"{place.root}: expected rollouts of {expected}, found {listed(list(place.files)[:50], 5)}; give the "
+            "folder that the trainer wrote, or a table with the columns step, prompt_id and reward"
         )
     if len(fitting) > 1:
         raise LogReadError(
-            f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the "
-            "folder of one of them, or "
-            f"choose with --format"
+            f"{place.root}: expected rollouts of one format, found {listed(fitting)}; give the folder of one of them, "
+            "or choose with --format"
         )
     ((name, parts),) = fitting.items()
     folders = {part.path.parent for part in parts}

@@ -150,9 +150,8 @@ class Rollouts(Result):
         )
         steps = counted(self.step_count, "step")
         return (
-            f"{self.size} completions of {steps} ({self.first_step} to {self.last_step}), "
-            f"{groups}, read as {self.format}: "
-            f"mean reward {self.mean_reward:.3g}."
+            f"{self.size} completions of {steps} ({self.first_step} to {self.last_step}), {groups}, read as "
+            f"{self.format}: mean reward {self.mean_reward:.3g}."
         )
 
     def where(self, kept: np.ndarray) -> Rollouts:

@@ -1,7 +1,7 @@
 """A plain table: CSV, also gzip, Parquet or JSON lines with a column for the step and one for the reward.
 
-Further columns: prompt_id, group, sample, policy_version, length, truncated under usual names; all other numbers are
-parts of the reward, or what was measured with it.
+Further columns: prompt_id, group, policy_version, truncated under usual names. Numbers of samples, lengths and
+advantages are left out; all other numbers are parts of the reward, or what was measured with it.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ class PlainTable:
                 columns = _meanings_of(names, options.columns, file.path)
                 if "reward" not in columns:
                     raise LogReadError(
-                        f"{file.path}: expected a column of rewards "
-                        f"({', '.join(USUAL_NAMES['reward'])}), found {listed(names, 20)}; "
-                        f"name it with --column reward=NAME"
+                        f"{file.path}: expected a column of rewards ({', '.join(USUAL_NAMES['reward'])}), found "
+                        f"{listed(names, 20)}; name it with --column reward=NAME"
                     )
             if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
                 table = table.assign(**{str(name): np.nan for name in missing})

@@ -9,6 +9,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Run, read_log
+from bayes_grpo.logs.finding import runs_at
 from bayes_grpo.stores.records import masked_crc32c
 from tests.helpers import stores
 from tests.helpers.selection import few
@@ -270,3 +271,17 @@ def test_checksums_agree_with_those_computed_bit_by_bit():
     assert stores.crc32c(b"123456789") == ((0xE3069283 >> 15 | 0xE3069283 << 17) + 0xA282EAD8) & 0xFFFFFFFF
     parts = [rng.randbytes(n) for n in (*range(20), 300)]
     assert [masked_crc32c(p) for p in parts] == [stores.crc32c(p) for p in parts]
+
+
+@pytest.mark.parametrize("store", ["wandb", "swanlab"])
+def test_a_run_whose_own_record_is_damaged_has_the_name_of_its_file(store, tmp_path):
+    path, data = file_of(store, tmp_path)
+    make, number = {"wandb": (stores.wandb_records, 17), "swanlab": (stores.swanlab_records, 10)}[store]
+    records = [stores.field(number, b"\xff\xff"), *make(ROWS)[1:]]  # its checksum holds
+    stores.write(path, stores.leveldb(data[:7], records))
+    key = path.stem.removeprefix("run-")
+    assert runs_at(path.parents[1]) == [key]
+    run = read_log(path.parents[1])
+    assert run.name == key
+    assert rewards(run) == TRUE
+    assert any("checksums fail in 1 place" in note for note in run.notes)

@@ -104,6 +104,23 @@ def noisy(parts: int = 8) -> list:
     return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
 
 
+@pytest.mark.parametrize(("given", "late"), [(False, False), (True, False), (False, True)])
+def test_the_cost_is_how_often_the_updates_were_computed(given, late):
+    calls = 0
+
+    def seen(update):
+        def at(shift):
+            nonlocal calls
+            calls += 1
+            return update(shift)
+
+        return at
+
+    updates = [seen(update) for update in noisy()]
+    found = probe(updates, start=np.ones(SIZE) if given else None, unweighted=updates if late else None)
+    assert found.gradients == pytest.approx(calls / len(updates))
+
+
 def test_its_file_and_its_text(tmp_path):
     found = probe(noisy(), at=25)
     path = tmp_path / "probe.json"

@@ -126,6 +126,7 @@ class _Kind:
         example: What they are, for a user who named the reader.
         strength: That of the evidence.
         mostly: Whether rows without a reward tell against this kind.
+        longest: Characters of a line, where a note counts longer ones; 0 where a longer one may well be no row.
         note: A note on all files of this kind.
     """
 
@@ -134,6 +135,7 @@ class _Kind:
     example: str
     strength: int = 1
     mostly: bool = False
+    longest: int = 0
     note: str = ""
 
     def sniff(self, source: Source) -> Evidence | None:
@@ -149,7 +151,7 @@ class _Kind:
         found = list(self.rows(source.text))
         if not found:
             raise nothing_found(self.example, source)
-        notes = too_long(source.text, _MAX_LINE_OF_PAIRS) if self.strength > 1 else ()
+        notes = too_long(source.text, self.longest) if self.longest else ()
         table = Table.from_rows(row for row, _ in found)
         return Parsed(table, total_steps=usual(n for _, n in found), notes=(*notes, *filter(None, [self.note])))
 
@@ -250,7 +252,13 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_PAIRS = _Kind(_pair_rows, "{} lines with a step and a reward", "lines such as '3/100 | reward=0.24'", strength=2)
+_PAIRS = _Kind(
+    _pair_rows,
+    "{} lines with a step and a reward",
+    "lines such as '3/100 | reward=0.24'",
+    strength=2,
+    longest=_MAX_LINE_OF_PAIRS,
+)
 _BARS = _Kind(
     _bar_rows,
     "{} progress bars with a reward",

@@ -69,10 +69,10 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
     found, copies = _without_copies(found)
-    rows = list(map(marked_evaluation, _counted_outcomes([f.row for f in found])))
+    rows = _counted_outcomes([f.row for f in found])
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
-        found = [f._replace(row=row) for f, row in zip(found, rows, strict=True)]
+        found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
@@ -139,7 +139,7 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     if not passed:
         return rows, None, ()
     planned, done = passed[-1]
-    placed = _placed_by((done, planned), rows)
+    placed = _placed_by(done, rows)
     if placed is None:
         return rows, None, (
             f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
@@ -164,12 +164,12 @@ def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
 
 
-def _placed_by(bar: tuple[int, int], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
-    """Rows with the steps that follow from the last bar, and the steps of one; None where they do not fit it.
+def _placed_by(done: int, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
+    """Rows with the steps that follow from those that a bar counts, and the steps of one; None where they do not fit.
 
     The steps of the bar are divided equally among the rows; the first row may be the first step alone.
     """
-    n, done = sum(map(_is_train, rows)), bar[0]
+    n = sum(map(_is_train, rows))
     first = n > 2 and done % n != 0 and done % (n - 1) == 0
     if n < 2 or done < n or (done % n and not first):
         return None
@@ -285,9 +285,7 @@ def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
 def parse_dict(text: str) -> dict[str, Any]:
     """A dict display as a dict with text keys and at least one number; empty where it is none."""
     value = None
-    if (
-        '"' not in text and "\\" not in text
-    ):  # nearly all are JSON but for their quotes, which is read ten times as fast
+    if '"' not in text and "\\" not in text:  # nearly all are JSON but for their quotes, read ten times as fast
         value = parse_line(text.replace("'", '"'))
     if value is None:
         value = _evaluated(text)

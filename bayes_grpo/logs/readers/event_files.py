@@ -8,7 +8,8 @@ text that is JSON or the session of the plugin for hyperparameters. The second h
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +145,9 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key}
 
 
+type _Contents = Iterator[tuple[int, bytes]]
+
+
 @dataclass(frozen=True)
 class _Tracker:
     """One of the two trackers whose files hold LevelDB's records of protobuf.
@@ -154,6 +158,7 @@ class _Tracker:
         run: Field of a record that names the run.
         title: Field of the run with its name.
         id: Field of the run with its id.
+        history: Makes rows and configuration of what the records hold.
     """
 
     name: str
@@ -161,22 +166,24 @@ class _Tracker:
     run: int
     title: int
     id: int
+    history: Callable[[Source, _Contents, Damage], tuple[Table, dict[str, Any]]]
 
     def sniff(self, source: Source) -> Evidence | None:
         """Recognises the first four bytes."""
         return Evidence(3, f"a .{self.name} file") if source.data.startswith(self.magic) else None
 
     def runs(self, source: Source) -> list[RunName]:
-        """The one run of the file."""
+        """The one run of the file, by its own name or else by the file's."""
+        key = source.path.stem.removeprefix("run-")
         for number, content in self.contents(source.data, Damage()):
             if number == self.run:
-                run = message(content)
-                key = text(run.get(self.id)) or source.path.stem.removeprefix("run-")
-                return [RunName(text(run.get(self.title)) or key, key)]
-        key = source.path.stem.removeprefix("run-")
+                with suppress(ValueError):
+                    run = message(content)
+                    key = text(run.get(self.id)) or key
+                    return [RunName(text(run.get(self.title)) or key, key)]
         return [RunName(key, key)]
 
-    def contents(self, data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    def contents(self, data: bytes, damage: Damage) -> _Contents:
         """Number and bytes of what the records hold, as far as it is a message."""
         if not data.startswith(self.magic):
             raise LogReadError(f"expected a .{self.name} file, found another beginning; pass run-ID.{self.name}")
@@ -190,33 +197,21 @@ class _Tracker:
 
     def read(self, source: Source, wanted: str | None) -> Parsed:
         """Rows of the history, with the run's name and configuration."""
-        damage, points = Damage(), Points()
-        config: dict[str, Any] = {}
-        name = ""
+        damage, name = Damage(), ""
 
-        def rows() -> Iterator[dict[str, Any]]:
-            nonlocal config, name
+        def contents() -> _Contents:
+            nonlocal name
             for number, content in self.contents(source.data, damage):
                 try:
                     if number == self.run:
                         name = text(message(content).get(self.title)) or name
-                    if self is _SWANLAB and number == _SCALAR:
-                        _add(points, content)
-                    elif self is _WANDB and number == _HISTORY:
-                        yield _values(content, _ITEM)
-                    elif self is _WANDB and number in (_RUN, _CONFIG):
-                        config |= _values(
-                            message(content).get(_RUN_CONFIG, b"") if number == _RUN else content, _UPDATE
-                        )
                 except ValueError:
                     damage.at(1)
+                    continue
+                yield number, content
 
-        table = Table.from_rows(rows())
-        if self is _SWANLAB:
-            logged = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
-            config = {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in logged.items()}
+        table, config = self.history(source, contents(), damage)
         config.pop("_wandb", None)
-        table = points.table() if self is _SWANLAB else table
         if not table.n:
             raise damage.nothing(f"the .{self.name} file")
         return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
@@ -224,8 +219,24 @@ class _Tracker:
 
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
 _ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
-_WANDB = _Tracker("wandb", b":W&B", _RUN, 8, 1)
 _WANDB_KEYS, _JSON = (1, 2), 16
+
+
+def _wandb_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
+    """Rows as they were written; the configuration changes between them."""
+    config: dict[str, Any] = {}
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number, content in contents:
+            try:
+                if number == _HISTORY:
+                    yield _values(content, _ITEM)
+                elif number in (_RUN, _CONFIG):
+                    config.update(_values(message(content).get(_RUN_CONFIG) if number == _RUN else content, _UPDATE))
+            except ValueError:
+                damage.at(1)
+
+    return Table.from_rows(rows()), config
 
 
 def _values(content: Value | None, item: int) -> dict[str, Any]:
@@ -249,8 +260,20 @@ def _values(content: Value | None, item: int) -> dict[str, Any]:
 
 
 _START, _SCALAR = 10, 13
-_SWANLAB = _Tracker("swanlab", b":SWL", _START, 4, 10)
 _SWANLAB_KEY, _SWANLAB_STEP, _SWANLAB_VALUE = 1, 2, 5
+
+
+def _swanlab_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
+    """Single metrics joined into rows; the configuration is in a file of its own."""
+    points = Points()
+    for number, content in contents:
+        try:
+            if number == _SCALAR:
+                _add(points, content)
+        except ValueError:
+            damage.at(1)
+    logged = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
+    return points.table(), {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in logged.items()}
 
 
 def _add(points: Points, scalar: bytes) -> None:
@@ -262,6 +285,8 @@ def _add(points: Points, scalar: bytes) -> None:
         points.add(signed(found.get(_SWANLAB_STEP, 0)), key, numbers[-1] if numbers else 0.0)
 
 
+_WANDB = _Tracker("wandb", b":W&B", _RUN, 8, 1, _wandb_history)
+_SWANLAB = _Tracker("swanlab", b":SWL", _START, 4, 10, _swanlab_history)
 READERS = (
     Reader("tensorboard", _sniff_tensorboard, _read_tensorboard),
     Reader("wandb", _WANDB.sniff, _WANDB.read, _WANDB.runs),

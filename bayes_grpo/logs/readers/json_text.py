@@ -312,13 +312,20 @@ def of_state(state: Any) -> Parsed:
         )
     found = of_records(state["log_history"])
     kept = ("num_train_epochs", "global_step", "epoch", "save_steps")
-    total, window = to_float(state.get("max_steps")), to_float(state.get("logging_steps"))
+    return replace(
+        with_plan(found, state.get("max_steps"), state.get("logging_steps")),
+        config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
+        trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
+    )
+
+
+def with_plan(found: Parsed, max_steps: object, logging_steps: object) -> Parsed:
+    """Rows with the planned steps and the steps of a row, as a state of transformers has them, where they are any."""
+    total, window = to_float(max_steps), to_float(logging_steps)
     return replace(
         found,
-        config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
         total_steps=total if total > 0 else found.total_steps,
         logging_steps=window if window >= 1 else None,
-        trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, pick_reader
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
@@ -80,7 +80,7 @@ def html_tables(text: str, place: str = "table") -> list[MarkedTable]:
     return _numbered(found)
 
 
-def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
+def markdown_tables(text: str) -> list[MarkedTable]:
     """The tables of metrics in Markdown: a line of headings, a rule of dashes, rows between bars."""
     found, lines = [], text.split("\n")
     i = 1
@@ -92,7 +92,7 @@ def markdown_tables(text: str, place: str = "table") -> list[MarkedTable]:
         end = i + 1
         while end < len(lines) and "|" in lines[end]:
             end += 1
-        found.append(_metrics((_between_bars(x) for x in (lines[i - 1], *lines[i + 1 : end])), place))
+        found.append(_metrics((_between_bars(x) for x in (lines[i - 1], *lines[i + 1 : end])), "table"))
         i = end + 1
     return _numbered(found)
 
@@ -273,8 +273,6 @@ def _text(value: Any) -> str:
 
 def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
     """What a reader of console text makes of a cell's output; None where it holds no training."""
-    from bayes_grpo.logs.formats import pick_reader  # which knows this reader too
-
     text = cell.printed if names_reward((cell.printed,)) else cell.plain
     if not names_reward((text,)):
         return None

@@ -1,4 +1,4 @@
-"""Groups, rows without the luck of prompts, two runs by prompt: on simulated prompts."""
+"""Groups, variances of prompts and two runs compared by prompt, on simulated prompts."""
 
 from itertools import combinations
 
