@@ -85,12 +85,13 @@ def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Si
         factor = factor + odds - max(0.0, float(factor[kinds == "wild"].max()))
         found = [_place(kind, x, factor, size, first, last, kinds == kind) for kind in ("jump", "slope")]
         best, change = max(found, key=lambda f: f[1].log_factor)
-        if out and not change.clear:
-            break
-        out.append(change)
+        if change.clear or not out:
+            out.append(change)
         if not change.clear:
             break
-        total = total + np.outer(columns[:, best], columns[:, best])
+        # Its size is free from now on: a prior on it would leave a part of a large change to be found again.
+        free = columns[:, best] * (_LINE_SD / _SD[change.kind])
+        total = total + np.outer(free, free)
     return tuple(out)
 
 
