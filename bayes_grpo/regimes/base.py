@@ -143,7 +143,7 @@ class Regime(ABC):
             A distribution over the logged values, event shape (T,); NaN is a missing value.
 
         Raises:
-            SettingError: A parameter is missing or unknown.
+            SettingError: A parameter is missing or unknown, or outside of its range where values are validated.
         """
         # NumPyro takes a second to import.
         from bayes_grpo.regimes.distribution import RowsDistribution
@@ -158,7 +158,7 @@ class Regime(ABC):
         It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro
         distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
         ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
-        condition on a parameter by its name, give it a distribution.
+        condition on a parameter by its name, give it a distribution: `condition` cannot set a deterministic site.
 
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
@@ -171,6 +171,7 @@ class Regime(ABC):
         Raises:
             FitError: The regime cannot be put on these rows.
             PriorError: An override is impossible.
+            SettingError: A handler sets a parameter that is no sample site.
         """
         from bayes_grpo.regimes.distribution import model
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from jax.core import Tracer
+from numpyro import primitives
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
@@ -192,6 +193,31 @@ def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...
     return (space.size,), (len(y), space.size + 2)
 
 
+def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
+    """Raises `SettingError` where a handler sets a parameter that is no sample site: NumPyro would ignore it.
+
+    Args:
+        derived: Parameters whose site is deterministic; `substitute` sets those, and a handler that sets their normal
+            coordinates too is right.
+        integrated: Parameters without any site.
+    """
+    for handler in primitives._PYRO_STACK:
+        if isinstance(handler, numpyro.handlers.condition | numpyro.handlers.do):
+            ignored = [*derived, *integrated]
+        elif isinstance(handler, numpyro.handlers.substitute):
+            ignored = integrated
+        else:
+            continue
+        given = handler.data or {}
+        for name in ignored:
+            if name in given and f"{name}_free" not in given:
+                instead = f" or set its normal coordinate {name}_free" if name in derived else ""
+                raise SettingError(
+                    f"{type(handler).__name__}: expected names of sample sites, found {name!r}, which is none in this "
+                    f"model; give it a NumPyro distribution as its prior{instead}"
+                )
+
+
 def model(
     regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
 ) -> dict[str, Any]:
@@ -203,6 +229,8 @@ def model(
     own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
     rows, free, values = padded(table, len(table.y)), {}, {}
+    integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
+    _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
     for p in regime.sampled:
         prior = known[p.name]
         if p.name in own:
@@ -215,7 +243,7 @@ def model(
         values[name] = value if name in own else numpyro.deterministic(name, bound[name])
     for p in regime.linear:
         normal = known[p.name].median, known[p.name].spread
-        if marginalize and p.name not in own:
+        if p.name in integrated:
             values[p.name] = normal
         else:
             values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(*normal)))

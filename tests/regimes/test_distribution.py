@@ -346,6 +346,22 @@ def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table
         assert float(conditioned(table, {name: given})[name]) == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("handler", [numpyro.handlers.condition, numpyro.handlers.do])
+def test_a_handler_that_numpyro_would_ignore_is_refused(handler, table):
+    model, time = EXPONENTIAL.model, {"relaxation_time": jnp.asarray(5.0)}
+    with numpyro.handlers.seed(rng_seed=0):
+        with pytest.raises(SettingError, match=r"'relaxation_time'.*relaxation_time_free"):
+            handler(model, data=time)(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            handler(model, data={"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        drawn = handler(model, data=time | {"relaxation_time_free": jnp.log(5.0)})(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            numpyro.handlers.substitute(model, {"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        replaced: Any = numpyro.handlers.substitute(model, time)(table)
+    assert float(drawn["relaxation_time"]) == pytest.approx(5.0, rel=0.01)
+    assert float(replaced["relaxation_time"]) == 5.0
+
+
 @pytest.mark.parametrize(("zeta", "times"), [(0.1, 2.258), (0.5, 1.189), (2.0, 1.015)])
 def test_fluctuation_sd_says_the_stationary_sd_of_an_oscillator(zeta, times, table):
     """As its meaning states; far from the start nothing of the initial state is left."""
