@@ -132,10 +132,12 @@ class RowsDistribution(dist.Distribution):
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
             space: StateSpace = self.regime.on_rows(values, levels, rows)
-            now, later = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key), _noise(space, y), strict=True))
+            now, later = jax.random.split(key)
             mean, cov = state_before(space, y, first)
-            start = tuple(m + dot(row, tuple(now)) for m, row in zip(mean, square_root(cov), strict=True))
-            return carried(space, start, first, jnp.asarray(len(y)), later).shown
+            noise = tuple(jax.random.normal(now, (space.size,)))
+            start = tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+            noise = jax.random.normal(later, (len(y), space.size + 2))
+            return carried(space, start, first, jnp.asarray(len(y)), noise).shown
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
 
@@ -174,8 +176,8 @@ class RowsDistribution(dist.Distribution):
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows
 
         def flat(x: Array, event: int) -> Array:
-            own = jnp.shape(x)[jnp.ndim(x) - event :]
-            return jnp.broadcast_to(x, (*shape, *own)).reshape(-1, *own)
+            axes = jnp.shape(x)[jnp.ndim(x) - event :]
+            return jnp.broadcast_to(x, (*shape, *axes)).reshape(-1, *axes)
 
         values, levels = jax.tree.map(lambda x: flat(x, 0), (self.values, self.levels))
         rows = jax.tree.map(lambda x: flat(x, jnp.ndim(x) - batched), self.rows)
@@ -186,11 +188,6 @@ class RowsDistribution(dist.Distribution):
 def _keys(key: Any, shape: tuple[int, ...]) -> Array:
     data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
     return jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
-
-
-def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.kalman.carried`."""
-    return (space.size,), (len(y), space.size + 2)
 
 
 def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
