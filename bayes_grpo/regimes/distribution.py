@@ -30,7 +30,7 @@ from jax.core import Tracer
 from numpyro import primitives
 from numpyro.distributions import constraints
 
-from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.smoother import Smoothed, smooth
@@ -225,6 +225,12 @@ def model(
         warnings.warn(words, BayesGrpoWarning, stacklevel=3)
     own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    for name, prior in known.items():
+        if prior.quantiles is not None:
+            raise PriorError(
+                f"prior for {name!r}: expected a NumPyro distribution or a median and a spread, found the quantiles of "
+                f"{prior.name}; give the distribution itself"
+            )
     rows, free, values = padded(table, len(table.y)), {}, {}
     integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
     _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)

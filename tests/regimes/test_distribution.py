@@ -191,6 +191,17 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
 
 
+def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
+    """A fit's priors can be given to another: a table of quantiles is no normal prior."""
+    made = target_of(EXPONENTIAL, prepare_rows(table), {"fixed_point": dist.Uniform(0.0, 1.0)})
+    again = target_of(EXPONENTIAL, prepare_rows(table), made.priors)
+    assert again.regime == made.regime
+    assert again.regime.sampled_levels == ("fixed_point",)
+    np.testing.assert_array_equal(again.numbers.quantiles, made.numbers.quantiles)
+    with numpyro.handlers.seed(rng_seed=0), pytest.raises(PriorError, match="give the distribution itself"):
+        EXPONENTIAL.model(table, made.priors)
+
+
 @pytest.mark.thorough
 def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
     """A truncated normal far from its end is the normal that is integrated out."""
