@@ -1,8 +1,8 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a regime of the reward curve, and one file: its parameters in physical words with weak priors, and how they
+A regime is a model of the reward curve, and one file: its parameters in physical words with weak priors, and how they
 become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
-only what its regime is.
+only what is its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A regime of the reward curve.
+    """A model of the reward curve.
 
     A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
     it needs no decorator; with fields (options of the regime) it is a frozen dataclass. Instances are hashable, because
