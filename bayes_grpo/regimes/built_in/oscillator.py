@@ -21,12 +21,7 @@ from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
 from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
-from bayes_grpo.regimes.second_order import (
-    diffusion_of,
-    second_order_space,
-    second_order_times,
-    unstable_damping,
-)
+from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times, unstable_damping
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
 
@@ -50,13 +45,7 @@ class Oscillator(Regime):
     def parameters(self) -> tuple[Parameter, ...]:
         """Response time, damping ratio, the two noises, and the two levels (integrated out)."""
         return (
-            Parameter(
-                "response_time",
-                "step",
-                RESPONSE,
-                POSITIVE,
-                response_prior,
-            ),
+            Parameter("response_time", "step", RESPONSE, POSITIVE, response_prior),
             Parameter(
                 "damping_ratio",
                 "",
