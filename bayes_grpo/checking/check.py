@@ -170,7 +170,7 @@ def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -
         return Finding("break", 0.0, 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
     clear = [change_words(x, step, y) for x in changes if x.clear]
-    text = f"{'; '.join(clear)}" if clear else "No break"
+    text = "; ".join(clear) or "No break"
     return Finding(
         "break", first.log_factor, 0.0, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
     )

@@ -111,8 +111,7 @@ def leave_future_out(
         if not found.usable:
             doubtful.append(f"refit on {cut} rows: {found.note}")
         start = found.points if found.usable else None
-        block, known = rows.values(cut, cut + horizon), rows.values(0, cut + horizon)
-        (density,) = densities_of_rows(found.target, found.points, block, known)
+        density = densities_of_rows(found.target, found.points, rows.values(cut + horizon))[:, cut:]
         blocks.append(np.logaddexp.reduce(density.sum(axis=1)) - np.log(len(density)))
     return LeaveFutureOut(
         blocks=np.array(blocks),

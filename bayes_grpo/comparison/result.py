@@ -73,7 +73,7 @@ class ComparisonLine:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
-    """Laws compared on one log.
+    """Regimes compared on one log.
 
     Attributes:
         lines: The table, best regime by LOO first.
@@ -128,7 +128,7 @@ class Comparison(Result):
 
     @property
     def best(self) -> str:
-        """Law with the highest leave-one-out score."""
+        """Regime with the highest leave-one-out score."""
         return self.lines[0].regime
 
     def line(self, regime: str) -> ComparisonLine:

@@ -1,7 +1,7 @@
 """Exact integrals over a time step by Taylor series and step doubling.
 
-A linear regime is advanced over a step ``t`` by series at ``t / 2**j``, where they converge to rounding error, and
-``j`` exact doublings. Nothing but sums and products is used, so the result is an entire function of the regime's
+A linear equation is advanced over a step ``t`` by series at ``t / 2**j``, where they converge to rounding error, and
+``j`` exact doublings. Nothing but sums and products is used, so the result is an entire function of its
 coefficients: no case is singular, neither critical damping, nor zero stiffness, nor zero or negative damping,
 and every derivative is right everywhere.
 """

@@ -174,42 +174,32 @@ def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
     return lax.fori_loop(0, needed, stretch, (*initial_moments(space), jnp.zeros(())))[2]
 
 
-def row_densities(space: StateSpace, known: Array, scored: Array) -> Array:
-    """Log density of values given the known rows before each, for many draws at once and without a gradient.
-
-    Where no row is known from some row on, every later density is that of a row some way ahead by itself.
+def row_densities(space: StateSpace, y: Array) -> Array:
+    """Log density of each row given those before it, for many draws at once and without a gradient.
 
     Args:
         space: The regime on the rows.
-        known: Logged rewards, shape (k, T): what is known in each of k cases; NaN = nothing.
-        scored: Values whose densities are wanted, shape (T,); NaN = none.
+        y: Logged rewards, shape (T,); NaN = missing.
 
     Returns:
-        Shape (k, T); 0 where there is nothing to score.
+        Shape (T,); 0 where the value is missing.
     """
+    y = jnp.asarray(y)
     varying, at = over_rows(space)
-    length, needed = _stretches(scored)
+    length, needed = _stretches(y)
+
+    def body(state: tuple[Vector, Matrix], row: Any) -> tuple[tuple[Vector, Matrix], Array]:
+        value, entries = row
+        mean, cov, (*_, density) = advance(at(entries), *state, value)
+        return (mean, cov), density
 
     def stretch(i: Any, carry: Any) -> Any:
-        values = lax.dynamic_slice_in_dim(known, i * length, length, axis=1)
-        wanted, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (scored, *varying))
+        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
+        state, found = carry
+        state, density = lax.scan(body, state, (value, entries))
+        return state, lax.dynamic_update_slice_in_dim(found, density, i * length, axis=0)
 
-        def body(states: Any, row: Any) -> Any:
-            value, wanted, entries = row
-            here = at(entries)
-
-            def one(state: Any, y: Array) -> Any:
-                mean, cov = state
-                return advance(here, mean, cov, y)[:2], advance(here, mean, cov, wanted)[2][-1]
-
-            return jax.vmap(one)(states, value)
-
-        states, found = carry
-        states, density = lax.scan(body, states, (values.T, wanted, entries))
-        return states, lax.dynamic_update_slice_in_dim(found, density.T, i * length, axis=1)
-
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(known),)), initial_moments(space))
-    return lax.fori_loop(0, needed, stretch, (start, jnp.zeros(known.shape)))[1]
+    return lax.fori_loop(0, needed, stretch, (initial_moments(space), jnp.zeros(len(y))))[1]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:

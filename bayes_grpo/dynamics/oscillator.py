@@ -1,6 +1,6 @@
 """Exact discretization of the stochastically forced damped oscillator.
 
-The regime is  x'' + a x' + b x = sqrt(q) dW/dt  with ``a = damping / mass``, ``b = stiffness / mass`` and ``x`` the
+The equation is  x'' + a x' + b x = sqrt(q) dW/dt  with ``a = damping / mass``, ``b = stiffness / mass`` and ``x`` the
 distance of the mean reward from its fixed point (*Predictable GRPO*, arXiv 2606.30789, reduced model). Everything
 over a step ``t`` follows from four scalars: the impulse response ``g`` (x after a unit kick of the velocity), its
 integral ``G``, and the integrals of ``g**2`` and ``G**2``. They obey doubling rules that use no division, so value,

@@ -1,6 +1,6 @@
 """Exact discretization of first-order relaxation, the oscillator's overdamped limit.
 
-The regime is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
+The equation is  x' + rate x = sqrt(q) dW/dt, an Ornstein-Uhlenbeck process whose mean is the single-exponential
 saturation law of arXiv 2507.18014.
 """
 

@@ -131,7 +131,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "posterior": _DRAWN,
     "prior": _DRAWN,
     "sample_stats": _DRAWN,
-    "log_prior": _DRAWN,
+    "joint_log_prior": _DRAWN,
     "joint_log_likelihood": _DRAWN,
     "log_likelihood": (*_DRAWN, "step"),
     "posterior_predictive": (*_DRAWN, "step"),

@@ -3,14 +3,15 @@
 One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
 
 - `joint_log_likelihood` holds its logarithm, one number a draw, for power scaling.
-- `log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a prior
-  raised to the power α is the same prior with its spread over √α.
+- `joint_log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a
+  prior raised to the power α is the same prior with its spread over √α.
 - `prior_predictive` and `replicated_runs` are runs drawn from that likelihood, one at each draw of `prior` and of
   `posterior`.
 
 The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood:
 `log_likelihood` holds log p(row | all other rows, draw), and `posterior_predictive` a value drawn from that
-conditional, so that ``arviz.loo``, ``compare`` and ``loo_pit`` are right about them.
+conditional, so that ``arviz.loo``, ``compare`` and ``loo_pit`` are right about them. Power scaling would add these
+terms up. So no group is named `log_prior`, without which ``arviz.psense_summary`` refuses the tree as it is.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def build_fit(
                 "acceptance_rate": chains.accept_prob,
                 "diverging": chains.diverging,
             },
-            "log_prior": _log_prior(draws),
+            "joint_log_prior": _log_prior(draws),
             "log_likelihood": {"y": found.left_out},
             "joint_log_likelihood": {"rows": density},
             "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},

@@ -42,12 +42,12 @@ class Fit(Shown):
         data: DataTree with the groups
 
             - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (4,000 draws of the same);
-            - `log_prior`: log density of each parameter, in the coordinate in which its prior is normal;
             - `log_likelihood`: ``y``, log p(row | all other rows, sampled parameters), with the levels integrated out:
               the terms of leave-one-out, which do not add up to the likelihood of all rows;
             - `posterior_predictive`: ``y``, a value drawn from that conditional;
-            - `joint_log_likelihood`: log p(all rows | all parameters, levels included), a number a draw, which power
-              scaling needs: ``tree["log_likelihood"] = tree["joint_log_likelihood"]``, then ``arviz.psense_summary``;
+            - `joint_log_likelihood`: log p(all rows | all parameters, levels included), a number a draw; and
+              `joint_log_prior`: log density of each parameter, in the coordinate in which its prior is normal. Power
+              scaling needs both, under the names `log_likelihood` and `log_prior`, and refuses the tree as it is;
             - `replicated_runs`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the

@@ -40,7 +40,7 @@ class Sensitivity(NamedTuple):
 
 def sensitivities(fit: Fit) -> dict[str, Sensitivity]:
     """Sensitivity of every parameter and derived quantity of a fit, in the order of the posterior."""
-    prior, likelihood = (_weights(_total(fit, group)) for group in ("log_prior", "joint_log_likelihood"))
+    prior, likelihood = (_weights(_total(fit, group)) for group in ("joint_log_prior", "joint_log_likelihood"))
     out = {}
     for name in fit.data["posterior"].dataset.data_vars:
         draws = fit.draws(str(name))

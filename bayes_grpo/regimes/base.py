@@ -1,8 +1,8 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a regime of the reward curve, and one file: its parameters in physical words with weak priors, and how they
+A regime is a model of the reward curve, and one file: its parameters in physical words with weak priors, and how they
 become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
-only what its regime is.
+only what is its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A regime of the reward curve.
+    """A model of the reward curve.
 
     A subclass states `name`, `title`, `parameters` and `state_space`; the rest has defaults. Without fields of its own
     it needs no decorator; with fields (options of the regime) it is a frozen dataclass. Instances are hashable, because
@@ -143,7 +143,7 @@ class Regime(ABC):
             A distribution over the logged values, event shape (T,); NaN is a missing value.
 
         Raises:
-            SettingError: A parameter is missing or unknown.
+            SettingError: A parameter is missing or unknown, or outside of its range where values are validated.
         """
         # NumPyro takes a second to import.
         from bayes_grpo.regimes.distribution import RowsDistribution
@@ -158,7 +158,7 @@ class Regime(ABC):
         It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro
         distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
         ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
-        condition on a parameter by its name, give it a distribution.
+        condition on a parameter by its name, give it a distribution: `condition` cannot set a deterministic site.
 
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
@@ -171,6 +171,7 @@ class Regime(ABC):
         Raises:
             FitError: The regime cannot be put on these rows.
             PriorError: An override is impossible.
+            SettingError: A handler sets a parameter that is no sample site.
         """
         from bayes_grpo.regimes.distribution import model
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,9 +27,10 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from jax.core import Tracer
+from numpyro import primitives
 from numpyro.distributions import constraints
 
-from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
+from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
 from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.dynamics.smoother import Smoothed, smooth
@@ -131,10 +132,12 @@ class RowsDistribution(dist.Distribution):
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
             space: StateSpace = self.regime.on_rows(values, levels, rows)
-            now, later = (jax.random.normal(k, s) for k, s in zip(jax.random.split(key), _noise(space, y), strict=True))
+            now, later = jax.random.split(key)
             mean, cov = state_before(space, y, first)
-            start = tuple(m + dot(row, tuple(now)) for m, row in zip(mean, square_root(cov), strict=True))
-            return carried(space, start, first, jnp.asarray(len(y)), later).shown
+            noise = tuple(jax.random.normal(now, (space.size,)))
+            start = tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+            noise = jax.random.normal(later, (len(y), space.size + 2))
+            return carried(space, start, first, jnp.asarray(len(y)), noise).shown
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
 
@@ -173,8 +176,8 @@ class RowsDistribution(dist.Distribution):
         batched = jnp.ndim(self.rows.y) - 1  # leading axes of every field of the rows
 
         def flat(x: Array, event: int) -> Array:
-            own = jnp.shape(x)[jnp.ndim(x) - event :]
-            return jnp.broadcast_to(x, (*shape, *own)).reshape(-1, *own)
+            axes = jnp.shape(x)[jnp.ndim(x) - event :]
+            return jnp.broadcast_to(x, (*shape, *axes)).reshape(-1, *axes)
 
         values, levels = jax.tree.map(lambda x: flat(x, 0), (self.values, self.levels))
         rows = jax.tree.map(lambda x: flat(x, jnp.ndim(x) - batched), self.rows)
@@ -187,9 +190,29 @@ def _keys(key: Any, shape: tuple[int, ...]) -> Array:
     return jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
 
 
-def _noise(space: StateSpace, y: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the noise of a state and of the rows, see `bayes_grpo.dynamics.kalman.carried`."""
-    return (space.size,), (len(y), space.size + 2)
+def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
+    """Raises `SettingError` where a handler sets a parameter that is no sample site: NumPyro would ignore it.
+
+    Args:
+        derived: Parameters whose site is deterministic; `substitute` sets those, and a handler that sets their normal
+            coordinates too is right.
+        integrated: Parameters without any site.
+    """
+    for handler in primitives._PYRO_STACK:
+        if isinstance(handler, numpyro.handlers.condition | numpyro.handlers.do):
+            ignored = [*derived, *integrated]
+        elif isinstance(handler, numpyro.handlers.substitute):
+            ignored = integrated
+        else:
+            continue
+        given = handler.data or {}
+        for name in ignored:
+            if name in given and f"{name}_free" not in given:
+                instead = f" or set its normal coordinate {name}_free" if name in derived else ""
+                raise SettingError(
+                    f"{type(handler).__name__}: expected names of sample sites, found {name!r}, which is none in this "
+                    f"model; give it a NumPyro distribution as its prior{instead}"
+                )
 
 
 def model(
@@ -202,7 +225,15 @@ def model(
         warnings.warn(words, BayesGrpoWarning, stacklevel=3)
     own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    for name, prior in known.items():
+        if prior.quantiles is not None:
+            raise PriorError(
+                f"prior for {name!r}: expected a NumPyro distribution or a median and a spread, found the quantiles of "
+                f"{prior.name}; give the distribution itself"
+            )
     rows, free, values = padded(table, len(table.y)), {}, {}
+    integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
+    _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
     for p in regime.sampled:
         prior = known[p.name]
         if p.name in own:
@@ -215,7 +246,7 @@ def model(
         values[name] = value if name in own else numpyro.deterministic(name, bound[name])
     for p in regime.linear:
         normal = known[p.name].median, known[p.name].spread
-        if marginalize and p.name not in own:
+        if p.name in integrated:
             values[p.name] = normal
         else:
             values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(*normal)))

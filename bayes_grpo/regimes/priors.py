@@ -42,7 +42,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
         if name != "Normal" or np.ndim(distribution.loc) or np.ndim(distribution.scale):
             raise PriorError(
                 f"{where}: expected a Normal with one mean and sd, because the rows are linear in {parameter.name} and "
-                f"it is integrated out exactly; found {name}; for other priors use `Regime.model` with NumPyro's MCMC"
+                f"it is integrated out exactly; found {name}"
             )
         return Prior(float(distribution.loc), float(distribution.scale))
     if distribution.is_discrete or distribution.batch_shape or distribution.event_shape:

@@ -35,6 +35,7 @@ _SD = {"jump": 5.0, "slope": 100.0, "wild": 8.0}
 _ODDS = {"jump": 0.0, "slope": -1.0, "wild": 0.0}  # log prior odds: a slope changes in smooth curves too
 _WIDTHS = (1, 2, 3)  # rows over which a jump goes
 _NEAR = 5
+_MOST = 3  # changes of a signal
 
 
 class SignalChange(NamedTuple):
@@ -60,15 +61,14 @@ class SignalChange(NamedTuple):
         return self.log_factor >= CLEAR_FACTOR
 
 
-def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[SignalChange, ...]:
-    """Jumps and changes of slope of a signal, in the order in which they are found.
+def find_changes(step: np.ndarray, value: np.ndarray) -> tuple[SignalChange, ...]:
+    """Jumps and changes of slope of a signal, in the order in which they are found, three at most.
 
     The first is among them even where it does not count (`CLEAR_FACTOR`).
 
     Args:
         step: Steps of the rows, shape (n,), increasing.
         value: The signal, shape (n,), finite.
-        most: How many jumps and changes of slope are sought.
     """
     if len(value) < LEAST_CHANGE_ROWS or np.ptp(value) == 0.0:
         return ()
@@ -80,17 +80,18 @@ def find_changes(step: np.ndarray, value: np.ndarray, most: int = 3) -> tuple[Si
     kinds, columns, first, last = _candidates(t)
     odds = np.array([_ODDS[kind] for kind in kinds])
     out: list[SignalChange] = []
-    while len(out) < most:
+    while len(out) < _MOST:
         factor, size = _scan(total, y, columns)
         factor = factor + odds - max(0.0, float(factor[kinds == "wild"].max()))
         found = [_place(kind, x, factor, size, first, last, kinds == kind) for kind in ("jump", "slope")]
         best, change = max(found, key=lambda f: f[1].log_factor)
-        if out and not change.clear:
-            break
-        out.append(change)
+        if change.clear or not out:
+            out.append(change)
         if not change.clear:
             break
-        total = total + np.outer(columns[:, best], columns[:, best])
+        # Its size is free from now on: a prior on it would leave a part of a large change to be found again.
+        free = columns[:, best] * (_LINE_SD / _SD[change.kind])
+        total = total + np.outer(free, free)
     return tuple(out)
 
 

@@ -193,17 +193,17 @@ class PreparedRows:
         own = padded(table)
         speed = np.zeros(()) if own.start_speed is None else own.start_speed
         arrays = whole._replace(
-            y=self.values(0, cut),
+            y=self.values(cut),
             length=own.length,
             spacing=own.spacing,
             start_speed=None if whole.start_speed is None else speed,
         )
         return PreparedRows(table, arrays)
 
-    def values(self, first: int, last: int) -> np.ndarray:
-        """Logged values from row ``first`` to before row ``last``, all others missing, shape (T,)."""
+    def values(self, last: int) -> np.ndarray:
+        """Logged values before row ``last``, all others missing, shape (T,)."""
         out = np.full(len(self.arrays.y), np.nan)
-        out[first:last] = np.asarray(self.arrays.y)[first:last]
+        out[:last] = np.asarray(self.arrays.y)[:last]
         return out
 
     def followed_by(self, future: FutureRows) -> Rows:

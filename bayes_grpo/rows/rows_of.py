@@ -162,10 +162,10 @@ def entropy_at(run: Run, step: np.ndarray) -> np.ndarray | None:
     """Policy entropy at ``step``, from the logged values before it; None where fewer than two were logged.
 
     A row's reward and its logged entropy come from the same completions: easy prompts raise one and lower the other.
-    That shared noise is no regime. So a row's own value is left out: a local line through the rows before it stands for
-    it, and at the start of the log one through the rows after it. Rows on both sides would not do: their mean with a
-    hole, with a slow fluctuation that takes what the mean has in common with its neighbors, reveals the value in the
-    hole.
+    That shared noise is no effect of the entropy. So a row's own value is left out: a local line through the rows
+    before it stands for it, and at the start of the log one through the rows after it. Rows on both sides would not do:
+    their mean with a hole, with a slow fluctuation that takes what the mean has in common with its neighbors, reveals
+    the value in the hole.
     """
     logged = run.signals.get("entropy")
     known = np.zeros(0, bool) if logged is None else np.isfinite(logged)

@@ -121,8 +121,23 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
 
 
+def for_power_scaling(saved):
+    """The fit as a user prepares it for power scaling."""
+    tree = saved.copy()
+    for name in ("prior", "likelihood"):
+        tree[f"log_{name}"] = tree[f"joint_log_{name}"]
+    return tree
+
+
+@pytest.mark.usefixtures("agg")
+def test_power_scaling_refuses_the_terms_of_leave_one_out(saved):
+    for function in (az.psense_summary, az.psense, az.plot_psense_dist, az.plot_psense_quantities):
+        with pytest.raises(TypeError, match="log prior not found"):
+            function(saved)
+
+
 def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
-    group = saved["log_prior"].dataset
+    group = saved["joint_log_prior"].dataset
     assert list(group.data_vars) == [p.name for p in fitted.regime.parameters]
     for p in fitted.regime.parameters:
         prior, draws = fitted.priors[p.name], fitted.draws(p.name)
@@ -131,9 +146,7 @@ def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
 
 
 def test_psense_of_arviz_is_in_the_summary(saved, fitted):
-    tree = saved.copy()
-    tree["log_likelihood"] = tree["joint_log_likelihood"]
-    table = az.psense_summary(tree, round_to=12)
+    table = az.psense_summary(for_power_scaling(saved), round_to=12)
     for row in bg.summarize(fitted).rows:
         theirs = table.loc[row.name]
         assert row.prior_sensitivity == pytest.approx(theirs["prior"], rel=1e-9)
@@ -161,7 +174,7 @@ def test_power_scaled_prior_is_the_posterior_of_a_refit(run, tmp_path):
     bg.save_fit(fitted, tmp_path / "fit.nc")
     saved = az.from_netcdf(tmp_path / "fit.nc").load()
     priors = resolve_priors(fitted.regime, bg.rows_of(run))
-    log_prior = saved["log_prior"].to_dataset().to_array().sum("variable")
+    log_prior = saved["joint_log_prior"].to_dataset().to_array().sum("variable")
     base = {name: transformed(saved, name) for name in ("relaxation_time", "fixed_point", "observation_sd")}
     distance = []
     powers = (0.5**0.5, 2.0**0.5)  # nearer to 1 than 1/2 and 2, where reweighted draws of so short a log grow rough
@@ -177,7 +190,7 @@ def test_power_scaled_prior_is_the_posterior_of_a_refit(run, tmp_path):
             assert mean == pytest.approx(other.mean(), abs=4 * error), (name, alpha)
         both = np.concatenate([transformed(x.data, "relaxation_time") for x in (refit, again)])
         distance.append(cumulative_distance(base["relaxation_time"], both))
-    logs = saved.copy()
+    logs = for_power_scaling(saved)
     logs["posterior"].dataset = (
         saved["posterior"].to_dataset().assign(relaxation_time=np.log(saved["posterior"]["relaxation_time"]))
     )

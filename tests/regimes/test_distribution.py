@@ -191,6 +191,17 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
 
 
+def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
+    """A fit's priors can be given to another: a table of quantiles is no normal prior."""
+    made = target_of(EXPONENTIAL, prepare_rows(table), {"fixed_point": dist.Uniform(0.0, 1.0)})
+    again = target_of(EXPONENTIAL, prepare_rows(table), made.priors)
+    assert again.regime == made.regime
+    assert again.regime.sampled_levels == ("fixed_point",)
+    np.testing.assert_array_equal(again.numbers.quantiles, made.numbers.quantiles)
+    with numpyro.handlers.seed(rng_seed=0), pytest.raises(PriorError, match="give the distribution itself"):
+        EXPONENTIAL.model(table, made.priors)
+
+
 @pytest.mark.thorough
 def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
     """A truncated normal far from its end is the normal that is integrated out."""
@@ -344,6 +355,22 @@ def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table
     conditioned: Any = numpyro.handlers.condition(get_regime(regime).model, {name: jnp.asarray(0.7)})
     with numpyro.handlers.seed(rng_seed=0):
         assert float(conditioned(table, {name: given})[name]) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("handler", [numpyro.handlers.condition, numpyro.handlers.do])
+def test_a_handler_that_numpyro_would_ignore_is_refused(handler, table):
+    model, time = EXPONENTIAL.model, {"relaxation_time": jnp.asarray(5.0)}
+    with numpyro.handlers.seed(rng_seed=0):
+        with pytest.raises(SettingError, match=r"'relaxation_time'.*relaxation_time_free"):
+            handler(model, data=time)(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            handler(model, data={"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        drawn = handler(model, data=time | {"relaxation_time_free": jnp.log(5.0)})(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            numpyro.handlers.substitute(model, {"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        replaced: Any = numpyro.handlers.substitute(model, time)(table)
+    assert float(drawn["relaxation_time"]) == pytest.approx(5.0, rel=0.01)
+    assert float(replaced["relaxation_time"]) == 5.0
 
 
 @pytest.mark.parametrize(("zeta", "times"), [(0.1, 2.258), (0.5, 1.189), (2.0, 1.015)])

@@ -184,7 +184,7 @@ class Proposal:
     """A wide Student t about the mean, and narrow ones about some of the points: two modes keep both.
 
     Attributes:
-        center: Shape (p,).
+        centre: Shape (p,).
         wide: Cholesky factor of the wide t's scale, shape (p, p).
         kernels: Centres of the narrow ones, shape (k, p).
         narrow: Cholesky factor of their common scale, shape (p, p).

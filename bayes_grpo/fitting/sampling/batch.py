@@ -17,12 +17,7 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path, row_densities
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dot, square_root
-from bayes_grpo.fitting.sampling.target import (
-    FARTHEST,
-    PriorNumbers,
-    Target,
-    state_space,
-)
+from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, state_space
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows
 
@@ -40,24 +35,19 @@ def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     return found.reshape(z.shape[:-1])
 
 
-def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray, *known: np.ndarray) -> np.ndarray:
-    """Log density of every row given the known rows before it, in one pass for all that may be known.
-
-    Where no row is known from some row on, these are the densities of rows some way ahead, each by itself, the rows
-    in between unseen.
+def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Log density of every row given those before it.
 
     Args:
         target: Regime, priors and rows.
         z: Draws in the sampler's coordinates, shape (n, p).
-        y: Values whose densities are wanted, shape (T,); NaN = none.
-        *known: Values that are known in each of k cases, shape (T,).
+        y: Values of the rows, shape (T,); NaN = missing.
 
     Returns:
-        Shape (k, n, T); 0 where ``y`` has no value.
+        Shape (n, T); 0 where ``y`` has no value.
     """
-    shared = (*target.arguments, np.stack(known), np.asarray(y, float))
     with jax.enable_x64(True):
-        return np.moveaxis(over_draws(_densities_program, (target.regime,), _CHUNK, z, *shared), 1, 0)
+        return over_draws(_densities_program, (target.regime,), _CHUNK, z, *target.arguments, np.asarray(y, float))
 
 
 def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -121,10 +111,10 @@ def _likelihood_program(regime: Regime) -> Any:
 
 
 def _densities_program(regime: Regime) -> Any:
-    def one(z: Array, prior: PriorNumbers, rows: Rows, known: Array, y: Array) -> Array:
-        return row_densities(state_space(regime, z, prior, rows), known, y)
+    def one(z: Array, prior: PriorNumbers, rows: Rows, y: Array) -> Array:
+        return row_densities(state_space(regime, z, prior, rows), y)
 
-    return jax.vmap(one, in_axes=(0, None, None, None, None))
+    return jax.vmap(one, in_axes=(0, None, None, None))
 
 
 def summary_program(regime: Regime) -> Any:

@@ -108,15 +108,17 @@ def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] |
     """
     regime.check(rows.table)
     given = overrides or {}
-    # Only a normal prior can be integrated out by the filter.
-    levels = (p.name for p in regime.linear if is_distribution(given.get(p.name)) and not _is_normal(given[p.name]))
+    levels = (p.name for p in regime.linear if not _integrable(given.get(p.name)))
     regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels))
     priors = resolve_priors(regime, rows.table, overrides)
     return Target(regime, rows, priors, prior_numbers(regime, priors))
 
 
-def _is_normal(distribution: Any) -> bool:
-    return type(distribution).__name__ == "Normal"
+def _integrable(given: Any) -> bool:
+    """Whether the filter can integrate a linear parameter out under an override of its prior: a normal one, or none."""
+    if isinstance(given, Prior):
+        return given.quantiles is None
+    return not is_distribution(given) or type(given).__name__ == "Normal"
 
 
 def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:

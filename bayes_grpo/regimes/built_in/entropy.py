@@ -33,7 +33,7 @@ SMALLEST_CHANGE = 0.02
 
 
 class Entropy(TrendRegime):
-    """The entropy law; see the module's text."""
+    """The entropy regime; see the module's text."""
 
     name = "entropy"
     title = "reward exchanged for entropy (R = b − a e^H)"
