@@ -40,6 +40,7 @@ from bayes_grpo.simulate.trainer_log import write_runs
 from bayes_grpo.simulate.training import simulate
 from bayes_grpo.simulate.truth import truth_of
 from benchmarks.common import keep
+from benchmarks.lab.fixed_points import linearized
 
 QUANTITIES = ("curvature", "damping", "fixed_point")
 DISTANCES = {"near": (0.1, 0.3), "far": (1.0, 1.5)}
@@ -107,35 +108,31 @@ def make_runs(family: str, distance: str, n: int, seed: int) -> list[SimulatedRu
         batch = simulate(structure, numbers, jax.tree.map(lambda *x: np.stack(x), *places), indices)
         for k, i in enumerate(indices):
             trajectory = jax.tree.map(lambda leaf, k=k: leaf[k], batch)
-            truth = truth_of(trajectory, structure, own[k], places[k])
+            truth = truth_of(trajectory, places[k].train)
             runs.append(SimulatedRun(family, i, i, structure, own[k], places[k], trajectory, truth))
     return sorted(runs, key=lambda run: run.index)
 
 
-def has_truth(run: SimulatedRun) -> bool:
-    """Whether the search for a stable fixed point of the expected update found one."""
-    return None not in (run.truth.gain, run.truth.curvature, run.truth.fixed_point)
-
-
-def true_values(run: SimulatedRun) -> dict[str, float]:
-    """Curvature, damping, fixed point and gain of a run.
-
-    Raises:
-        ValueError: The run has no fixed point.
-    """
-    numbers, truth = run.numbers, run.truth
-    if truth.gain is None or truth.curvature is None or truth.fixed_point is None:
-        raise ValueError(f"run {run.index}: expected a fixed point, found none")
+def true_values(run: SimulatedRun) -> dict[str, float] | None:
+    """Curvature, damping, fixed point and gain of a run; None where the search for a fixed point found none."""
+    numbers, near = run.numbers, linearized(run.trajectory, run.structure, run.numbers, run.environment)
+    if near is None:
+        return None
     lag = mean_lag(float(numbers.refresh_interval), "hold") * float(numbers.lag_exposure)
-    damping = 1.0 - float(numbers.momentum) - truth.gain * lag
-    return {"curvature": truth.curvature, "damping": damping, "fixed_point": truth.fixed_point, "gain": truth.gain}
+    damping = 1.0 - float(numbers.momentum) - near.gain * lag
+    return {
+        "curvature": near.point.curvature,
+        "damping": damping,
+        "fixed_point": near.point.reward,
+        "gain": near.gain,
+    }
 
 
-def recover(run: SimulatedRun, path: Path, regime: str) -> dict[str, Any]:
+def recover(run: SimulatedRun, true: dict[str, float], path: Path, regime: str) -> dict[str, Any]:
     """Fits one run's log and compares each quantity with its truth."""
     result = fit(read_log(path), regime, signal="reward", seed=run.index)
     rows = {row.name: row.posterior for row in summarize(result).rows}
-    true, momentum = true_values(run), float(run.numbers.momentum)
+    momentum = float(run.numbers.momentum)
     out: dict[str, Any] = {
         "run": run.index,
         "converged": result.convergence.passed,
@@ -160,12 +157,13 @@ def recover(run: SimulatedRun, path: Path, regime: str) -> dict[str, Any]:
 
 def recovered(family: str, distance: str, runs: int, regime: str, seed: int) -> list[dict[str, Any]]:
     """Fits all runs of a family through their logs."""
-    made = [run for run in make_runs(family, distance, runs, seed) if has_truth(run)]
+    pairs = [(run, true_values(run)) for run in make_runs(family, distance, runs, seed)]
+    made = [(run, true) for run, true in pairs if true is not None]
     if len(made) < runs:
         print(f"    {runs - len(made)} runs without a fixed point that could be measured are left out", flush=True)
     with tempfile.TemporaryDirectory() as place:
-        paths = write_runs(made, Path(place) / "runs", logging_steps=LOGGING[family])
-        return [recover(run, path, regime) for run, path in zip(made, paths, strict=True)]
+        paths = write_runs([run for run, _ in made], Path(place) / "runs", logging_steps=LOGGING[family])
+        return [recover(run, true, path, regime) for (run, true), path in zip(made, paths, strict=True)]
 
 
 def coverage(found: list[dict[str, Any]], name: str) -> float:

@@ -108,7 +108,7 @@ def simulate_scenario(name: str, n: int, seed: int) -> list[SimulatedRun]:
         for row, index in enumerate(members):
             trajectory = jax.tree.map(lambda leaf, row=row: leaf[row], batch)
             draw = draws[index]
-            truth = truth_of(trajectory, structure, draw.numbers, draw.environment)
+            truth = truth_of(trajectory, draw.environment.train)
             runs[index] = SimulatedRun(
                 name, index, seeds[index], structure, draw.numbers, draw.environment, trajectory, truth
             )

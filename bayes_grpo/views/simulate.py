@@ -22,11 +22,11 @@ def simulated_document(found: WrittenRuns) -> Document:
     """One row a run."""
     names = ("group_size", "prompts_per_step", "momentum", "refresh_interval")
     rows = [
-        (path.name, *(r.settings[x] for x in names), r.truth.final_reward, r.truth.fixed_point,
-         r.truth.growth_per_step, r.truth.failure_mode or "none")
+        (path.name, *(r.settings[x] for x in names), r.truth.final_reward,
+         r.truth.best_gold_reward, r.truth.final_gold_reward, r.truth.failure_mode or "none")
         for path, r in zip(found.paths, found.runs, strict=True)
     ]  # fmt: skip
-    heads = ("run", "G", "prompts", "momentum", "refresh", "final reward", "fixed point", "growth/step", "failure")
+    heads = ("run", "G", "prompts", "momentum", "refresh", "final reward", "best true", "final true", "failure")
     first = found.paths[0]
     answer = f"{len(rows)} runs of scenario {found.runs[0].scenario} in {first.parent}."
     return Document("Simulated runs", answer, do=f"bayes-grpo report {first}", table=table("Runs", heads, rows))

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_grpo.dynamics.reduction import stationary_variance
-from bayes_grpo.simulate.fixed_points import FixedPoint, find_fixed_point
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import AdvantageScale, Numbers, RefreshModel, Structure
 from bayes_grpo.simulate.training import simulate
+from benchmarks.lab.fixed_points import FixedPoint, find_fixed_point
 
 _KL_WEIGHT = 0.5
 _REFERENCE_LOGIT = -1.2

@@ -28,7 +28,7 @@ def test_simulated_runs_are_read_like_any_log(tmp_path):
     assert found["headline"].startswith("2 runs of oscillatory in ")
     truths = found["runs"]
     assert len(truths) == 2
-    assert truths[0]["growth_per_step"] < 1
+    assert truths[0]["failure_mode"] is None
     code, out, _ = call("inspect", place / "run-000", "--json")
     assert code == 0
     settings = json.loads(out)["settings"]

@@ -6,6 +6,7 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import scenario_names, simulate_scenario
+from benchmarks.lab.fixed_points import linearized
 from tests.helpers.selection import few
 
 FAILURES = {
@@ -14,16 +15,22 @@ FAILURES = {
     "advantage_degeneracy": "advantage_degeneracy",
     "policy_concentration": "policy_concentration",
 }
+
+
+def near(run):
+    return linearized(run.trajectory, run.structure, run.numbers, run.environment)
+
+
 SHOWS = {
     "healthy": lambda run: run.truth.final_reward > run.trajectory.true_reward[0] + 0.3,
     # Half of the growth comes after a third of the run.
     "slow_start": lambda run: run.trajectory.true_reward[133] < 0.5 * run.truth.final_reward,
     "oscillatory": lambda run: (
-        run.truth.best_gold_reward > run.truth.fixed_point + 0.05
-        and run.truth.gain > onset_of_oscillation(run.numbers.momentum)
-        and run.truth.growth_per_step < 1
+        run.truth.best_gold_reward > near(run).point.reward + 0.05
+        and near(run).gain > onset_of_oscillation(run.numbers.momentum)
+        and near(run).growth_per_step < 1
     ),
-    "unstable": lambda run: run.truth.growth_per_step > 1,
+    "unstable": lambda run: near(run).growth_per_step > 1,
     "reward_hacking": lambda run: run.truth.final_reward > run.truth.final_gold_reward + 0.3,
     "advantage_degeneracy": lambda run: run.trajectory.frac_reward_zero_std.mean() > 0.6,
     "policy_concentration": lambda run: run.trajectory.entropy[-1] < 0.1 * run.trajectory.entropy[0],
@@ -60,8 +67,8 @@ def test_nearly_every_run_of_a_scenario_shows_it(name):
 def test_runs_with_an_interior_fixed_point_know_their_curvature(scenario_runs):
     for name in ("healthy", "slow_start", "oscillatory", "unstable", "plateau"):
         for run in scenario_runs[name]:
-            assert run.truth.curvature > 0
-            assert 0 < run.truth.fixed_point < 1
+            assert near(run).point.curvature > 0
+            assert 0 < near(run).point.reward < 1
 
 
 @pytest.mark.thorough

@@ -28,7 +28,7 @@ def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
     assert settings["group_size"] == run.structure.group_size
     assert settings["momentum"] == float(run.numbers.momentum)
     assert settings["refresh_interval"] == int(run.numbers.refresh_interval)
-    assert truth["curvature"] == run.truth.curvature
+    assert truth["final_reward"] == run.truth.final_reward
     np.testing.assert_allclose(truth["true_reward"], run.trajectory.true_reward)
     assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["out"]
 

@@ -5,11 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from bayes_grpo.simulate.fixed_points import find_fixed_point
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
-from bayes_grpo.simulate.truth import truth_of
+from benchmarks.lab.fixed_points import find_fixed_point, linearized
 from benchmarks.lab.measure import bernoulli_group_noise
 
 
@@ -90,12 +89,12 @@ def test_adam_curvature_is_preconditioned():
     batch = simulate(structure, numbers, bernoulli_bandit(-1.0), [0])
     run = batch._replace(**{name: value[0] for name, value in batch._asdict().items()})
     plain = find_fixed_point(structure, numbers, bernoulli_bandit(-1.0))
-    truth = truth_of(run, structure, numbers, bernoulli_bandit(-1.0))
+    near = linearized(run, structure, numbers, bernoulli_bandit(-1.0))
     assert plain is not None
-    assert truth.curvature is not None
+    assert near is not None
     scale = 1 / (np.sqrt(run.final_second_moment[0] / (1 - 0.999**200)) + 1e-8)
-    assert truth.curvature == pytest.approx(plain.curvature * scale, rel=1e-4)
-    assert truth.gain == pytest.approx(0.1 * 0.02 * truth.curvature)
+    assert near.point.curvature == pytest.approx(plain.curvature * scale, rel=1e-4)
+    assert near.gain == pytest.approx(0.1 * 0.02 * near.point.curvature)
 
 
 @pytest.mark.parametrize("advantage", ["std", "mean"])

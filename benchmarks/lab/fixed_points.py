@@ -15,9 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayes_grpo.dynamics.reduction import effective_learning_rate
+from bayes_grpo.dynamics.thresholds import spectral_radius
 from bayes_grpo.simulate.objective import expected_update, mean_reward
 from bayes_grpo.simulate.policies import Environment, PromptSet
 from bayes_grpo.simulate.settings import Numbers, Structure
+from bayes_grpo.simulate.training import Trajectory
 
 _DIFFERENCE = 1e-5  # central differences in float64: error of order 1e-10 from truncation and from rounding
 _FLOW_STEPS, _FLOW_RATE = 2000, 0.5
@@ -111,6 +114,41 @@ def find_fixed_point(
         spectrum=tuple(float(rate) for rate in np.sort(rates.real)),
         reward_share=float(weight[main] / weight.sum()),
     )
+
+
+class Linearized(NamedTuple):
+    """A run near its fixed point.
+
+    Attributes:
+        point: The fixed point.
+        gain: Peak g = η K, with the momentum convention's factor.
+        growth_per_step: Spectral radius of the linearized run at peak learning rate; above 1 is unstable.
+    """
+
+    point: FixedPoint
+    gain: float
+    growth_per_step: float
+
+
+def linearized(
+    trajectory: Trajectory, structure: Structure, numbers: Numbers, environment: Environment
+) -> Linearized | None:
+    """One run (no leading axis, scalar settings) near its fixed point; None where none is found."""
+    last = np.asarray(trajectory.parameters, dtype=np.float64)[-max(structure.n_steps // 4, 1) :].mean(axis=0)
+    scale = None
+    if structure.optimizer == "adam":  # its updates have the scale 1/(√v̂ + ε)
+        unbiased = trajectory.final_second_moment / (1.0 - float(numbers.adam_beta2) ** structure.n_steps)
+        scale = 1.0 / (np.sqrt(np.asarray(unbiased, dtype=np.float64)) + float(numbers.adam_epsilon))
+    # A run that was thrown to certainty says nothing about where it was going: then the start does.
+    point = find_fixed_point(structure, numbers, environment, last, scale) or find_fixed_point(
+        structure, numbers, environment, None, scale
+    )
+    if point is None:
+        return None
+    mu, exposure = float(numbers.momentum), float(numbers.lag_exposure)
+    gain = effective_learning_rate(float(numbers.learning_rate), mu, structure.momentum_convention) * point.curvature
+    growth = spectral_radius(gain, mu, int(numbers.refresh_interval), structure.refresh, exposure)
+    return Linearized(point, gain, growth)
 
 
 def _newton(linearise: Callable[[np.ndarray], _Linearised], start: np.ndarray) -> tuple[np.ndarray, _Linearised] | None:
