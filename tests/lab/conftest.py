@@ -1,5 +1,7 @@
 """A tiny network whose policies differ from one another, and a small task."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,6 +9,15 @@ from jax import Array
 
 from benchmarks.lab.network import Network, Transformer, flat, fresh, unflattened
 from benchmarks.lab.tasks import Task, make_task
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The laboratory is no part of the package: its tests are thorough ones."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.thorough)
+
 
 NETWORK = Network(layers=1, width=16, heads=2, hidden=16)
 
