@@ -13,7 +13,6 @@ from bayes_grpo.cli.options import (
     EXIT_FAILING,
     At,
     Completions,
-    LikeRuns,
     LogFile,
     LogTo,
     Output,
@@ -23,7 +22,6 @@ from bayes_grpo.cli.options import (
     check_pictures,
     completed_by,
     log_to,
-    reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import SettingError
@@ -47,7 +45,6 @@ def diagnose(
         ),
     ] = None,
     rollouts: Completions = None,
-    like: LikeRuns = None,
     plot: Plot = None,
     log_to_: LogTo = None,
     *,
@@ -62,8 +59,7 @@ def diagnose(
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        references = reference_runs(like, log, reading.sidecar)
-        result = bg.diagnose(run, at=at, rollouts=saved, like=references)
+        result = bg.diagnose(run, at=at, rollouts=saved)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
