@@ -91,16 +91,13 @@ Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by
 Vary = Annotated[
     str | None,
     typer.Option(
-        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval, "
-        "model_size, or any column of the index.",
+        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval "
+        "or model_size.",
         metavar=NAMES,
         autocompletion=completed_by(
             ("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size")
         ),
     ),
-]
-IndexFile = Annotated[
-    Path | None, option(READING, help="CSV file with columns run_id and settings that the logs do not state.")
 ]
 Completions = Annotated[
     Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")

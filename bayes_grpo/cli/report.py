@@ -22,7 +22,6 @@ from bayes_grpo.cli.options import (
     REGIME,
     At,
     Completions,
-    IndexFile,
     LikeRuns,
     Output,
     Reading,
@@ -49,7 +48,7 @@ REPORT_PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
 """Those of `bayes_grpo.analysis.settings`, whose import would delay every refusal."""
 
 
-@command("report outputs/run --out run.html", "report seed1.jsonl seed2.jsonl --index runs.csv")
+@command("report outputs/run --out run.html", "report seed1.jsonl seed2.jsonl")
 def report(
     log: Annotated[
         list[Path],
@@ -78,7 +77,6 @@ def report(
         typer.Option(metavar="LOG ...", help="Logs of another recipe, B, one a seed; the others are A's."),
     ] = None,
     vary: Vary = None,
-    index: IndexFile = None,
     rollouts: Completions = None,
     like: LikeRuns = None,
     docs: Annotated[
@@ -124,7 +122,7 @@ def report(
     with progress(left=True) as tell:
         if several:
             take = partial(_read_all, reading=reading, at=at, known=known, tell=tell)
-            made = _runs_page((take(log), take(b or [])), names_in(vary), index, settings, tell)
+            made = _runs_page((take(log), take(b or [])), names_in(vary), settings, tell)
         else:
             made = _one(log, fit, partial(reading.read, at=at, known=known), settings, tell)
         bg.save_report(made, out)
@@ -165,14 +163,10 @@ def _read_all(logs: list[Path], reading: Reading, at: float | None, known: RunSe
     return runs, unread
 
 
-def _runs_page(
-    sides: tuple[_Read, _Read], vary: list[str], index: Path | None, settings: ReportSettings, tell: Any
-) -> Report:
+def _runs_page(sides: tuple[_Read, _Read], vary: list[str], settings: ReportSettings, tell: Any) -> Report:
     """The page of several runs; a log that cannot be read is named on it."""
     (runs, lost), (against, also) = sides
     unread = lost | also
     if unread and (len(runs) + len(against) < 2 or not runs):
         raise SettingError("report: expected two logs or more; " + "; ".join(unread.values()))
-    return bg.report_runs(
-        runs, settings=settings, against=against, vary=vary, index=index, unread=unread, progress=tell
-    )
+    return bg.report_runs(runs, settings=settings, against=against, vary=vary, unread=unread, progress=tell)

@@ -16,13 +16,12 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve, SameOrder
 from bayes_grpo.families.differing import differences, part_words, shared_parts, why_not_comparable
-from bayes_grpo.families.index import LONGEST, Index
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.paired import paired
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, SeedPrior, Side, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 4000
@@ -64,7 +63,7 @@ def compare_runs(
     """
     tell = teller(progress)
     tell("reading")
-    both = [[(run, rows_of(run, signal, LONGEST)) for run in read_runs(x, Index({}), read)] for x in (a, b)]
+    both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read)] for x in (a, b)]
     every, n = [*both[0], *both[1]], len(both[0])
     check_alike(every)
     runs, tables = [run for run, _ in every], [table for _, table in every]

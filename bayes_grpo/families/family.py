@@ -15,7 +15,6 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.dynamics.groups import group_drift_factor
-from bayes_grpo.families.index import index_of
 from bayes_grpo.families.members import (
     FamilyMember,
     members_of,
@@ -35,7 +34,6 @@ from bayes_grpo.families.model import (
     sample_family,
 )
 from bayes_grpo.families.result import ROPE, Exponent, Family, FamilyRun
-from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.siblings.gather import Like
 from bayes_grpo.siblings.shared import shared_orders
 
@@ -68,7 +66,6 @@ def family(
     logs: Like,
     vary: Sequence[str] = (),
     *,
-    index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -82,9 +79,8 @@ def family(
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
         vary: Settings that differ between the runs: "group_size", "learning_rate" (a run's highest),
-            "prompts_per_step", "refresh_interval", "model_size", or any column of the index with positive numbers. By
-            default every setting that all runs state and that differs.
-        index: CSV file, or mapping of names to settings, with what the logs do not state.
+            "prompts_per_step", "refresh_interval", "model_size" and other positive numbers. By default every setting
+            that all runs state and that differs. `Run.with_settings` states what a log does not.
         signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
@@ -98,11 +94,11 @@ def family(
         SettingError: A setting that is not known of a run or has one value alone.
         FitError: Fewer than three runs with enough rows, or different signals, rewards or units.
     """
-    known, tell = index_of(index), teller(progress)
+    tell = teller(progress)
     tell("reading")
-    runs = read_runs(logs, known, read)
+    runs = read_runs(logs, read)
     vary = list(vary) or varied_in(runs)
-    members, left_out = members_of(runs, vary, known, signal)
+    members, left_out = members_of(runs, vary, signal)
     names = [plain(m.run.name, 80) for m in members]
     data = family_data(members, vary)
     tell(f"{len(members)} runs in one model")
@@ -235,9 +231,6 @@ def _cautions(
             )
     if len(members) < 2 * len(vary) + 2:
         out.append(f"{len(members)} runs for {len(vary)} settings: too few to separate their effects; name fewer")
-    studies = sorted({m.study for m in members})
-    if len(studies) > 1:
-        out.append(f"the runs come from {', '.join(map(plain, studies))}: what else differs there is in the effects")
     formats = {m.run.format for m in members}
     if len(formats) > 1:
         out.append(f"the logs are of several formats ({', '.join(sorted(map(plain, formats)))}): is it one reward?")

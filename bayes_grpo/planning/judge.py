@@ -15,7 +15,6 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.probabilities import failure_in
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
 from bayes_grpo.planning.difficulty import difficulty_of
@@ -38,7 +37,6 @@ def judge(
     run: Run,
     table: RowTable,
     grid: Grid,
-    index: Index,
     like: Like | None,
     *,
     budget: float | None,
@@ -52,7 +50,6 @@ def judge(
         run: The present run.
         table: Its rows.
         grid: The candidates.
-        index: Settings that logs lack.
         like: Reference runs, or the runs near the log where there are any; None for none.
         budget: Largest cost of the next run, in steps of the present one; its length if None.
         risk: Largest P(fails) of what is recommended.
@@ -71,7 +68,7 @@ def judge(
     tried = None
     if like is not None and (not isinstance(like, NearbyRuns) or like.like(run)):
         tell("reference runs")
-        tried = tried_settings(run, table, known, grid.rate is not None, index, like)
+        tried = tried_settings(run, table, known, grid.rate is not None, like)
     own = diagnose(run).probability
     hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
     size = grid.present.get("group_size")

@@ -15,7 +15,6 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.probabilities import failure_of
-from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.risk.change import Change, change
@@ -82,9 +81,7 @@ class TriedSettings(Result):
         return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(parts)}{more}"
 
 
-def tried_settings(
-    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index, like: Like
-) -> TriedSettings:
+def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rated: bool, like: Like) -> TriedSettings:
     """Outcomes of reference runs at their settings.
 
     Args:
@@ -92,7 +89,6 @@ def tried_settings(
         table: Its rows.
         present: Its settings, by the names of `Change`.
         rated: Whether its learning rate is known; without it, no change to reference runs is known.
-        index: Settings that logs lack.
         like: Sources of reference runs.
 
     Raises:
@@ -101,7 +97,7 @@ def tried_settings(
     found = gather_siblings(run, table, like)
     runs, left_out = [], list(found.left_out)
     for other, rows in zip(found.runs, found.tables, strict=True):
-        settings = {k: v for k in present if (v := _setting(other, rows, k, index)) is not None}
+        settings = {k: v for k in present if (v := setting_of(other, rows, k)) is not None}
         if not rated or "learning_rate" not in settings:
             whose = "its log" if rated else "the present run's log"
             left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
@@ -109,8 +105,3 @@ def tried_settings(
         failed = rows_collapsed(rows.y) or failure_of(other) is not None
         runs.append(Tried(plain(other.name, 80), settings, change(present, settings), failed))
     return TriedSettings(tuple(runs), tuple(left_out))
-
-
-def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
-    given = index.number(run, name)
-    return setting_of(run, table, name) if given is None else given

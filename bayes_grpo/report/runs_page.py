@@ -19,10 +19,9 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
-from bayes_grpo.families.index import index_of
 from bayes_grpo.families.members import setting_text, settings_that_differ
 from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.logs.reading import PathLike, RunLike, as_run
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, sentences_of
 from bayes_grpo.report.run_page import made_line
@@ -69,7 +68,6 @@ def report_runs(
     settings: ReportSettings | None = None,
     against: Sequence[RunLike] = (),
     vary: Sequence[str] = (),
-    index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     unread: Mapping[str, str] | None = None,
     progress: Tell | None = None,
 ) -> Report:
@@ -81,7 +79,6 @@ def report_runs(
         against: Runs of another recipe, B, each a seed; ``runs`` are then those of A. Of two runs without any, the
             first is A and the second B.
         vary: Settings that differ between the runs, for their effects; see `family`.
-        index: What the logs do not state of these settings; see `family`.
         unread: Log → why it could not be read; named on the page.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
@@ -91,8 +88,8 @@ def report_runs(
     Raises:
         SettingError: Fewer than two runs.
     """
-    known, begin = index_of(index), time.perf_counter()
-    runs, against = ([known.with_settings(as_run(x)) for x in side] for side in (runs, against))
+    begin = time.perf_counter()
+    runs, against = ([as_run(x) for x in side] for side in (runs, against))
     everyone = [*runs, *against]
     if len(everyone) < 2 or not runs:
         raise SettingError(f"report: expected two runs or more to compare, found {len(everyone)}; report_run takes one")
@@ -103,7 +100,7 @@ def report_runs(
         sides = (runs, against) if against else (runs[:1], runs[1:])
         questions["better"] = partial(compare_runs, *sides, **shared)
     if vary:
-        questions["effects"] = partial(family, everyone, vary, index=index, **shared)
+        questions["effects"] = partial(family, everyone, vary, **shared)
     tell, shares = teller(progress), len(everyone) + len(questions)
     ends = (horizon_of(dict(r.settings.items()), _last(r)).until for r in everyone)
     until = settings.until if settings.until is not None else max(ends)

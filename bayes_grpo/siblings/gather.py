@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,26 +98,17 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
     return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found), searched)
 
 
-def named_runs(
-    like: Like, read: Mapping[str, Any] | None = None, wanted: Container[str] | None = None
-) -> tuple[list[Run], list[NotSibling]]:
+def named_runs(like: Like, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[NotSibling]]:
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
 
     Args:
         like: Where the runs are.
         read: Keyword arguments of `bayes_grpo.read_log`.
-        wanted: Names of logs; of a folder only these are read. All if None.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
     options = dict(read or {})
-
-    def inside(path: Path) -> Run:
-        if wanted is not None and path.is_file() and path.stem not in wanted and path.name not in wanted:
-            raise LogReadError(f"{plain(path)}: not named in the index")
-        return read_log(path, **options)
-
     found: list[Run] = []
     left_out: list[NotSibling] = []
     alone = isinstance(like, str | os.PathLike | Run) or is_tabular(like)
@@ -127,7 +119,7 @@ def named_runs(
             continue
         for path in _expanded(os.fspath(given)):
             if path.is_dir() and not is_output_directory(path):
-                for inner, log in logs_in(path, inside):
+                for inner, log in logs_in(path, partial(read_log, **options)):
                     if isinstance(log, Run):
                         found.append(log)
                     else:

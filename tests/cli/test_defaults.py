@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-import bayes_grpo as bg
 from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.families.index import index_of
 from tests.helpers.command import call
 
 PARAMETERS = {"forecast": ["log", "until", "cost_per_step", "value_per_reward", "format_"], "inspect": ["log"]}
@@ -58,14 +56,3 @@ def test_a_file_cannot_state_what_runs_or_writes(log, text, said):
     with pytest.raises(SettingError, match=said):
         defaults_for(["watch", str(log)], {"watch": ["on_alarm"]})
     assert call("inspect", log, "--column", "reward=score_a").code == 3
-
-
-def test_columns_of_an_index_are_settings_of_the_run(log, tmp_path):
-    (tmp_path / "index.csv").write_text("run_id,lr,model_params_b,logging_window,schedule\nrun,2e-6,1.5,2,nonsense\n")
-    index = index_of(tmp_path / "index.csv")
-    run = index.with_settings(bg.read_log(log, columns={"reward": "score_a"}, settings={"model_size": 9}))
-    assert (run.settings.learning_rate.value, run.settings.model_size.value) == (2e-6, 9)
-    assert str(run.settings.learning_rate.provenance) == "config"
-    assert run.settings.schedule.value != "nonsense"
-    assert run.window.tolist() == [1.0] * 8  # rows lie one step apart
-    assert index_of({"another": {}}).with_settings(run) is run

@@ -14,7 +14,6 @@ from bayes_grpo import compare_runs, family, save_plot
 from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.families.family import expected_exponent
-from bayes_grpo.families.index import Index
 from bayes_grpo.families.members import LeftOutRun, failure_in_short, members_of
 from bayes_grpo.views.plots.families import plot_compare_runs, plot_family
 from tests.families.made import relaxing, swept
@@ -82,7 +81,7 @@ def test_a_picture_of_a_family(found, tmp_path):
 
 def test_theory_knows_finite_groups_where_rewards_are_shares():
     runs = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
-    members = members_of(runs, ["group_size"], Index({})).members
+    members = members_of(runs, ["group_size"]).members
     assert 0.02 < expected_exponent("rate", "group_size", members) < 0.3
     assert expected_exponent("fluctuation_variance", "group_size", members) == -1.0
     assert math.isnan(expected_exponent("plateau", "model_size", members))

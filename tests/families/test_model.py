@@ -6,7 +6,6 @@ import pytest
 from numpyro.infer.util import log_density
 from scipy.stats import norm
 
-from bayes_grpo.families.index import Index
 from bayes_grpo.families.members import members_of
 from bayes_grpo.families.model import TRAITS, FamilyDraws, draw_runs, family_data, family_model, spread_of
 from bayes_grpo.fitting.sampling.batch import level_draws
@@ -21,7 +20,7 @@ LAW = get_regime("exponential")
 
 def test_levels_of_every_run_are_drawn_as_a_fit_draws_them():
     """Priors of the levels as a fit of the run alone has them: then the draws are those of the fit."""
-    members = members_of(swept(3), ["learning_rate"], Index({})).members
+    members = members_of(swept(3), ["learning_rate"]).members
     data = family_data(members, ["learning_rate"])
     target = target_of(LAW, prepare_rows(members[0].table))
     size, z = len(TRAITS), np.tile([0.3, -0.2, 0.1], (400, 1))
@@ -48,7 +47,7 @@ def test_a_spread_is_at_least_the_floor_and_grows_with_its_number():
 
 
 def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the_learning_rate():
-    members = members_of(swept(3), ["learning_rate"], Index({})).members
+    members = members_of(swept(3), ["learning_rate"]).members
     data = family_data(members, ["learning_rate"])
     assert data.slope[0, TRAITS.index("initial_reward")] == 0.0
     assert np.all(data.slope[0, :4] > 0.0)
@@ -57,7 +56,7 @@ def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the
 
 def test_the_joint_density_is_that_of_a_dense_normal_for_every_run():
     """Traits by hand from the standard normal numbers, rows by matrix exponentials: no filter, no shared formula."""
-    members = members_of(swept(3), ["learning_rate"], Index({})).members
+    members = members_of(swept(3), ["learning_rate"]).members
     data = family_data(members, ["learning_rate"])
     rng, size = np.random.default_rng(5), len(TRAITS)
     z = {"mean_z": (size,), "slopes_z": (1, size), "spread_z": (size,), "u_z": (3, 3)}

@@ -217,9 +217,6 @@ def test_a_learning_rate_can_be_stated(tmp_path, write_trl_log):
         plan(path, **wanted, read={"settings": {"group_size": 8}})
     stated = plan(path, **wanted, read={"settings": {"group_size": 8, "learning_rate": 1e-6}})
     assert stated.present["learning_rate"] == 1e-6
-    index = tmp_path / "index.csv"
-    index.write_text("run_id,lr,G\nrun,1e-06,8\n")
-    assert plan(path, **wanted, index=index).present == stated.present
     (tmp_path / "bayes_grpo.toml").write_text("[settings]\nlearning_rate = 1e-6\ngroup_size = 8\n")
     assert plan(path, **wanted).present == stated.present
 
@@ -300,11 +297,10 @@ def test_a_rate_that_nobody_knows_and_a_default_are_no_present_settings(found):
     run = slow()
     said = Setting(4, Provenance.ASSUMED, "the documented default of a trainer")
     assumed = replace(run, settings=replace(run.settings, prompts_per_step=said))
-    guessed = grid_of(assumed, rows_of(assumed), {}, {})
+    guessed = grid_of(assumed, rows_of(assumed), {})
     assert guessed.cautions[0].startswith("prompts_per_step: 4 is the documented default of a trainer, so it is not")
     assert "prompts_per_step" not in guessed.present
-    assert grid_of(run, rows_of(run), {}, {}).cautions == ()
-    assert grid_of(assumed, rows_of(assumed), {"prompts_per_step": 4.0}, {}).cautions == ()
+    assert grid_of(run, rows_of(run), {}).cautions == ()
 
 
 def test_no_reward_above_the_highest_row_is_expected_where_no_end_is_known():

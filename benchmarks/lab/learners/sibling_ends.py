@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.families.index import LONGEST
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.outlook import Base, base_of_run
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import LearnedFailures, p_fails
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from benchmarks.lab.learners.lab_siblings import LabSibling, logged_run
 from benchmarks.lab.learners.record import say
 from benchmarks.lab.learners.siblings import SiblingFamily
@@ -123,7 +122,7 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
             run = run_of()
             if run is None:
                 return None
-            table = rows_of(run, name.rpartition(".")[2], LONGEST)
+            table = rows_of(run, name.rpartition(".")[2], MAX_ROWS_OF_SEVERAL)
             reward = reward_range(table, dict(run.settings.items()))
             base = base_of_run(table, reward, 7)
         except BayesGrpoError as error:
