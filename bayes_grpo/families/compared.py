@@ -79,27 +79,6 @@ class Counts(NamedTuple):
     b: int
 
 
-class SameOrder(NamedTuple):
-    """Runs of both recipes that saw the same data at the same steps.
-
-    Attributes:
-        runs: Their names.
-        share: Share of a row's noise that is an effect of the step, which the difference of two of them does not have.
-    """
-
-    runs: tuple[str, ...]
-    share: Interval
-
-    @property
-    def sentence(self) -> str:
-        """What that gives, in words."""
-        return (
-            f"{len(self.runs)} runs saw the same data at the same steps, {self.share.median:.0%} of a row's noise: it "
-            f"cancels in the difference, which with different orders would take {1.0 / (1.0 - self.share.median):.1f} "
-            "times the steps for the same certainty about the noise of rows"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Compared(Result):
     """Two recipes, a few seeds each.
@@ -108,13 +87,12 @@ class Compared(Result):
         signal: "reward" or "eval_reward".
         counts: Runs of A and of B.
         not_comparable: Why the totals are no comparison; "" where they are one.
-        differs: What differs between the recipes besides: settings, length, order of the data.
+        differs: What differs between the recipes besides: settings and length.
         answers: By the total: at a step, at equal completions, at the end, at the plateau.
         parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
         curves: The runs.
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
-        same_order: Runs of both recipes that saw the same data at the same steps; None where none did.
     """
 
     signal: str
@@ -126,7 +104,6 @@ class Compared(Result):
     curves: tuple[RecipeCurve, ...]
     spread_from: str
     cautions: tuple[str, ...]
-    same_order: SameOrder | None = None
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
     not_in_json = ("curves",)

@@ -35,7 +35,6 @@ from bayes_grpo.families.model import (
 )
 from bayes_grpo.families.result import ROPE, Exponent, Family, FamilyRun
 from bayes_grpo.siblings.gather import Like
-from bayes_grpo.siblings.shared import shared_orders
 
 LINKED = 0.9
 """Correlation of the logarithms of two settings from which their effects cannot be separated."""
@@ -124,7 +123,6 @@ def family(
         runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
-        orders=shared_orders(names, [m.table for m in members]).orders,
         left_out=left_out,
     )
 

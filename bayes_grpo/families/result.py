@@ -14,7 +14,6 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.siblings.shared import OneOrder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +128,6 @@ class Family(Result):
         runs: Every run given the others.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
-        orders: Runs that saw the same data at the same steps, group by group.
         left_out: Runs with too few rows for the regime, and whether they failed.
     """
 
@@ -142,7 +140,6 @@ class Family(Result):
     runs: tuple[FamilyRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
-    orders: tuple[OneOrder, ...] = ()
     left_out: tuple[LeftOutRun, ...] = ()
 
     in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)

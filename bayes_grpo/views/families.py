@@ -32,8 +32,6 @@ def family_document(f: Family) -> Document:
     """Which settings move which quantity, with what exponent."""
     known = [e for e in f.exponents if e.verdict != "cannot tell"]
     answer = f"{len(known)} of {len(f.exponents)} effects of settings are known from {len(f.runs)} runs."
-    orders = [f"{', '.join(x.runs)} saw the same data at the same steps, {ranged(x.share, '.2f')} of a row's noise."
-              for x in f.orders]  # fmt: skip
     return Document(
         title=", ".join(f.vary),
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
@@ -44,7 +42,6 @@ def family_document(f: Family) -> Document:
         plot=Drawing(partial(plot_family, f), f"Curves of the runs, and exponents. {answer}", ratio=0.5),
         sections=(
             section("Repetitions", f.repetition_sentence),
-            section("Data order", *orders),
             section("Cautions", *f.cautions, tone="doubt"),
         ),
         unchecked=f.cautions[0] if f.cautions else "",
@@ -98,7 +95,6 @@ def compared_document(c: Compared) -> Document:
             if c.not_comparable and c.parts
             else section("Parts", tables=(parts,) if c.parts else ()),
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
-            section("Data order", *(() if c.same_order is None else (c.same_order.sentence,))),
             section("Cautions", *c.cautions, tone="doubt"),
         ),
         unchecked=c.cautions[0] if c.cautions else "",
