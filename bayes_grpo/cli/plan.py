@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     numbers_in,
     option,
-    references_or_nearby,
+    reference_runs,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -61,7 +61,7 @@ def plan(
             budget=budget,
             risk=risk,
             signal=signal,
-            like=references_or_nearby(like, log, reading),
+            like=reference_runs(like, log, reading.sidecar),
             seed=seed,
             progress=tell,
         )

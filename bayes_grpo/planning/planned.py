@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result, fields_of, frame_of
 from bayes_grpo.planning.tried import TriedSettings
@@ -36,8 +34,6 @@ class Candidate:
         cost_per_step: Cost of an optimizer step, in steps of the present run.
         steps: Steps that it is run for, within the budget.
         expected: Expected reward at their end, runs that fail counted with what they leave.
-        if_it_holds: The same if it does not fail.
-        reward: The same as an interval, mean over seeds.
         next_run: Reward of one run there: with seed and fluctuation.
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
@@ -46,15 +42,12 @@ class Candidate:
         fails: Its interval: share of such runs that fail.
         tried: Whether some public run moved each setting as far.
         rests: Source of that probability, in words.
-        useless: Share of groups without spread; NaN if unknown.
     """
 
     settings: Mapping[str, float]
     cost_per_step: float
     steps: float
     expected: float
-    if_it_holds: float
-    reward: Interval
     next_run: Interval
     gain: Interval
     expected_gain: float
@@ -63,28 +56,6 @@ class Candidate:
     fails: Interval
     tried: bool
     rests: str
-    useless: float
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """Expected reward of a candidate, by the length of the run.
-
-    Attributes:
-        settings: Its settings.
-        step: Steps, shape (k,).
-        cost: Their cost, shape (k,).
-        mean: Expected reward, mean over seeds, shape (k,).
-        low: Lower end of its interval.
-        high: Upper end.
-    """
-
-    settings: Mapping[str, float]
-    step: np.ndarray
-    cost: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 def amount_of(name: str, value: float) -> str:
@@ -106,8 +77,6 @@ class Plan(Result):
         present_failed: Whether the present run seems to have failed itself.
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
-        courses: Expected reward against steps and cost: the best few and the present settings (last).
-        difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
         siblings: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
@@ -120,8 +89,6 @@ class Plan(Result):
     budget: float
     risk: float
     present_failed: bool
-    courses: tuple[Course, ...]
-    difficulty: str
     cautions: tuple[str, ...]
     siblings: TriedSettings | None = None
     present_hacked: float = 0.0
@@ -137,7 +104,6 @@ class Plan(Result):
         "present",
         "recommended",
         "candidates",
-        "courses",
         "cautions",
     )
 

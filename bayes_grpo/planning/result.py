@@ -1,11 +1,11 @@
-"""The result of a stability check, and of a plan of group sizes."""
+"""The result of a stability check."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bayes_grpo.common.intervals import Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.dynamics.reduction import MomentumConvention
 from bayes_grpo.risk.failing import Failing
@@ -13,13 +13,10 @@ from bayes_grpo.risk.failing import Failing
 if TYPE_CHECKING:
     import pandas as pd
 
-CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run", "measured"]
-
+CurvatureSource = Literal["low_lag_run", "same_run", "measured"]
 
 _SOURCES = {
     "low_lag_run": "the curvature comes from a run with little lag",
-    "independent": "the curvature was measured independently of any reward curve",
-    "prior": "the curvature is a prior guess, not a measurement",
     "same_run": "the curvature comes from the reward curve of this very run",
     "measured": "the curvature was measured on the update itself, in its stiffest direction, and not fitted to a curve",
 }
@@ -65,7 +62,6 @@ class StabilityReport(Result):
         rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
         stiffness_ratio: How much stiffer the stiffest direction is than the curvature that the reward shows, as
             learned in the laboratory; None for a measured curvature.
-        level: Probability of the intervals.
         n_draws: Number of curvature draws; 1 for a single value.
     """
 
@@ -83,7 +79,6 @@ class StabilityReport(Result):
     failing: Failing
     rate: float | None
     stiffness_ratio: Interval | None
-    level: float
     n_draws: int
 
     in_json = (..., "sentence")
@@ -114,7 +109,7 @@ class StabilityReport(Result):
         if self.circular:
             text += (
                 " These margins are circular: a curvature fitted to a lagged curve meets the rule whatever it is."
-                " Use a low-lag run, an independent measurement or a prior."
+                " Use a low-lag run or a measurement."
             )
         return text
 
@@ -138,4 +133,4 @@ def _judge(verdict: Verdict) -> str:
 def _show(interval: Interval, report: StabilityReport) -> str:
     if report.n_draws == 1:
         return f"{interval.median:.3g}"
-    return f"{interval.median:.3g}, {report.level:.0%} interval {interval.low:.3g} to {interval.high:.3g}"
+    return f"{interval.median:.3g}, {LEVEL:.0%} interval {interval.low:.3g} to {interval.high:.3g}"

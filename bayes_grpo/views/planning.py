@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
@@ -81,7 +80,7 @@ def _lags(r: StabilityReport) -> Tabular:
         for v in (r.rule, r.delay, r.hold)
     )
     heads = ("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
-    note = f"g = learning rate × curvature = {short(r.gain)}; {r.level:.0%} intervals."
+    note = f"g = learning rate × curvature = {short(r.gain)}; {LEVEL:.0%} intervals."
     return table("Margins", heads, rows, note)
 
 
@@ -111,14 +110,13 @@ def plan_document(plan: Plan) -> Document:
         f"{percent(best.p_better)}.",
         tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
         table=_candidates(plan),
-        plot=Drawing(partial(plot_plan, plan), f"Expected reward against cost. {answer}"),
+        plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {answer}"),
         sections=(
             section("Candidates", tables=(_costs(plan),)),
             section(
                 "Evidence",
                 sentence_case(f"{changed}: {best.rests}"),
                 "" if plan.siblings is None else plan.siblings.sentence,
-                plan.difficulty,
             ),
             section("Cautions", *plan.cautions, tone="doubt"),
         ),
@@ -156,8 +154,7 @@ def _candidates(plan: Plan) -> Tabular:
 def _costs(plan: Plan) -> Tabular:
     def line(c: Candidate) -> tuple[object, ...]:
         fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
-        useless = "" if math.isnan(c.useless) else f"{c.useless:.0%}"
-        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails), number(useless)
+        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails)
 
-    heads = ("settings", "one run", "P(fails), interval", "groups without spread")
+    heads = ("settings", "one run", "P(fails), interval")
     return table("More about the candidates", heads, map(line, _shown(plan)))

@@ -53,12 +53,6 @@ def test_draws_give_an_interval_and_a_probability():
     assert report.n_draws == 4000
 
 
-def test_learning_time_makes_the_rule_free_of_conventions():
-    for convention in ("heavy_ball", "ema"):
-        report = stability(0.3, 0.9, convention, 16, learning_time=80.0, learning_time_at=0.3)
-        assert report.rule.margin.median == pytest.approx(80 / 16)
-
-
 @pytest.mark.parametrize(("source", "interval", "circular"), [("same_run", 4, True), ("same_run", 1, False)])
 def test_circular_only_with_the_same_lagged_curve(source, interval, circular):
     report = stability(0.01, 0.9, "ema", interval, curvature=1.0, source=source)
@@ -88,12 +82,9 @@ def test_fractional_intervals_are_rounded_up_for_the_exact_maps():
         ({"refresh_interval": 0}, "refresh interval"),
         ({"learning_rate": 0.0}, "learning rate"),
         ({"curvature": -1.0}, "curvature"),
-        ({"curvature": None}, "exactly one"),
-        ({"learning_time": 3.0}, "exactly one"),
         ({"source": "guess"}, "source"),
         ({"convention": "adam"}, "convention"),
         ({"lag_exposure": -0.1}, "lag exposure"),
-        ({"level": 1.0}, "level"),
     ],
 )
 def test_bad_settings_are_named(change, words):
@@ -106,25 +97,6 @@ def test_bad_settings_are_named(change, words):
     }
     with pytest.raises(SettingError, match=words):
         stability(**(good | change))
-
-
-def test_a_learning_time_is_no_measurement_of_the_stiffest_direction():
-    found = stability(1e-4, 0.9, "ema", 1.0, learning_time=68.0, learning_time_at=1e-4)
-    assert found.source == "low_lag_run"
-    assert not found.failing.measured
-    assert "measured" not in found.stable
-    assert stability(1e-4, 0.9, "ema", 1.0, curvature=10.0).failing.measured
-
-
-def test_a_learning_time_is_that_of_a_learning_rate():
-    """Four hundred times the rate at which it was read off has a margin four hundred times smaller."""
-    near, far = (stability(rate, 0.9, "ema", 1.0, learning_time=68.0, learning_time_at=0.025) for rate in (0.025, 10.0))
-    assert near.hold.margin.median == pytest.approx(400.0 * far.hold.margin.median)
-    assert far.failing.p > near.failing.p
-    with pytest.raises(SettingError, match="found no learning rate that it was measured at"):
-        stability(10.0, 0.9, "ema", 1.0, learning_time=68.0)
-    with pytest.raises(SettingError, match="with a learning time"):
-        stability(1e-4, 0.9, "ema", 1.0, curvature=10.0, learning_time_at=1e-4)
 
 
 def test_a_curvature_that_the_reward_shows_is_judged_over_the_stiffest_direction():
@@ -151,7 +123,7 @@ def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
     unlogged = stability(1.0, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=Change(), shared=False)
     assert unlogged.rate is None
     assert unlogged.failing.p == p_fails(Change()).p
-    assert stability(1e-5, 0.9, "heavy_ball", 1, learning_time=50.0, learning_time_at=1e-5).rate is None
+    assert stability(1e-5, 0.9, "heavy_ball", 1, curvature=0.2, source="low_lag_run").rate is None
 
 
 def test_measured_stiffness_on_the_command_line(tmp_path):
@@ -175,5 +147,4 @@ def test_measured_stiffness_on_the_command_line(tmp_path):
     assert told["course"]["last"] == 75.0
     shown = call(*words)[1]
     assert "Stiffness" in shown
-    assert call(*words, "--curvature", "1")[0] == 3
     assert call("stability", "--learning-rate", "0.01", "--measured", str(tmp_path / "none.json"))[0] == 3
