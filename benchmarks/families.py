@@ -196,7 +196,7 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     kept = found.to_dict()
     effects = [
         {
-            **{k: e[k] for k in ("quantity", "setting", "expected", "p_zero", "contraction", "verdict")},
+            **{k: e[k] for k in ("quantity", "setting", "p_zero", "contraction", "verdict")},
             **{k: e["posterior"][k] for k in ("low", "median", "high")},
         }
         for e in kept["exponents"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -14,17 +13,14 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.families.members import (
     FamilyMember,
     members_of,
     read_runs,
-    repetitions,
     settings_that_differ,
     varied_in,
 )
 from bayes_grpo.families.model import (
-    SAME_START,
     TRAITS,
     FamilyData,
     FamilyDraws,
@@ -98,7 +94,6 @@ def family(
     runs = read_runs(logs, read)
     vary = list(vary) or varied_in(runs)
     members, left_out = members_of(runs, vary, signal)
-    names = [plain(m.run.name, 80) for m in members]
     data = family_data(members, vary)
     tell(f"{len(members)} runs in one model")
     draws, convergence = sample_family(data, seed_of(seed, "family"))
@@ -106,8 +101,6 @@ def family(
     drawn = draw_runs(data, draws, seed_of(seed, "runs"))
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
-    groups = repetitions([m.run for m in members], [m.settings for m in members])
-    factors = {q.name: float(data.unit) if q.name in _LEVELS else abs(q.power) for q in _QUANTITIES}
     return Family(
         vary=tuple(vary),
         signal=members[0].table.signal,
@@ -117,9 +110,6 @@ def family(
             for q in _QUANTITIES
             if data.slope[k, q.trait] > 0
         ),
-        spreads={q.name: interval(factors[q.name] * draws.spread[..., q.trait]) for q in _QUANTITIES},
-        repetitions=tuple(tuple(names[i] for i in group) for group in groups),
-        unvaried=unvaried,
         runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
@@ -144,7 +134,6 @@ def _exponent(
         words=q.words,
         posterior=interval(x),
         prior=Interval(0.0, -reach, reach, LEVEL),
-        expected=expected_exponent(q.name, name, members),
         p_zero=float(np.mean(np.abs(x) < ROPE)),
         p_positive=float(np.mean(x > 0)),
         contraction=1.0 - min(float(slope.var() / sd**2), 1.0),
@@ -161,41 +150,6 @@ def _size(data: FamilyData, draws: FamilyDraws, q: _Quantity) -> tuple[Any, bool
     own = data.origin + data.unit * draws.mean[..., q.trait]
     sure = np.nanmin(y) >= 0.0 and np.quantile(own, 0.01) > _POSITIVE_SHARE * (high - low)
     return (own, True) if sure else (float(high - low), False)
-
-
-def expected_exponent(quantity: str, setting: str, members: Sequence[FamilyMember]) -> float:
-    """What the reduced model expects of an exponent; NaN where it expects nothing.
-
-    Stiffness is the learning rate times the curvature; the stationary variance is the step's noise over stiffness and
-    damping, so it falls with completions and rises with the learning rate; only the model moves the plateau. Under
-    advantages over the group's standard deviation a finite group drifts more slowly, by a factor that depends on the
-    success rate: its exponent over the sizes in the family, at the mean success of all rows.
-
-    Args:
-        quantity: Name of a quantity.
-        setting: Name of a setting.
-        members: The runs.
-    """
-    known = {
-        ("rate", "learning_rate"): 1.0,
-        ("rate", "group_size"): 0.0,
-        ("rate", "prompts_per_step"): 0.0,
-        ("rate", "refresh_interval"): 0.0,
-        ("fluctuation_variance", "learning_rate"): 1.0,
-        ("fluctuation_variance", "group_size"): -1.0,
-        ("fluctuation_variance", "prompts_per_step"): -1.0,
-        ("observation_variance", "learning_rate"): 0.0,
-        ("observation_variance", "prompts_per_step"): -1.0,
-        **{("plateau", name): 0.0 for name in SAME_START},
-    }
-    success = float(np.mean([m.table.y.mean() for m in members]))
-    shares = all(m.table.is_share for m in members) and 0.0 < success < 1.0
-    if (quantity, setting) == ("rate", "group_size") and shares:
-        sizes = np.array([m.settings[setting] for m in members])
-        if sizes.min() >= 2:
-            factor = [math.log(float(group_drift_factor(success, round(g), 1))) for g in sizes]
-            return float(np.polyfit(np.log(sizes), factor, 1)[0])
-    return known.get((quantity, setting), math.nan)
 
 
 def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:

@@ -121,20 +121,6 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def repetitions(runs: Sequence[Run], settings: Sequence[Mapping[str, float]]) -> list[list[int]]:
-    """Groups of two runs or more that state the same settings, all of them.
-
-    Args:
-        runs: The runs.
-        settings: Varied settings of each.
-    """
-    groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for i, (run, own) in enumerate(zip(runs, settings, strict=True)):
-        known = known_settings(run) | dict(own)
-        groups.setdefault(tuple(sorted((k, setting_text(v)) for k, v in known.items())), []).append(i)
-    return [g for g in groups.values() if len(g) > 1]
-
-
 class Members(NamedTuple):
     """Runs that can be looked at together, and those that the regime cannot be put on."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,6 @@ class Exponent(Result):
         posterior: The exponent. Of a level: its change per e-fold of the setting over its own size at the middle of
             the settings, or over the range of the rewards where ``relative`` is False.
         prior: The same by the prior alone.
-        expected: What theory expects; NaN where it expects nothing.
         p_zero: Probability that the exponent lies within `ROPE` about 0.
         p_positive: Probability that it is above 0.
         contraction: 1 − posterior variance over prior variance: how much of it is data.
@@ -53,7 +52,6 @@ class Exponent(Result):
     words: str
     posterior: Interval
     prior: Interval
-    expected: float
     p_zero: float
     p_positive: float
     contraction: float
@@ -121,10 +119,6 @@ class Family(Result):
         vary: Varied settings.
         signal: "reward" or "eval_reward".
         exponents: How every quantity depends on every setting.
-        spreads: Quantity → standard deviation between runs that the varied settings leave over: of its logarithm, for
-            levels in reward.
-        repetitions: Names of runs that state the same settings, all of them, group by group.
-        unvaried: Settings that differ between the runs and are not varied.
         runs: Every run given the others.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
@@ -134,9 +128,6 @@ class Family(Result):
     vary: tuple[str, ...]
     signal: str
     exponents: tuple[Exponent, ...]
-    spreads: Mapping[str, Interval]
-    repetitions: tuple[tuple[str, ...], ...]
-    unvaried: tuple[str, ...]
     runs: tuple[FamilyRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
@@ -182,21 +173,6 @@ class Family(Result):
             each = _listed([f"{_named(run)}: {run.failed}" for run in lost])
             out += f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {each}. "
         return out
-
-    @property
-    def repetition_sentence(self) -> str:
-        """Which runs repeat each other, and what the varied settings leave over."""
-        spreads = ", ".join(f"{k.replace('_', ' ')} {x.median:.2g} [{x.low:.2g}, {x.high:.2g}]"
-                            for k, x in self.spreads.items())  # fmt: skip
-        if self.repetitions:
-            groups = "; ".join(", ".join(group) for group in self.repetitions)
-            who = f"Runs that state the same settings, repetitions where nothing unstated differs: {groups}."
-        else:
-            who = "No two runs state the same settings: none is a repetition, and nothing here is noise of seeds alone."
-        rest = f"Spread between runs that {', '.join(self.vary)} does not explain (sd): {spreads}"
-        if self.unvaried:
-            rest += f"; it contains the effects of {', '.join(self.unvaried)}, which differ too"
-        return f"{who} {rest}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row an exponent."""

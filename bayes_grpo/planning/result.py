@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -30,9 +31,8 @@ class Verdict:
         lag_model: "rule", "delay" or "hold".
         threshold: Largest stable gain g = η K.
         margin: Threshold over gain, above 1 is stable.
-        probability_stable: Probability that the threshold holds by this curvature alone: for a measured one the share
-            of its draws, 0 or 1 for a single one; for one that the reward shows over how much stiffer the stiffest
-            direction may be (`bayes_grpo.risk.stiffness`).
+        probability_stable: Share of the draws of a measured curvature below the threshold. NaN for a curvature that the
+            reward shows: directions that it does not show may be far stiffer and decide.
     """
 
     lag_model: Literal["rule", "delay", "hold"]
@@ -60,8 +60,6 @@ class StabilityReport(Result):
         failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
         rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
-        stiffness_ratio: How much stiffer the stiffest direction is than the curvature that the reward shows, as
-            learned in the laboratory; None for a measured curvature.
         n_draws: Number of curvature draws; 1 for a single value.
     """
 
@@ -78,7 +76,6 @@ class StabilityReport(Result):
     circular: bool
     failing: Failing
     rate: float | None
-    stiffness_ratio: Interval | None
     n_draws: int
 
     in_json = (..., "sentence")
@@ -87,7 +84,7 @@ class StabilityReport(Result):
     def sentence(self) -> str:
         """The verdict in words, with its lag models, momentum convention and source of curvature."""
         verdicts = "; ".join(
-            f"{words} {'' if self.circular else _judge(verdict) + ' '}(margin {_show(verdict.margin, self)})"
+            f"{words} {_judge(verdict)}(margin {_show(verdict.margin, self)})"
             for words, verdict in (
                 ("by the published rule", self.rule),
                 ("with gradients always as old as the refresh interval", self.delay),
@@ -99,12 +96,10 @@ class StabilityReport(Result):
             f"{self.stable}. {convention} momentum {self.momentum:g}, refresh interval {self.refresh_interval:g}, "
             f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
         )
-        if self.stiffness_ratio is not None and not self.circular:
-            r = self.stiffness_ratio
+        if self.source != "measured" and not self.circular:
             text += (
-                " Margins use the curvature that the reward shows. Each verdict averages over how much stiffer the "
-                f"stiffest direction may be: {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] in small networks. "
-                "The probability in front is learned from public runs."
+                " Margins use the curvature that the reward shows; stiffer directions decide, which only a measurement "
+                "shows. The probability in front is learned from public runs."
             )
         if self.circular:
             text += (
@@ -125,9 +120,10 @@ class StabilityReport(Result):
 
 
 def _judge(verdict: Verdict) -> str:
-    if verdict.probability_stable in (0.0, 1.0):
-        return "stable" if verdict.probability_stable else "unstable"
-    return f"stable with probability {probability_text(verdict.probability_stable)}"
+    p = verdict.probability_stable
+    if math.isnan(p):
+        return ""
+    return f"stable with probability {probability_text(p)} " if 0.0 < p < 1.0 else "stable " if p else "unstable "
 
 
 def _show(interval: Interval, report: StabilityReport) -> str:

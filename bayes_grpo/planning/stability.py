@@ -20,7 +20,6 @@ from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, 
 from bayes_grpo.planning.result import CurvatureSource, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails, shared_rate
-from bayes_grpo.risk.stiffness import Stiffness, learned_stiffness
 
 
 def stability(
@@ -71,19 +70,15 @@ def stability(
         ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
         ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
     )
-    stiffness = None if source == "measured" else learned_stiffness()
+    measured = source == "measured"
     verdicts = {
-        name: Verdict(name, value, _interval(value / gain), _probability(value / gain, stiffness))
+        name: Verdict(name, value, _interval(value / gain), float(np.mean(value > gain)) if measured else math.nan)
         for name, value in thresholds
     }
     if changed is None:
         changed = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
     rate = shared_rate(learning_rate / math.exp(changed.learning_rate), convention) if shared else None
-    failing = p_fails(
-        changed,
-        rate=rate,
-        margin=verdicts["hold"].threshold / gain if stiffness is None else None,
-    )
+    failing = p_fails(changed, rate=rate, margin=verdicts["hold"].threshold / gain if measured else None)
     return StabilityReport(
         gain=_interval(gain),
         momentum=float(momentum),
@@ -96,7 +91,6 @@ def stability(
         circular=source == "same_run" and refresh_interval > 1,
         failing=failing,
         rate=rate,
-        stiffness_ratio=None if stiffness is None else stiffness.interval,
         n_draws=gain.size,
     )
 
@@ -107,11 +101,6 @@ def _gains(learning_rate: float, momentum: float, convention: MomentumConvention
     if values.size == 0 or not (np.isfinite(values) & (values > 0)).all():
         raise SettingError(f"curvature: expected positive numbers, found {curvature!r}")
     return effective_learning_rate(learning_rate, momentum, convention) * values
-
-
-def _probability(margin: np.ndarray, stiffness: Stiffness | None) -> float:
-    """Probability that a margin holds, over how much stiffer the stiffest direction is than what the reward shows."""
-    return float(np.mean(margin > 1.0)) if stiffness is None else stiffness.stable(margin)
 
 
 def _interval(values: np.ndarray) -> Interval:

@@ -13,7 +13,6 @@ from bayes_grpo.views.document import (
     Drawing,
     Tabular,
     chance,
-    digits,
     number,
     ranged,
     section,
@@ -40,10 +39,7 @@ def family_document(f: Family) -> Document:
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         table=_exponents(f),
         plot=Drawing(partial(plot_family, f), f"Curves of the runs, and exponents. {answer}", ratio=0.5),
-        sections=(
-            section("Repetitions", f.repetition_sentence),
-            section("Cautions", *f.cautions, tone="doubt"),
-        ),
+        sections=(section("Cautions", *f.cautions, tone="doubt"),),
         unchecked=f.cautions[0] if f.cautions else "",
         docs="how/sweep",
     )
@@ -56,14 +52,13 @@ def _exponents(f: Family) -> Tabular:
             e.words,
             number(ranged(e.posterior, "+.2f")),
             number(span(e.prior, "+.2f")),
-            number(digits(e.expected, "+.2g")),
             chance(e.p_zero),
             number(f"{e.runs} at {e.values} values"),
             words(e.verdict, mark=e.verdict != "cannot tell"),
         )
         for e in f.exponents
     )
-    heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "theory", "P(none)", "runs", "verdict")
+    heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "P(none)", "runs", "verdict")
     note = f"Quantity ∝ setting^exponent; {LEVEL:.0%} intervals. For a plateau: relative change per e-fold."
     return table("Effects of settings", heads, rows, note)
 

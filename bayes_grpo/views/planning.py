@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
@@ -40,7 +41,6 @@ def stability_document(r: StabilityReport) -> Document:
     """Whether settings are stable, by each model of lag."""
     i, p = r.failing.interval, 1.0 - r.failing.p
     convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
-    ratio = r.stiffness_ratio
     return Document(
         title="Stability",
         about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
@@ -55,10 +55,6 @@ def stability_document(r: StabilityReport) -> Document:
                 "Details",
                 r.sentence,
                 f"Without lag, oscillation begins at g = {r.onset:.4g}.",
-                ""
-                if ratio is None or r.circular
-                else f"The stiffest direction is {ranged(ratio)} times as stiff as the reward shows ("
-                f"{ratio.level:.0%}, learned from small networks).",
             ),
         ),
         unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
@@ -75,7 +71,9 @@ def _lags(r: StabilityReport) -> Tabular:
             words(_LAGS[v.lag_model], term="lag"),
             v.threshold,
             number(short(v.margin)),
-            number("circular") if r.circular else chance(v.probability_stable),
+            number("circular" if r.circular else "unknown")
+            if math.isnan(v.probability_stable)
+            else chance(v.probability_stable),
         )
         for v in (r.rule, r.delay, r.hold)
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
-from bayes_grpo.families.members import members_of, read_runs, repetitions, settings_that_differ, varied_in
+from bayes_grpo.families.members import members_of, read_runs, settings_that_differ, varied_in
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
@@ -88,14 +88,9 @@ def test_different_rewards_of_one_trainer_are_named():
         members_of(keyed, ["group_size"])
 
 
-def test_what_differs_is_varied_and_runs_of_equal_settings_alone_are_repetitions():
+def test_what_differs_is_varied():
     runs = [*GROUPS, relaxing("again", seed=5, group_size=8)]
     assert varied_in(runs) == ["group_size"]
-    none: list[dict[str, float]] = [{}] * 4
-    assert repetitions(runs, none) == [[1, 3]]
-    # A setting that one run alone states, or that is no number, makes two runs different and is not varied.
-    named = [*runs[:3], relaxing("again", seed=5, group_size=8, kl_weight=0.1)]
-    assert repetitions(named, none) == []
     other = [*runs[:3], relaxing("again", seed=5, group_size=8, schedule="constant")]
     assert varied_in(other) == ["group_size"]
     assert list(settings_that_differ(GROUPS)) == ["group_size"]

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-POSTERIOR, _PRIOR, THEORY, _DATA = "#1d4ed8", "#d1d5db", "#c2410c", "#9ca3af"
+POSTERIOR, _PRIOR, _DATA = "#1d4ed8", "#d1d5db", "#9ca3af"
 SIDES = ("#1d4ed8", "#c2410c")
 _NAMED = 12
 """Runs whose names fit into a legend."""
 
 
 def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
-    """Draws a family: curves of all runs over their rows, and the exponents with their priors and the theory.
+    """Draws a family: curves of all runs over their rows, and the exponents with their priors.
 
     Args:
         family: The family.
@@ -71,15 +71,11 @@ def _plot_exponents(axes: Axes, exponents: tuple[Exponent, ...]) -> None:
         axes.plot([e.prior.low, e.prior.high], [i, i], color=_PRIOR, lw=7, solid_capstyle="butt")
         axes.plot([e.posterior.low, e.posterior.high], [i, i], color=POSTERIOR, lw=2)
         axes.plot(e.posterior.median, i, "o", color=POSTERIOR, ms=5)
-        if np.isfinite(e.expected):
-            axes.plot(e.expected, i, "D", color=THEORY, ms=5, mfc="none")
     axes.axvspan(-ROPE, ROPE, color="#e5e7eb", alpha=0.6, lw=0, zorder=0)
     labels = [drawable(f"{e.words} on {e.setting.replace('_', ' ')}", 60) for e in exponents]
     axes.set_yticks(range(len(exponents)), labels, fontsize=8)
     axes.set_ylim(len(exponents) - 0.5, -0.5)
-    axes.set_title(
-        f"exponents: posterior (blue), prior (gray), theory (orange), {LEVEL:.0%} intervals", fontsize=9, loc="left"
-    )
+    axes.set_title(f"exponents: posterior (blue), prior (gray), {LEVEL:.0%} intervals", fontsize=9, loc="left")
     _plain(axes)
 
 
