@@ -9,12 +9,10 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_INPUT,
-    NAMES,
     OUTPUT,
     REGIME,
     Jobs,
@@ -48,9 +46,6 @@ def batch(
         option(OUTPUT, help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
     ] = None,
     regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
-    forecast_regimes: Annotated[
-        str | None, typer.Option(help="Regimes that the forecast averages over.", metavar=NAMES, **REGIME)
-    ] = None,
     until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
@@ -70,7 +65,6 @@ def batch(
             logs,
             names_in(do),
             regime=regime,
-            forecast_regimes=names_in(forecast_regimes) or internal.FORECAST_REGIMES,
             until=until,
             signal=signal,
             out=out,

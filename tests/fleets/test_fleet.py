@@ -83,9 +83,8 @@ def test_an_error_that_nobody_foresaw_is_a_row_and_is_tried_again(write_logs, tm
 
 def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     run = rising_run(40, total_steps=60.0)
-    laws = ["flat", "exponential"]
     both = [run, make_run(steps(3), [0.1, 0.2, 0.3], name="short")]
-    found = fleet(both, ["fit", "forecast"], regime="exponential", forecast_regimes=laws, sampler=FAST)
+    found = fleet(both, ["fit", "forecast"], regime="exponential", sampler=FAST)
     fitted, short = found.frame.to_dict("records")
     assert (fitted["error"], bool(short["error"])) == ("", True)
     assert "fit: " in short["error"]
@@ -105,7 +104,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
         )
     assert fitted["p_growth"] == summary.probabilities["growth"]
     assert fitted["fit"] == summary.verdict
-    other = summarize_forecast(bg.forecast(run, 60.0, regimes=laws, seed=int(fitted["seed"]), sampler=FAST))
+    other = summarize_forecast(bg.forecast(run, 60.0, seed=int(fitted["seed"]), sampler=FAST))
     assert (fitted["until"], fitted["until_from"]) == (60.0, "planned length")
     assert fitted["at_horizon_50"] == other.at_horizon.median
     assert (fitted["gain_5"], fitted["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)
@@ -214,7 +213,6 @@ def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
         ({"do": ["fit", "guess"]}, SettingError, "do: expected some of fit, forecast, diagnose, found 'guess'"),
         ({"do": []}, SettingError, "do: expected some of"),
         ({"regime": "law"}, SettingError, "regime: expected one of"),
-        ({"forecast_regimes": []}, SettingError, "at least one regime"),
         ({"signal": "both"}, SettingError, "signal: expected"),
         ({"jobs": 0}, SettingError, "jobs: expected"),
         ({"out": "t.xlsx"}, OutputError, "ending in .parquet, .csv, .json, found '.xlsx'"),
