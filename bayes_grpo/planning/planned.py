@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, percent
 from bayes_grpo.common.results import Result, fields_of, frame_of
 from bayes_grpo.planning.tried import TriedSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = 0.05
-"""A risk above this leads the sentence."""
 UNSURE = (0.2, 0.8)
 """Between these probabilities of being better than the present settings, nothing is recommended for sure."""
 WORDS = {
@@ -126,40 +124,31 @@ class Plan(Result):
         return "change" if best.p_better > UNSURE[1] else "cannot tell"
 
     @property
-    def sentence(self) -> str:
-        """The recommendation in words; of a reward that is hacked, that first."""
-        if not self.present_hacked:
-            return self._advice
-        hacked = f"The present run's reward is being hacked (probability {probability_text(self.present_hacked)})"
-        advice = f"{self._advice[0].lower()}{self._advice[1:]}"
-        return f"{hacked}: mend it before all else. By the reward as it is: {advice}"
+    def answer(self) -> str:
+        """The recommendation; of a reward that is hacked, that first."""
+        if self.present_hacked:
+            return f"The present reward is being hacked ({percent(self.present_hacked)}); fix it before all else."
+        best = self.recommended
+        if self.verdict == "keep":
+            return "Keep the present settings."
+        changed = self.changes(best) + (f" ({percent(best.p_fails)} risk of failure)" if best.tried else "")
+        return f"Try {changed}." if self.verdict == "change" else f"No setting is clearly better; try {changed}."
 
     @property
-    def _advice(self) -> str:
-        best, kept = self.recommended, self.kept
-        what = "reward" if self.signal == "reward" else "held-out reward"
+    def why(self) -> str:
+        """What the best candidate is expected to bring."""
+        best, g = self.recommended, self.recommended.gain
         if best.settings == self.present:
-            return f"Keep the present settings: none of the others is expected to bring more {what} at the same cost."
-        if self.verdict == "keep":
-            return (
-                f"Keep the present settings: {self.changes(best)} is better with probability "
-                f"{probability_text(best.p_better)} only, at the same cost."
-            )
-        g = best.gain
-        numbers = (
-            f"expected {what} {best.expected:.3g} against {kept.expected:.3g} at the same cost, gain "
-            f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
-            f"{_risk(best.p_fails, best.fails)}"
+            return "No other settings are expected to bring more at the same cost."
+        return (
+            f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
+            f"better {percent(best.p_better)}."
         )
-        tail = f"{numbers} ({LEVEL:.0%} interval, mean over seeds)."
-        text = (
-            f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
-            if self.verdict == "change"
-            else f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
-        )
-        if best.p_fails <= TOLD:
-            return text
-        return f"May fail, with probability {probability_text(best.p_fails)}: {text[0].lower()}{text[1:]}"
+
+    @property
+    def sentence(self) -> str:
+        """Recommendation and gain."""
+        return f"{self.answer} {self.why}"
 
     def changes(self, candidate: Candidate) -> str:
         """What a candidate changes, in words."""
@@ -176,8 +165,3 @@ class Plan(Result):
         """One row a candidate, the best first; its settings are the index."""
         rows = ({**c.settings, **fields_of(c, "settings")} for c in self.candidates)
         return frame_of(rows, list(self.present))
-
-
-def _risk(p: float, fails: Interval) -> str:
-    low, high = (probability_text(x) for x in (fails.low, fails.high))
-    return f"P(fails) {probability_text(p)} [{low}, {high}]"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import counted, plain
+from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Run
@@ -62,23 +62,14 @@ class TriedSettings(Result):
 
     @property
     def sentence(self) -> str:
-        """How many failed at which settings, in words."""
+        """How many failed, and from which learning rate on."""
         if not self.runs:
             why = f" ({self.left_out[-1].name}: {self.left_out[-1].why})" if self.left_out else ""
             return f"reference runs: none shows what fails at which settings{why}"
-        groups: dict[tuple[tuple[str, float], ...], list[bool]] = {}
-        for x in self.runs:
-            groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
-        differ = {k for key in groups for k, v in key if any(dict(other).get(k) != v for other in groups)}
-        order = sorted(groups.items(), key=lambda g: -sum(g[1]))
-        parts = [
-            f"{sum(v)} of {len(v)} at "
-            + (", ".join(f"{k.replace('_', ' ')} {x:g}" for k, x in key if k in differ) or "the same settings")
-            for key, v in order[:6]
-        ]
-        more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
         total = sum(x.failed for x in self.runs)
-        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(parts)}{more}"
+        rates = sorted(x.settings["learning_rate"] for x in self.runs if x.failed)
+        where = f", at learning rates from {rates[0]:g} on" if rates else ""
+        return f"reference runs: {total} of {len(self.runs)} failed{where}"
 
 
 def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rated: bool, like: Like) -> TriedSettings:

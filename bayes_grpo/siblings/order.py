@@ -4,9 +4,8 @@ Runs whose order of data is shared move together at the same step:
 
     y[j, s] = course[j](s) + sd[j] (√share · effect[s] + √(1 − share) · noise[j, s])
 
-with standard normal effects and noises (a NumPyro model of the same is among the tests). For two runs
-the product of their rows, weighted by the inverse covariances that their courses leave, is an unbiased estimate of the
-share, whose variance without any sharing is known (a score test; Rao's MINQUE, https://doi.org/10.2307/2283583). Runs
+with standard normal effects and noises. For two runs the product of their rows, weighted by the inverse covariances
+that their courses leave, is an unbiased estimate of the share, whose variance without any sharing is known (a score test; Rao's MINQUE, https://doi.org/10.2307/2283583). Runs
 are grouped so that the pairs inside a group say most; a group counts where it says more than chance finds among so many
 runs (`threshold`). Within it the share has its exact likelihood on a grid.
 """

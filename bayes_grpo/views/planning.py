@@ -85,15 +85,6 @@ def _lags(r: StabilityReport) -> Tabular:
 @shows(Plan)
 def plan_document(plan: Plan) -> Document:
     """The settings of the next run, with their expected gain and risk."""
-    best, changed = plan.recommended, plan.changes(plan.recommended)
-    risk = f" ({percent(best.p_fails)} risk of failure)" if best.tried else ""
-    answer = {
-        "change": f"Try {changed}{risk}.",
-        "keep": "Keep the present settings.",
-        "cannot tell": f"No setting is clearly better; the best guess is {changed}{risk}.",
-    }[plan.verdict]
-    if plan.present_hacked:
-        answer = f"The present reward is being hacked ({percent(plan.present_hacked)}); fix it before all else."
     now = ", ".join(
         f"{WORDS[name]} {amount_of(name, value)}"
         if plan.rate_known or name != "learning_rate"
@@ -103,17 +94,16 @@ def plan_document(plan: Plan) -> Document:
     return Document(
         title=plan.run,
         about=f"signal {plan.signal}; present settings: {now}",
-        answer=answer,
-        why=f"Expected gain {best.expected_gain:+.3g} {span(best.gain, '+.3g')}, chance of being better "
-        f"{percent(best.p_better)}.",
+        answer=plan.answer,
+        why=plan.why,
         tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
         table=_candidates(plan),
-        plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {answer}"),
+        plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {plan.answer}"),
         sections=(
             section("Candidates", tables=(_costs(plan),)),
             section(
                 "Evidence",
-                sentence_case(f"{changed}: {best.rests}"),
+                sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.rests}"),
                 "" if plan.siblings is None else plan.siblings.sentence,
             ),
             section("Cautions", *plan.cautions, tone="doubt"),

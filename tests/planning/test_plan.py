@@ -12,6 +12,7 @@ import pytest
 
 from bayes_grpo import plan, save_plot
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
@@ -61,7 +62,7 @@ def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(
     assert kept.p_better == 0.5
     assert all(c.steps * c.cost_per_step == pytest.approx(60.0) for c in found.candidates)
     assert f"learning rate {best.settings['learning_rate']:g} (now 1e-06)" in found.sentence
-    assert f"P(fails) {best.p_fails:.2f}" in found.sentence
+    assert f"({percent(best.p_fails)} risk of failure)" in found.sentence
     assert best.p_fails <= found.risk
     assert all(c.p_fails > 0.0 for c in found.candidates)
 
@@ -112,7 +113,6 @@ def test_rates_that_others_runs_failed_at_are_not_recommended():
     assert at(wide, learning_rate=1e-4).p_fails > 0.3
     assert 1e-6 < first.settings["learning_rate"] < 1e-5
     assert first.p_fails <= wide.risk
-    assert wide.sentence.startswith("May fail, with probability") == (wide.recommended.p_fails > 0.05)
 
 
 def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
@@ -263,11 +263,10 @@ def test_a_plan_by_a_hacked_reward_says_so_first(found):
     parted = replace(run, signals=dict(run.signals) | {"gold_reward": gold}, reward=run.reward + 0.004 * run.step)
     told = plan(parted, group_size=[8], prompts_per_step=[4], learning_rate=[1e-6, 2e-6], seed=1)
     assert told.present_hacked > 0.5
-    assert told.sentence.startswith("The present run's reward is being hacked (probability ")
-    assert "mend it before all else. By the reward as it is: " in told.sentence
+    assert told.sentence.startswith("The present reward is being hacked (")
     assert found.present_hacked == 0.0
     assert "hacked" not in found.sentence
-    assert "hacked (probability 0.70): mend it" in replace(found, present_hacked=0.7).sentence
+    assert "hacked (70%); fix it" in replace(found, present_hacked=0.7).sentence
 
 
 def test_a_rate_that_nobody_knows_and_a_default_are_no_present_settings(found):
