@@ -94,16 +94,11 @@ def known(case: Case, number: int) -> dict[str, Any]:
                 "relative": e.relative,
             }
         )
-    truth = np.log(case.rates)
     return {
         "runs": len(case.runs),
         "effects": effects,
         "converged": found.converged,
         "retried": found.convergence.retried,
-        "pooled_error": float(np.mean((np.log([r.rate.median for r in found.runs]) - truth) ** 2)),
-        "rate_covered": float(
-            np.mean([r.rate.low <= t <= r.rate.high for r, t in zip(found.runs, case.rates, strict=True)])
-        ),
     }
 
 
@@ -129,8 +124,6 @@ def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "converged": sum(f["converged"] for f in found),
         "coverage_all": float(np.mean([e["low"] <= e["truth"] <= e["high"] for e in effects])),
         "coverage": covered,
-        "pooled_error": float(np.mean([f["pooled_error"] for f in found])),
-        "rate_covered": float(np.average([f["rate_covered"] for f in found], weights=[f["runs"] for f in found])),
     }
     for name in ("rate", "plateau"):
         still = [e for e in group if e["quantity"] == name and e["truth"] == 0.0]

@@ -109,16 +109,8 @@ class Compared(Result):
     not_in_json = ("curves",)
 
     def answer(self, at: str) -> RecipeAnswer:
-        """One answer by its place, or by the name of a part.
-
-        Raises:
-            KeyError: There is none.
-        """
-        every = (*self.answers, *self.parts)
-        for x in every:
-            if x.at == at:
-                return x
-        raise KeyError(f"no answer at {at!r}; there are {', '.join(x.at for x in every)}")
+        """One answer by its place, or by the name of a part; `KeyError` where there is none."""
+        return {x.at: x for x in (*self.answers, *self.parts)}[at]
 
     @property
     def sentence(self) -> str:

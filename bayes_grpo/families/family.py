@@ -24,12 +24,11 @@ from bayes_grpo.families.model import (
     TRAITS,
     FamilyData,
     FamilyDraws,
-    RunDraws,
-    draw_runs,
     family_data,
     sample_family,
 )
 from bayes_grpo.families.result import ROPE, Exponent, Family, FamilyRun
+from bayes_grpo.siblings.course import smooth_course
 from bayes_grpo.siblings.gather import Like
 
 LINKED = 0.9
@@ -97,8 +96,6 @@ def family(
     data = family_data(members, vary)
     tell(f"{len(members)} runs in one model")
     draws, convergence = sample_family(data, seed_of(seed, "family"))
-    tell("every run given the others")
-    drawn = draw_runs(data, draws, seed_of(seed, "runs"))
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
     return Family(
@@ -110,7 +107,7 @@ def family(
             for q in _QUANTITIES
             if data.slope[k, q.trait] > 0
         ),
-        runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
+        runs=tuple(map(_run, members)),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
         left_out=left_out,
@@ -152,19 +149,10 @@ def _size(data: FamilyData, draws: FamilyDraws, q: _Quantity) -> tuple[Any, bool
     return (own, True) if sure else (float(high - low), False)
 
 
-def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:
-    values = {name: x[:, place] for name, x in drawn.values.items()}
-    tail = (1.0 - LEVEL) / 2.0
-    curve = drawn.curve[:, place, : len(member.table.y)]
-    return FamilyRun(
-        name=member.run.name,
-        settings=dict(member.settings),
-        rate=interval(1.0 / values["relaxation_time"]),
-        plateau=interval(values["fixed_point"]),
-        step=member.table.step,
-        reward=member.table.y,
-        curve=np.quantile(curve, [0.5, tail, 1.0 - tail], axis=0),
-    )
+def _run(member: FamilyMember) -> FamilyRun:
+    table, course = member.table, smooth_course(member.table)
+    curve = table.y if course is None else course.smooth
+    return FamilyRun(member.run.name, dict(member.settings), table.step, table.y, curve)
 
 
 def _cautions(

@@ -157,7 +157,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
         rng: Randomness.
 
     Returns:
-        The smallest of `FURTHER` that tells with probability `_TOLD`; None where none does.
+        The smallest of `FURTHER` that tells with probability `_POWER`; None where none does.
     """
     size = 300
     draws = difference_of(a, b, unit, prior).draws(size, rng)

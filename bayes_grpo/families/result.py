@@ -1,4 +1,4 @@
-"""The result of a family of runs: how settings move quantities, and every run given the others."""
+"""The result of a family of runs: how settings move quantities."""
 
 from __future__ import annotations
 
@@ -85,22 +85,18 @@ class Exponent(Result):
 
 @dataclass(frozen=True)
 class FamilyRun(Result):
-    """One run given all runs of its family.
+    """One run of a family.
 
     Attributes:
         name: Its name.
         settings: Its varied settings.
-        rate: Response rate at its highest learning rate, 1/step.
-        plateau: Where it settles.
         step: Steps of its rows.
         reward: Its rows.
-        curve: The unforced curve at the rows: its median and the ends of its interval, shape (3, n).
+        curve: A smooth curve through them, shape (n,).
     """
 
     name: str
     settings: dict[str, float]
-    rate: Interval
-    plateau: Interval
     step: np.ndarray
     reward: np.ndarray
     curve: np.ndarray
@@ -119,7 +115,7 @@ class Family(Result):
         vary: Varied settings.
         signal: "reward" or "eval_reward".
         exponents: How every quantity depends on every setting.
-        runs: Every run given the others.
+        runs: The runs.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
         left_out: Runs with too few rows for the regime, and whether they failed.
@@ -141,16 +137,8 @@ class Family(Result):
         return self.convergence.passed
 
     def exponent(self, quantity: str, setting: str) -> Exponent:
-        """One exponent by its names.
-
-        Raises:
-            KeyError: There is none of these names.
-        """
-        for e in self.exponents:
-            if (e.quantity, e.setting) == (quantity, setting):
-                return e
-        there = ", ".join(f"{e.quantity} on {e.setting}" for e in self.exponents)
-        raise KeyError(f"no exponent of {quantity} on {setting}; there are {there}")
+        """One exponent by its names; `KeyError` where there is none of these names."""
+        return {(e.quantity, e.setting): e for e in self.exponents}[quantity, setting]
 
     @property
     def sentence(self) -> str:

@@ -1,8 +1,8 @@
 """Tells before a run whether its settings are stable.
 
-Three verdicts stand side by side, because "lag" means three things: the published rule (arXiv 2606.30789),
-and the exact thresholds of constant delay and of hold (see `bayes_grpo.dynamics.reduction`). A margin is the
-threshold over the run's gain g = η K; above 1 is stable.
+There are two verdicts: the published rule (arXiv 2606.30789), and the exact threshold of a sampling policy that is
+frozen between refreshes (`bayes_grpo.dynamics.reduction`). A margin is the threshold over the run's gain g = η K; above
+1 is stable.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ def stability(
     gain = _gains(learning_rate, momentum, convention, curvature)
     # The rule's lag is the exposed share of K_ref; without exposure nothing is late and it sets no limit.
     rule = threshold / lag_exposure if lag_exposure > 0 else math.inf
-    thresholds: tuple[tuple[Literal["rule", "delay", "hold"], float], ...] = (
+    thresholds: tuple[tuple[Literal["rule", "hold"], float], ...] = (
         ("rule", rule),
-        ("delay", critical_gain(float(momentum), steps, "delay", float(lag_exposure))),
         ("hold", critical_gain(float(momentum), steps, "hold", float(lag_exposure))),
     )
     measured = source == "measured"

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import counted
 from bayes_grpo.risk.border import BORDER_NODES, borders, failure_probability, prior_weight, width_of
 from bayes_grpo.risk.change import SIGNS, Change
@@ -69,7 +70,7 @@ class LearnedFailures(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Failing:
+class Failing(Result):
     """Failure probability of a run.
 
     Attributes:
@@ -98,6 +99,8 @@ class Failing:
     failed: bool
     borders: Interval | None
     draws: np.ndarray
+
+    in_json = ("p", "interval", "near", "near_failed", "repositories", "tried", "beyond", "measured")
 
     @property
     def tried(self) -> bool:
@@ -135,19 +138,6 @@ class Failing:
             f"{text}; others that train all weights began to fail at learning rates of about {b.median:.1g} "
             f"[{b.low:.1g}, {b.high:.1g}], adapters at higher ones"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return {
-            "p": self.p,
-            "interval": self.interval._asdict(),
-            "near": self.near,
-            "near_failed": self.near_failed,
-            "repositories": self.repositories,
-            "tried": self.tried,
-            "beyond": list(self.beyond),
-            "measured": self.measured,
-        }
 
 
 @cache

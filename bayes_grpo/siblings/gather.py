@@ -51,14 +51,12 @@ class SiblingRuns:
         runs: The runs.
         tables: Their rows of the same signal.
         left_out: Runs and files that are none, with the reasons.
-        named: How many runs were named.
         searched: Whether the runs were found near the log and not named.
     """
 
     runs: tuple[Run, ...]
     tables: tuple[RowTable, ...]
     left_out: tuple[NotSibling, ...]
-    named: int
     searched: bool = False
 
 
@@ -95,7 +93,7 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
         ]
         kept = [kept[i] for i in sorted(order[:MOST_SIBLINGS])]
     searched = isinstance(like, NearbyRuns)
-    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found), searched)
+    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), searched)
 
 
 def named_runs(like: Like, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[NotSibling]]:

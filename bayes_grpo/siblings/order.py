@@ -5,9 +5,10 @@ Runs whose order of data is shared move together at the same step:
     y[j, s] = course[j](s) + sd[j] (√share · effect[s] + √(1 − share) · noise[j, s])
 
 with standard normal effects and noises. For two runs the product of their rows, weighted by the inverse covariances
-that their courses leave, is an unbiased estimate of the share, whose variance without any sharing is known (a score test; Rao's MINQUE, https://doi.org/10.2307/2283583). Runs
-are grouped so that the pairs inside a group say most; a group counts where it says more than chance finds among so many
-runs (`threshold`). Within it the share has its exact likelihood on a grid.
+that their courses leave, is an unbiased estimate of the share. Its variance without any sharing is known (a score test;
+Rao's MINQUE, https://doi.org/10.2307/2283583). Runs are grouped so that the pairs inside a group say most. A group
+counts where it says more than chance finds among so many runs (`threshold`). Within it the share has its exact
+likelihood on a grid.
 """
 
 from __future__ import annotations
@@ -41,12 +42,7 @@ type Windows = np.ndarray
 
 
 class PairScores(NamedTuple):
-    """What pairs of runs say of the share.
-
-    Attributes:
-        score: Product of weighted rows of the same steps, shape (runs, runs), 0 on the diagonal.
-        information: Its variance without sharing, and its mean over the share; likewise.
-    """
+    """Products of weighted rows of the same steps, and their variances without sharing, shape (runs, runs) each."""
 
     score: np.ndarray
     information: np.ndarray

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.alike import Foreseen, SeenRows, foreseen
+from bayes_grpo.siblings.alike import Foreseen, foreseen
 from bayes_grpo.siblings.course import SmoothCourse, cuts_of, smooth_course
 from bayes_grpo.siblings.effect import Effects, StepEffect, order_of, step_effects
 from bayes_grpo.siblings.gather import NotSibling, SiblingRuns
@@ -58,7 +58,7 @@ class ReadTogether:
         t = self.table
         both = np.concatenate([t.step, step]), np.concatenate([t.window, window])
         share = 0.0 if self.effects is None else self.effects.share
-        return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
+        return foreseen(both[0], t.y, self.courses, self.effect(*both), share)
 
 
 type Courses = dict[tuple[bytes, bytes, bytes, float, float], SmoothCourse | None]

@@ -29,7 +29,6 @@ from bayes_grpo.views.plots.planning import label, plot_plan
 
 _LAGS = {
     "rule": "published rule",
-    "delay": "gradients always as old as the refresh interval",
     "hold": "policy frozen between refreshes",
 }
 _LISTED = 6
@@ -53,7 +52,7 @@ def stability_document(r: StabilityReport) -> Document:
         sections=(
             section(
                 "Details",
-                r.sentence,
+                r.sentence.removeprefix(f"{r.stable}. "),
                 f"Without lag, oscillation begins at g = {r.onset:.4g}.",
             ),
         ),
@@ -75,7 +74,7 @@ def _lags(r: StabilityReport) -> Tabular:
             if math.isnan(v.probability_stable)
             else chance(v.probability_stable),
         )
-        for v in (r.rule, r.delay, r.hold)
+        for v in (r.rule, r.hold)
     )
     heads = ("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
     note = f"g = learning rate × curvature = {short(r.gain)}; {LEVEL:.0%} intervals."

@@ -78,7 +78,6 @@ def test_a_log_gives_learning_time_and_rate(tmp_path):
     assert more["gain"]["median"] == pytest.approx(10.0 * same["gain"]["median"])
     assert [x["rate"] for x in (same, more)] == pytest.approx([rate, rate])
     assert more["failing"]["p"] > same["failing"]["p"]
-    assert "EMA (Adam)" in same["sentence"]
     log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
     code, _, err = call("stability", log, "--learning-rate", rate)
     assert (code, "--set learning_rate=" in err) == (3, True)

@@ -14,6 +14,7 @@ from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.views.document import view
 from tests.helpers.command import call
 from tests.helpers.shown import text_of
 
@@ -22,18 +23,15 @@ def test_margins_of_a_single_curvature():
     report = stability(0.01, 0.9, "heavy_ball", 4, curvature=2.0)
     assert report.gain[:3] == pytest.approx((0.02, 0.02, 0.02))
     assert report.rule.margin.median == pytest.approx(0.1 / (0.02 * 4))
-    assert report.delay.margin.median == pytest.approx(critical_gain(0.9, 4, "delay") / 0.02)
     assert report.hold.margin.median == pytest.approx(critical_gain(0.9, 4, "hold") / 0.02)
-    assert "heavy-ball" in report.sentence
-    assert report.sentence.count("stable (margin") == 3
+    assert "heavy-ball momentum 0.9" in view(report).about
 
 
 def test_models_can_disagree():
-    gain = 1.5 * critical_gain(0.9, 8, "delay")
+    """The rule is the more careful one."""
+    gain = 0.9 * critical_gain(0.9, 8, "hold")
     report = stability(1.0, 0.9, "heavy_ball", 8, curvature=gain)
-    found = [v.probability_stable for v in (report.rule, report.delay, report.hold)]
-    assert found == [0.0, 0.0, 1.0]
-    assert "unstable" in report.sentence
+    assert [v.probability_stable for v in (report.rule, report.hold)] == [0.0, 1.0]
 
 
 def test_ema_rule_does_not_depend_on_beta():
@@ -49,7 +47,6 @@ def test_draws_give_an_interval_and_a_probability():
     assert report.rule.margin.level == 0.9
     assert report.rule.probability_stable == pytest.approx(np.mean(draws < 1.0))
     assert 0.0 < report.rule.probability_stable < 1.0
-    assert "90% interval" in report.sentence
     assert report.n_draws == 4000
 
 
@@ -109,8 +106,6 @@ def test_a_curvature_that_the_reward_shows_has_margins_and_no_probability():
     assert "stiffer directions decide" in fitted.sentence
     assert "unknown" in text_of(fitted, 200)
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
-    circular = stability(0.02, 0.9, "ema", 4, curvature=draws, source="same_run")
-    assert "frozen between refreshes (margin" in circular.sentence
 
 
 def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
@@ -143,7 +138,7 @@ def test_measured_stiffness_on_the_command_line(tmp_path):
     assert told["measured"]["stiffest"]["mean"] == pytest.approx(whole.stiffest.mean)
     assert told["limits"]["p_stable"] == pytest.approx(limits_of(whole, 0.01, 0.9, 4).p_stable)
     assert told["convention"] == "heavy_ball"
-    assert "measured on the update itself" in told["sentence"]
+    assert "measured curvature of the stiffest direction" in told["sentence"]
     assert told["course"]["last"] == 75.0
     shown = call(*words)[1]
     assert "Stiffness" in shown
