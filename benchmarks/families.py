@@ -208,7 +208,7 @@ def pair(path: Path, other: Path) -> dict[str, Any]:
     """Two seeds of one recipe: which is better is not known."""
     found = compare_runs(path, other)
     return {"a": path.stem, "b": other.stem} | {
-        x.at: {"p_better": x.p_better, "p_next": x.p_next, "further": x.further} for x in found.answers
+        x.at: {"p_better": x.p_better, "further": x.further} for x in found.answers
     }
 
 

@@ -40,13 +40,11 @@ class Case:
         runs: The runs, with their settings.
         vary: Varied settings.
         exponents: "quantity setting" → true exponent.
-        rates: True response rate of each run.
     """
 
     runs: list[Run]
     vary: tuple[str, ...]
     exponents: dict[str, float]
-    rates: list[float]
 
 
 def case_of(number: int, seed: int = 0) -> Case:
@@ -73,7 +71,7 @@ def case_of(number: int, seed: int = 0) -> Case:
         draw_run(f"run{i}", length, (time[i], noise[i], fluctuation[i], plateau[i], start[i]), rng) for i in range(n)
     ]
     runs = [stated(run, **{name: float(settings[name][i]) for name in vary}) for i, run in enumerate(runs)]
-    return Case(runs, vary, true, list(1.0 / time))
+    return Case(runs, vary, true)
 
 
 def stated(run: Run, **settings: float) -> Run:
@@ -115,7 +113,7 @@ def simulated_case(number: int, seed: int = 0) -> Case:
     slopes = {q: np.linalg.lstsq(x, np.log(v), rcond=None)[0] for q, v in (("rate", true_rate), ("plateau", plateau))}
     names = ("group_size", "learning_rate")
     true = {f"{q} {name}": float(slopes[q][1 + j]) for q in slopes for j, name in enumerate(names)}
-    return Case([run for _, run in sorted(runs, key=lambda x: x[0])], names, true, true_rate.tolist())
+    return Case([run for _, run in sorted(runs, key=lambda x: x[0])], names, true)
 
 
 def decision(number: int, seed: int = 0) -> tuple[Run, float, dict[tuple[float, float], float]]:
@@ -155,7 +153,7 @@ def twelve_runs() -> Case:
     plateau, start = 0.7 + 0.02 * rng.standard_normal(12), 0.2 + 0.02 * rng.standard_normal(12)
     runs = [draw_run(f"run{i}", 200, (time[i], noise[i], fluctuation[i], plateau[i], start[i]), rng) for i in range(12)]
     runs = [stated(run, group_size=sizes[i], learning_rate=rates[i]) for i, run in enumerate(runs)]
-    return Case(runs, ("group_size", "learning_rate"), {}, list(1.0 / time))
+    return Case(runs, ("group_size", "learning_rate"), {})
 
 
 def draw_run(name: str, length: int, numbers: tuple[float, ...], rng: np.random.Generator) -> Run:

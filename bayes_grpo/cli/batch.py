@@ -43,7 +43,7 @@ def batch(
     ] = "diagnose",
     out: Annotated[
         Path | None,
-        option(OUTPUT, help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
+        option(OUTPUT, help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),
     ] = None,
     regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
     until: Until = None,

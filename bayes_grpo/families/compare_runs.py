@@ -127,7 +127,6 @@ def _answer(at: str, words: str, a: Side, b: Side, unit: float, seed: int) -> Re
         b=interval(draws["a"] + draws["difference"]),
         difference=interval(draws["difference"]),
         p_better=p,
-        p_next=found.p_next,
         spread=interval(draws["spread"]),
         further=further_seeds(a, b, unit, prior, rng) if 1.0 - SURE < p < SURE else None,
     )

@@ -26,7 +26,6 @@ class RecipeAnswer(Result):
         b: B's.
         difference: B less A.
         p_better: Probability that B's mean over seeds is higher.
-        p_next: Probability that a new seed of B is higher than a new one of A.
         spread: Standard deviation between seeds, reward.
         further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
             is needed.
@@ -38,7 +37,6 @@ class RecipeAnswer(Result):
     b: Interval
     difference: Interval
     p_better: float
-    p_next: float
     spread: Interval
     further: int | None
 

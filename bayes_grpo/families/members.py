@@ -121,15 +121,10 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-class Members(NamedTuple):
-    """Runs that can be looked at together, and those that the regime cannot be put on."""
-
-    members: list[FamilyMember]
-    left_out: tuple[LeftOutRun, ...]
-
-
-def members_of(runs: Sequence[Run], vary: Sequence[str], signal: str = "auto") -> Members:
-    """The runs with their rows and settings.
+def members_of(
+    runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
+) -> tuple[list[FamilyMember], tuple[LeftOutRun, ...]]:
+    """The runs with their rows and settings, and those that the regime cannot be put on.
 
     Args:
         runs: The runs.
@@ -168,7 +163,7 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], signal: str = "auto") -
                 "vary another setting"
             )
     check_alike([(m.run, m.table) for m in members])
-    return Members(members, tuple(left_out))
+    return members, tuple(left_out)
 
 
 def _setting(run: Run, name: str) -> float:

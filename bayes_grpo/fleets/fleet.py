@@ -60,7 +60,7 @@ def fleet(
         until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
             that lies ahead, else 1.5 times its last step; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
-        out: File for the table: .parquet, .csv or .json.
+        out: File for the table: .parquet or .csv.
         resume: Whether to use the journal's rows; otherwise the journal is emptied first.
         jobs: Worker processes; with 1 the work is done in this process.
         executor: Any executor instead, such as ``distributed.Client(address).get_executor()``, whose workers see the

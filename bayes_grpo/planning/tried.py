@@ -23,14 +23,7 @@ from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
 
 
 class Tried(NamedTuple):
-    """A reference run at its settings.
-
-    Attributes:
-        name: Its name.
-        settings: Its known planned settings.
-        change: Their change from the present settings.
-        failed: Whether it failed, by its rewards or its diagnosis.
-    """
+    """A reference run, its known settings, their change from the present ones, and whether it failed."""
 
     name: str
     settings: Mapping[str, float]

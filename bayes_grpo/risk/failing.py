@@ -201,7 +201,7 @@ def p_fails(
         p = _after_failure(change, rate, learned)
     else:
         p = _by_others(change, _picked(_gaps(learned), _weights(rate, worked, fell, learned)), learned)
-    beyond = () if margin is not None or failed else _beyond(change, learned)
+    beyond = () if margin is not None or failed else tuple(_WORDS[k] for k in _farther(change, learned))
     mean = p.mean(axis=-1)
     near = _near(change, learned)
     return Failing(
@@ -283,7 +283,8 @@ def _picked(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.ndarray:
     p = _at(change, known, gaps)
-    far = sum(x for _, x in _excess(change, known))
+    # Only what moves towards failure, or where nobody can say, widens the answer.
+    far = sum(x for k, x in _farther(change, known).items() if getattr(SIGNS, k) * getattr(change, k) >= 0.0)
     if far > 0.0:
         spread = (np.arange(len(p)) + 0.5) / len(p)
         p = p + (1.0 - math.exp(-far)) * np.random.default_rng(0).permutation(spread)[:, None] * (1.0 - p)
@@ -318,22 +319,11 @@ def _after_failure(change: Change, rate: float | None, known: LearnedFailures) -
     return np.asarray(both / first)[:, None]
 
 
-def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
-    """Settings moved farther towards failure than in any public run, and by how many e-folds."""
-    out = []
+def _farther(change: Change, known: LearnedFailures) -> dict[str, float]:
+    """Settings that no public run moved as far in that direction, and by how many e-folds."""
+    out = {}
     for i, (name, x) in enumerate(change._asdict().items()):
-        sign = getattr(SIGNS, name)
-        tried = known.change[:, i]
-        most = float((np.sign(x) * tried).max(initial=0.0))
-        if (sign == 0.0 or x * sign > 0.0) and abs(x) > most + SAME:
-            out.append((name, abs(x) - most))
+        more = abs(x) - float((np.sign(x) * known.change[:, i]).max(initial=0.0))
+        if x != 0.0 and more > SAME:
+            out[name] = more
     return out
-
-
-def _beyond(change: Change, known: LearnedFailures) -> tuple[str, ...]:
-    """Settings that no public run moved as far, in either direction, in words."""
-    out = []
-    for i, (name, x) in enumerate(change._asdict().items()):
-        if x != 0.0 and abs(x) > float((np.sign(x) * known.change[:, i]).max(initial=0.0)) + SAME:
-            out.append(_WORDS[name])
-    return tuple(out)

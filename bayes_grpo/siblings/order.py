@@ -116,7 +116,10 @@ def groups_of_one_order(pairs: PairScores) -> list[tuple[int, ...]]:
     left = list(range(len(pairs.score)))
     out: list[tuple[int, ...]] = []
     known = pairs.information[pairs.information > 0.0]
-    border = threshold(len(left), float(np.median(known))) if len(known) else math.inf
+    border = math.inf
+    if len(known):
+        information = max(float(np.median(known)), 1.0)
+        border = threshold(min(len(left), 60), min(_SIZES, key=lambda n: abs(math.log(n / information))))
     while len(left) > 1:
         at = np.ix_(left, left)
         chosen, z = best_group(pairs.score[at], pairs.information[at])
@@ -157,20 +160,14 @@ def best_group(score: np.ndarray, information: np.ndarray) -> tuple[list[int], f
     return best
 
 
-def threshold(runs: int, information: float) -> float:
-    """Standard deviations that the best group of so many runs exceeds by chance with probability `FALSE`.
+@cache
+def threshold(runs: int, rows: int) -> float:
+    """Standard deviations that the best group of so many runs exceeds by chance with probability `FALSE`, simulated.
 
     Args:
-        runs: Number of runs; beyond 60 that of 60, because so many more are chosen among first.
-        information: What a pair of them says, in rows that courses do not take: products of few rows have long tails.
+        runs: Number of runs.
+        rows: What a pair of them says, in white rows: products of few rows have long tails.
     """
-    rows = min(_SIZES, key=lambda n: abs(math.log(n / max(information, 1.0))))
-    return _simulated(min(runs, 60), rows)
-
-
-@cache
-def _simulated(runs: int, rows: int) -> float:
-    """The same by simulation of white rows, with a seed of its own."""
     rng = np.random.default_rng(runs)
     alike = np.ones((runs, runs)) - np.eye(runs)
     found = []

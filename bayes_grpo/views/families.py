@@ -99,12 +99,12 @@ def compared_document(c: Compared) -> Document:
 
 def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:
     rows = (
-        (x.words, x.a, x.b, x.difference, chance(x.p_better), chance(x.p_next),
+        (x.words, x.a, x.b, x.difference, chance(x.p_better),
          words(x.verdict, mark=x.verdict != "cannot tell"))
         for x in answers
     )  # fmt: skip
-    heads = ("where", "A", "B", "B less A", "P(B better)", "P(next seed)", "verdict")
-    note = f"Means over seeds, {LEVEL:.0%} intervals. P(next seed): a new seed of B beats a new seed of A."
+    heads = ("where", "A", "B", "B less A", "P(B better)", "verdict")
+    note = f"Means over seeds, {LEVEL:.0%} intervals."
     if "parts" in title:
         note += " Rows: the last fifth of those that all runs have."
     return table(title, heads, rows, note)

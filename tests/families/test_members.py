@@ -20,7 +20,7 @@ def test_a_scheduled_rate_is_reported_at_its_highest():
         )
         for i in range(3)
     ]
-    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"]).members] == [
+    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"])[0]] == [
         1e-6,
         2e-6,
         3e-6,
@@ -73,11 +73,11 @@ def test_what_is_no_family_is_one_line(runs, vary, said):
 def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
     short = make_run(steps(5), [0.1, 0.3, 0.2, 0.4, 0.3], name="short", group_size=32)
     still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
-    found = members_of([*GROUPS, short, still], ["group_size"])
-    assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
-    assert [x.name for x in found.left_out] == ["short", "still"]
-    assert "regime exponential: needs at least 7 rows" in found.left_out[0].why
-    assert [x.settings for x in found.left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
+    members, left_out = members_of([*GROUPS, short, still], ["group_size"])
+    assert [m.run.name for m in members] == ["g4", "g8", "g16"]
+    assert [x.name for x in left_out] == ["short", "still"]
+    assert "regime exponential: needs at least 7 rows" in left_out[0].why
+    assert [x.settings for x in left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
 
 
 def test_different_rewards_of_one_trainer_are_named():

@@ -18,7 +18,7 @@ def test_a_spread_is_at_least_the_floor_and_grows_with_its_number():
 
 
 def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the_learning_rate():
-    members = members_of(swept(3), ["learning_rate"]).members
+    members = members_of(swept(3), ["learning_rate"])[0]
     data = family_data(members, ["learning_rate"])
     assert data.slope[0, TRAITS.index("initial_reward")] == 0.0
     assert np.all(data.slope[0, :4] > 0.0)
@@ -27,7 +27,7 @@ def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the
 
 def test_the_joint_density_is_that_of_a_dense_normal_for_every_run():
     """Traits by hand from the standard normal numbers, rows by matrix exponentials: no filter, no shared formula."""
-    members = members_of(swept(3), ["learning_rate"]).members
+    members = members_of(swept(3), ["learning_rate"])[0]
     data = family_data(members, ["learning_rate"])
     rng, size = np.random.default_rng(5), len(TRAITS)
     z = {"mean_z": (size,), "slopes_z": (1, size), "spread_z": (size,), "u_z": (3, 3)}

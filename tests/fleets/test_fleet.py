@@ -173,7 +173,7 @@ def test_a_changed_log_is_done_anew_and_a_copy_is_not(write_logs, tmp_path, writ
 
 
 def test_half_a_line_in_the_journal_counts_for_nothing(write_logs, tmp_path):
-    out, folder = tmp_path / "t.json", write_logs(3)
+    out, folder = tmp_path / "t.csv", write_logs(3)
     fleet(folder, ["diagnose"], out=out)
     journal = journal_of(out)
     whole = journal.read_bytes()
@@ -182,7 +182,7 @@ def test_half_a_line_in_the_journal_counts_for_nothing(write_logs, tmp_path):
     assert found.resumed == 2
     assert sorted(x["key"] for x in lines(out)) == sorted(json.loads(x)["key"] for x in whole.splitlines())
     assert fleet(folder, ["diagnose"], out=out).resumed == 3
-    assert [row["log"] for row in json.loads(out.read_text())] == ["run00", "run01", "run02"]
+    assert pd.read_csv(out)["log"].tolist() == ["run00", "run01", "run02"]
 
 
 @pytest.mark.thorough
@@ -215,7 +215,7 @@ def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
         ({"regime": "law"}, SettingError, "regime: expected one of"),
         ({"signal": "both"}, SettingError, "signal: expected"),
         ({"jobs": 0}, SettingError, "jobs: expected"),
-        ({"out": "t.xlsx"}, OutputError, "ending in .parquet, .csv, .json, found '.xlsx'"),
+        ({"out": "t.xlsx"}, OutputError, "ending in .parquet, .csv, found '.xlsx'"),
         ({"out": "nowhere/t.csv"}, OutputError, "does not exist"),
         ({"read": {"settings": {"group": 4}}}, SettingError, "group"),
     ],

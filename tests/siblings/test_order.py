@@ -94,7 +94,7 @@ def test_nothing_is_found_where_nothing_is_shared():
 
 
 def test_the_border_grows_with_the_runs_and_with_fewer_rows():
-    assert threshold(2, 100.0) < threshold(6, 100.0) < threshold(6, 12.0)
+    assert threshold(2, 80) < threshold(6, 80) < threshold(6, 10)
 
 
 def test_a_run_belongs_to_the_order_that_its_rows_show():
