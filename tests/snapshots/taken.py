@@ -48,7 +48,7 @@ CASES: Mapping[str, str] = {
     "compare-runs": "compare-runs {rising} {hacked}",
     "batch": "batch {rising} {flat} --do diagnose",
     "plan": "plan {rising}",
-    "stability": "stability {rising} --schedule constant --set learning_rate=1e-6 --learning-rate 2e-6 --refresh 8",
+    "stability": "stability {rising} --set learning_rate=1e-6 --learning-rate 2e-6 --refresh 8",
 }  # fmt: skip
 """Case → words of the command line; a name in braces is a log."""
 
