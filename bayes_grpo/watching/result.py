@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from bayes_grpo.watching.update import Siblings
+    from bayes_grpo.logs.run import Run
 
 ALARM = 0.35
 """Probability of a failure from which on it is a finding, if it lasts.
@@ -40,10 +37,7 @@ class Watching:
         question: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
-        lasting: Share of the rows for which it has to last.
-        least_rows: Rewards from which on there are alarms.
         forecasts: Whether to forecast; without, a look is a diagnosis.
-        draws: Paths of a forecast.
         seed: Seed of all looks.
         like: Reference runs, other runs of the same task: files, folders, stores and patterns.
 
@@ -55,10 +49,7 @@ class Watching:
     question: Question | None = None
     signal: str = "auto"
     alarm: float = ALARM
-    lasting: float = LASTING
-    least_rows: int = LEAST_LOOK_ROWS
     forecasts: bool = True
-    draws: int = 1000
     seed: int = 0
     like: tuple[str, ...] = ()
 
@@ -67,12 +58,6 @@ class Watching:
             raise SettingError(f"until: expected a finite optimizer step, found {self.until!r}")
         if not 0.0 < self.alarm < 1.0:
             raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
-        if not 0.0 <= self.lasting < 1.0:
-            raise SettingError(f"lasting: expected a share of the rows in [0, 1), found {self.lasting!r}")
-        if self.least_rows < 3:
-            raise SettingError(f"least rows: expected at least 3, found {self.least_rows!r}")
-        if self.draws < 100:
-            raise SettingError(f"draws: expected at least 100, found {self.draws!r}")
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
         if not (isinstance(self.like, tuple) and all(isinstance(x, str) for x in self.like)):
@@ -164,8 +149,6 @@ class Update(ModeProbabilities, Result):
         notes: Errors and assumptions.
         seconds: Time of the look.
         top: Status and what to do; None without a diagnosis.
-        siblings: Whether the run departs from its reference runs, as in the dictionary of a diagnosis; None without
-            any.
     """
 
     name: str
@@ -180,46 +163,35 @@ class Update(ModeProbabilities, Result):
     notes: tuple[str, ...]
     seconds: float
     top: TopLine | None = None
-    siblings: Mapping[str, Any] | None = None
 
     in_json = ("top", ..., "sentence")
 
     @property
     def sentence(self) -> str:
-        """The look in words: status, alarms, diagnosis, reference runs, forecast, advice."""
+        """The look in words: status, alarms, diagnosis, forecast, advice."""
         parts = [] if self.top is None else [self.top.sentence]
-        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis, self.siblings_text]
+        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
         if self.outlook is not None:
             forecast = self.outlook.sentence
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in parts if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
 
-    @property
-    def siblings_text(self) -> str:
-        """The comparison with reference runs, a sentence; "" without any."""
-        text = "" if self.siblings is None else plain(self.siblings["sentence"], 800)
-        return f"{text[:1].upper()}{text[1:]}." if text else ""
-
 
 class Memory(NamedTuple):
-    """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves a second.
+    """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves time.
 
     Attributes:
         alarmed: Failure → last step of the look that raised its alarm.
         first: Step and value of the first reward, by which a new log is recognized; empty before the first look.
-        points: Regime → draws of its posterior, from which the next one starts, shape (draws, p).
-        rough: Regime → number of rows at which its points failed the checks.
         length: Number of rows of the compiled programs of the last look; 0 before the first.
-        siblings: The reference runs that were read; None without any.
+        references: The reference runs, which are read once; None before, or without any.
     """
 
     alarmed: Mapping[str, float] = {}
     first: tuple[float, ...] = ()
-    points: Mapping[str, np.ndarray] = {}
-    rough: Mapping[str, int] = {}
     length: int = 0
-    siblings: Siblings | None = None
+    references: tuple[Run, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a file keeps, ready for JSON."""
