@@ -1,7 +1,7 @@
 """What the command line calls besides the public names, each once; `internal` imports them from here on first use."""
 
-from .decision.price import priced as priced
 from .diagnosis.status import MODES as MODES
+from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .planning.curvature import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse
@@ -18,7 +18,6 @@ from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .siblings.nearby import NearbyRuns as NearbyRuns
 from .simulate.scenarios import scenario_names as scenario_names
-from .views.plots.backtesting import plot_backtest as plot_backtest
 from .views.plots.checking import plot_check as plot_check
 from .views.plots.decision import mark_stop as mark_stop
 from .views.plots.decision import plot_decision as plot_decision

@@ -15,13 +15,10 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 
 NAME = "bayes_grpo.toml"
-COSTS = frozenset(
-    ("cost_per_step", "value_per_reward", "gpu_hours_per_step", "price_per_gpu_hour", "gpus", "gain", "probability",
-     "budget", "risk")
-)  # fmt: skip
+COSTS = frozenset(("cost_per_step", "value_per_reward", "budget", "risk"))
 FLAGS = frozenset(
     ("until", "signal", "format", "run", "run_name", "regime", "regimes",
-     "threshold", "reach", "seed", "alarm", "least_rows", "interval", "idle_timeout", "schedule")
+     "threshold", "reach", "seed", "alarm", "interval", "idle_timeout", "schedule")
 )  # fmt: skip
 _PARAMETERS = {"format": "format_"}
 _MAX_BYTES = 1_000_000

@@ -17,7 +17,6 @@ from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     OUTPUT,
     At,
-    Jobs,
     LikeRuns,
     LogFile,
     LogTo,
@@ -34,7 +33,6 @@ from bayes_grpo.cli.options import (
     completed_by,
     log_to,
     names_in,
-    numbers_in,
     option,
     references_or_nearby,
 )
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 @command(
     "forecast outputs/run",
     "forecast metrics.jsonl --until 2000 --cost-per-step 2 --value-per-reward 5000",
-    "forecast runs/*.jsonl --backtest --jobs 2",
+    "forecast runs/*.jsonl --backtest",
 )
 def forecast(
     log: LogFile,
@@ -71,13 +69,6 @@ def forecast(
         bool,
         typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
     ] = False,
-    origins: Annotated[
-        str, option(COMPUTING, help="With --backtest: shares of the rows to forecast from.")
-    ] = "0.3,0.5,0.7",
-    rivals: Annotated[
-        str, option(COMPUTING, help="With --backtest: rivals to score it against.")
-    ] = "last,mean10,exponential_ls",
-    jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
     plot_decision: Annotated[Path | None, option(OUTPUT, help="Save a picture of net value by stopping step.")] = None,
@@ -91,27 +82,15 @@ def forecast(
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
     check_pictures(plot, plot_decision)
     if backtest:
-        options = {
-            "origins": numbers_in("--origins", origins),
-            "signal": signal,
-            "regimes": names_in(regimes) or list(internal.FORECAST_REGIMES),
-            "rivals": names_in(rivals),
-            "seed": seed,
-        }
-        scores = _backtest(log, reading, jobs, options)
-        if plot is not None and scores.lines:
-            bg.save_plot(internal.plot_backtest(scores), plot)
-        output.show(scores)
+        laws = names_in(regimes) or list(internal.FORECAST_REGIMES)
+        output.show(_backtest(log, reading, {"signal": signal, "regimes": laws, "seed": seed}))
         return
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
     checks.horizon(until, run)
-    question = internal.priced(question, run)
-    if plot_decision is not None and not question.has_net_value:
-        raise SettingError(
-            "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
-        )
+    if plot_decision is not None and question.cost_per_step is None:
+        raise SettingError("--plot-decision: draws net values; give --value-per-reward and --cost-per-step")
     settings = bg.AnalysisSettings(
         until=until,
         schedule=schedule,
@@ -131,12 +110,11 @@ def forecast(
         if ahead.undecided:
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
-        value = None if decision is None else decision.stopping
         if plot is not None:
             figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
-            bg.save_plot(figure if value is None else internal.mark_stop(figure, value), plot)
-        if plot_decision is not None and value is not None:
-            bg.save_plot(internal.plot_decision(value, ahead.forecast.name), plot_decision)
+            bg.save_plot(figure if decision is None else internal.mark_stop(figure, decision), plot)
+        if plot_decision is not None and decision is not None:
+            bg.save_plot(internal.plot_decision(decision, ahead.forecast.name), plot_decision)
     log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
@@ -145,7 +123,7 @@ def forecast(
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
-def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, Any]) -> Backtest:
+def _backtest(logs: list[Path], reading: Reading, options: dict[str, Any]) -> Backtest:
     """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
     runs: list[Run] = []
     refused: list[str] = []
@@ -159,5 +137,5 @@ def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, 
     with progress() as tell:
         if len(logs) == 1:
             return bg.backtest(runs[0], progress=tell, **options)
-        result = bg.backtest_logs(runs, jobs=jobs, progress=tell, **options)
+        result = bg.backtest_logs(runs, progress=tell, **options)
     return replace(result, refused=(*refused, *result.refused))

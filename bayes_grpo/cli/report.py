@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,7 +141,6 @@ def _one(
         return bg.report_run(fit=bg.load_fit(log[0]), settings=settings, progress=tell)
     run = read(log)
     checks.horizon(settings.until, run)
-    settings = replace(settings, question=internal.priced(settings.question, run))
     if made is not None and made.data.attrs["log_hash"] != run.log_hash:
         raise SettingError(f"--fit: {fit} is a fit of another log, {made.about.run}; give the log that it was made of")
     return bg.report_run(run, fit=made, settings=settings, progress=tell)

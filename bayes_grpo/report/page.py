@@ -39,10 +39,7 @@ _SIGNALS = 12
 """Signals that are drawn."""
 _REASON = 80
 """Characters of a reason that stands in an answer."""
-PRICE_HINT = (
-    "Whether it is worth the cost needs a cost and a value: --cost-per-step (or --gpus) and --value-per-reward, or "
-    "--gain for the steps that a gain takes."
-)
+PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
 
 
 def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: Fit | None = None) -> Document:
@@ -56,12 +53,12 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
     """
     top, ahead = found.top, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
-    stopping = None if ahead is None or ahead.decision is None else ahead.decision.stopping
+    decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
     if forecast is not None and (end := schedule_end(forecast)) is not None:
         events["learning rate reaches 0"] = end
-    if stopping is not None:
-        events["recommended stop"] = stopping.recommended
+    if decision is not None:
+        events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
     parts = [
         _signals(run),

@@ -235,7 +235,7 @@ _GRID = 96
 
 
 _BEYOND = 30
-"""Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
+"""Steps after the horizon at which the trend is followed on, to find where the reward ends."""
 
 
 _FAR = 20.0

@@ -46,7 +46,7 @@ def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_pa
         done = RUNNER.invoke(APP, ["forecast", str(path), *QUICK, "--json"])
         assert done.exit_code == 0, done.output
         found = json.loads(done.stdout)
-        assert found["headline"].startswith("If nothing is changed: ") == sure
+        assert found["headline"].startswith("If nothing changes: ") == sure
         assert any(note.startswith("FAILED") for note in found["notes"]) == sure
 
 
@@ -79,11 +79,8 @@ def test_bad_options_are_one_sentence(log, options, message):
     assert message in str(done.exception)
 
 
-def test_backtest_prints_a_table_and_a_picture(log, tmp_path):
-    picture = tmp_path / "scores.png"
-    options = [*QUICK, "--rivals", "last,mean10", "--origins", "0.5", "--plot", str(picture)]
-    done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *options])
+def test_backtest_prints_a_table(log):
+    done = RUNNER.invoke(APP, ["forecast", "--backtest", str(log), *QUICK])
     assert done.exit_code == 0, done.output
-    for word in ("forecast", "mean10", "exponential", "90% coverage", "times that of the best rival"):
+    for word in ("forecast", "last value", "90% coverage", "times that of the last value"):
         assert word in done.output
-    assert picture.stat().st_size > 10_000
