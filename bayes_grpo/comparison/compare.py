@@ -56,7 +56,7 @@ def compare(
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
+        regimes: Names or regimes; None for all that apply to this log.
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         priors: Regime → overrides, parameter → (median, spread).
@@ -137,7 +137,7 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
         if not regimes or len({x.name for x in regimes}) < len(regimes):
             raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
     else:
-        regimes = [x for x in REGIMES.values() if not x.on_request]
+        regimes = list(REGIMES.values())
         if not table.optimizer.given:
             why = (
                 "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
@@ -157,8 +157,6 @@ def _rows_ahead(
     regime: Regime, rows: PreparedRows, priors: Mapping[str, Any] | None, seed: int
 ) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
-    if not regime.forecasts:
-        return "it cannot forecast from the steps alone."
     try:
         scores = leave_future_out(regime, rows, priors=priors, seed=seed)
     except FitError as error:

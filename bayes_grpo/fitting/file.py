@@ -11,7 +11,6 @@ import json
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +117,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
         check_tree(tree, found_regime)
     except FitFileError as error:
         raise FitFileError(f"{where}: {error}; fit the log again") from None
-    levels = json.loads(attrs["sampled_levels"])
-    return Fit(tree, replace(found_regime, sampled_levels=tuple(levels)))
+    return Fit(tree, found_regime)
 
 
 _EXPANDED = 300
@@ -173,7 +171,6 @@ _JSON: dict[str, type] = {
     "settings": dict,
     "notes": list,
     "convergence": dict,
-    "sampled_levels": list,
 }
 _DATA = ("row_window", "row_weight")
 _CHECKS = ("rhat", "ess_bulk", "ess_tail")
@@ -272,8 +269,6 @@ def _check_attributes(attrs: dict[str, Any], parameters: list[str]) -> None:
     found = {name: _json(attrs, name, kind) for name, kind in _JSON.items()}
     if not all(isinstance(note, str) for note in found["notes"]):
         raise FitFileError("expected texts in the attribute notes, found other values")
-    if not set(map(str, found["sampled_levels"])) <= set(parameters):
-        raise FitFileError("expected names of parameters in the attribute sampled_levels, found other values")
     if not all(isinstance(v, dict) for v in found["settings"].values()):
         raise FitFileError("expected settings with their provenance in the attribute settings, found other values")
     try:

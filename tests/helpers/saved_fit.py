@@ -46,7 +46,6 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
             "priors": json.dumps({p.name: {"median": 1.0, "spread": 0.5} for p in law.parameters}),
             "settings": json.dumps({"group_size": {"value": 8, "provenance": "user", "note": ""}}),
             "notes": "[]",
-            "sampled_levels": "[]",
             "convergence": json.dumps(
                 {
                     "passed": True,
