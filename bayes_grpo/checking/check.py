@@ -72,7 +72,6 @@ def check(fit: Fit) -> Check:
         sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,
         residuals=residuals,
-        pit=loo_pit(residuals),
         about=fit.about,
         regime=fit.regime.name,
         converged=fit.convergence.passed,
@@ -246,17 +245,6 @@ def _residual_program(regime: Regime) -> Any:
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
-        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo, found.loo_log_density
+        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo
 
     return jax.vmap(one, in_axes=(0, None, None))
-
-
-def loo_pit(residuals: Residuals) -> np.ndarray:
-    """Probability of a smaller value of each row given all others, shape (n,), with PSIS over the draws."""
-    from arviz_stats.base.array import array_stats
-    from scipy.special import ndtr
-
-    stats: Any = array_stats
-    log_weight, _ = stats.psislw(residuals.loo_log_density, axis=0)  # shape (n, draws)
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-    return np.sum(weight * ndtr(residuals.loo).T, axis=1) / weight.sum(axis=1)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
 
 if TYPE_CHECKING:
@@ -25,12 +23,10 @@ class Residuals(NamedTuple):
     Attributes:
         innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
         loo: Residual over its sd given the draw and all other rows, shape (draws, n).
-        loo_log_density: Log density of each row given the draw and all others, shape (draws, n).
     """
 
     innovation: Any
     loo: Any
-    loo_log_density: Any
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,6 @@ class Check(Result):
         sentence: The verdict.
         findings: The four checks.
         residuals: Standardized residuals at posterior draws, for pictures.
-        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the regime is right.
         about: Which rows were fitted.
         regime: Name of the regime.
         converged: Whether the sampler of the checked fit passed its own checks.
@@ -73,7 +68,6 @@ class Check(Result):
     sentence: str
     findings: tuple[Finding, ...]
     residuals: Residuals
-    pit: np.ndarray
     about: About
     regime: str
     converged: bool

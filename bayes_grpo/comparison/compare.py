@@ -15,7 +15,7 @@ from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
-from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
+from bayes_grpo.comparison.loo import REFITS, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
 from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
@@ -45,7 +45,6 @@ def compare(
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     lfo: bool = True,
-    refits: int = REFITS,
     progress: StageProgress | None = None,
 ) -> Comparison:
     """Fits regimes to a run and compares their out-of-sample predictions.
@@ -63,7 +62,6 @@ def compare(
         seed: Seed of all randomness.
         sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.
         lfo: Whether to compute leave-future-out scores.
-        refits: Maximum number of exact leave-one-out refits per regime.
         progress: Called at the start of every stage with a short phrase and the share of finished regimes.
 
     Returns:
@@ -108,8 +106,8 @@ def compare(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
-                again = 0 if found.draws.note else refits
-                scored[name] = Scored(found, leave_one_out_of(found, refits=again, seed=seed), None)
+                again = 0 if found.draws.note else REFITS
+                scored[name] = Scored(found, leave_one_out(found, refits=again, seed=seed), None)
         for i, name in enumerate(scored if lfo else ()):
             tell(f"{name}: rows ahead", i / len(scored))
             scores = ahead[name].result()
