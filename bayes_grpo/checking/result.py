@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
@@ -36,7 +35,6 @@ class Finding:
     Attributes:
         name: "autocorrelation", "variance", "outliers" or "break".
         statistic: Its statistic on the rows, median over draws.
-        expected: Median of the statistic on replicated rows.
         limit: Its 95% quantile on replicated rows; of a break the log Bayes factor from which it counts.
         tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
         step: Step at which the defect sits, where it sits somewhere.
@@ -45,7 +43,6 @@ class Finding:
 
     name: str
     statistic: float
-    expected: float
     limit: float
     tail: float
     step: float | None
@@ -126,15 +123,7 @@ def _words(f: Finding) -> str:
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
-    faint = [f for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:
         found = ", and ".join(_words(f) for f in findings if f.name in missed)
         return f"{regime} misses something in these {n} rows: {found}."
-    if faint:
-        of, k = len(findings) - 1, len(faint)
-        chance = sum(comb(of, i) * ALERT**i * (1.0 - ALERT) ** (of - i) for i in range(k, of + 1))
-        return (
-            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(map(_words, faint))}: {k} of "
-            f"{of} checks show so much by chance in one log of {max(1.0 / chance, 1.0):.0f}."
-        )
     return f"{regime} fits these {n} rows: no check speaks against it."

@@ -84,8 +84,6 @@ class Summary(Result):
         regime: Name of the regime.
         log_format: What the log was read as.
         interval_level: Probability inside the intervals.
-        mass: Mass of the optimizer's momentum, in optimizer steps.
-        mass_note: Where it comes from.
         seed: Seed that was used.
     """
 
@@ -103,8 +101,6 @@ class Summary(Result):
     regime: str
     log_format: str
     interval_level: float
-    mass: float
-    mass_note: str
     seed: int
 
     in_json = (
@@ -121,8 +117,6 @@ class Summary(Result):
                 "about.first_step",
                 "about.last_step",
                 "interval_level",
-                "mass",
-                "mass_note",
                 "seed",
             ),
         ),
@@ -175,7 +169,6 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     chances = _probabilities(fit)
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
-    warnings = _warnings(fit, rows, chances)
     attrs = fit.data.attrs
     made = Summary(
         verdict="",
@@ -185,15 +178,13 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         r2_latent=r_squared(y, means["latent"].to_numpy()),
         convergence=fit.convergence,
         measured=measured(fit, level),
-        warnings=warnings,
+        warnings=_warnings(fit, rows),
         assumed=_assumed(fit),
         notes=fit.notes,
         about=fit.about,
         regime=fit.regime.name,
         log_format=attrs["log_format"],
         interval_level=level,
-        mass=float(attrs["mass"]),
-        mass_note=attrs["mass_note"],
         seed=int(attrs["seed"]),
     )
     parts = (fit.window.lead, made.answer, made.why, _rate_ended(fit))
@@ -256,7 +247,7 @@ def _probabilities(fit: Fit) -> dict[str, float]:
     return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]), len(fit.step()))
 
 
-def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> tuple[str, ...]:
+def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
@@ -275,11 +266,6 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
         out.append(
             f"Informed by the data but prior-sensitive: {', '.join(moved)} (power-scaling sensitivity of "
             f"{THRESHOLD:g} or more)."
-        )
-    if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:
-        out.append(
-            "Damping ratio below 1 without half a period in the data: a slow start bends a linear regime this way; "
-            "it is no evidence of oscillation until nonlinear regimes are compared."
         )
     return tuple(out)
 

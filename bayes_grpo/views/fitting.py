@@ -59,7 +59,7 @@ def fit_summary_document(s: Summary) -> Document:
                 f"R² of the mean curve {s.r2:.3f}, of the underlying reward {s.r2_latent:.3f}.",
                 s.convergence.sentence,
                 s.measured,
-                f"Seed {s.seed}; {s.mass_note}.",
+                f"Seed {s.seed}.",
             ),
             section("Warnings", *s.warnings, tone="doubt"),
             section("Assumed settings", *s.assumed),

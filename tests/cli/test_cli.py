@@ -335,12 +335,6 @@ def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve:
     assert "refresh_interval" in assumed(beside)
 
 
-def test_momentum_decides_the_mass(log: Path):
-    meta = strict_json(call("fit", log, *SHORT, "--json", "--momentum", 0.5).out)["meta"]
-    assert meta["mass"] == 0.75
-    assert "user" in meta["mass_note"]
-
-
 @pytest.mark.parametrize(
     ("setting", "parts"),
     [

@@ -42,9 +42,9 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
             "bayes_grpo_version": "0.1.0",
             "regime": regime,
             "model_hash": model_hash(law),
-            **dict.fromkeys(("signal", "run_name", "source", "log_hash", "mass_note"), "reward"),
+            **dict.fromkeys(("signal", "run_name", "source", "log_hash"), "reward"),
             "momentum_convention": "ema",
-            **dict.fromkeys(("mass", "momentum", "refresh_interval", "reference_learning_rate", "start"), 0.5),
+            **dict.fromkeys(("momentum", "refresh_interval", "reference_learning_rate", "start"), 0.5),
             **dict.fromkeys(("window_start", "rate_ended"), float("nan")),
             "window_reason": "",
             "seed": 0,
@@ -53,7 +53,7 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
             "priors": json.dumps({x: {"median": 1.0, "spread": 0.5} for x in names}),
             "settings": json.dumps({"group_size": {"value": 8, "provenance": "user", "note": ""}}),
             "notes": "[]",
-            "convergence": json.dumps(convergence | {"ebfmi": 1.0, "mean_steps": 7.0, "retried": False}),
+            "convergence": json.dumps(convergence | {"ebfmi": 1.0, "retried": False}),
         }
     )
     return tree

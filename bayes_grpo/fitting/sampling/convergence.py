@@ -40,7 +40,6 @@ class Convergence(Result):
         parameters: Checks of each parameter.
         divergences: Divergent transitions after warm-up, all chains.
         ebfmi: Smallest energy Bayesian fraction of missing information over the chains.
-        mean_steps: Mean leapfrog steps a draw.
         retried: Whether these are the draws of the one retry.
     """
 
@@ -49,7 +48,6 @@ class Convergence(Result):
     parameters: Mapping[str, ParameterCheck]
     divergences: int
     ebfmi: float
-    mean_steps: float
     retried: bool
 
     @property
@@ -118,6 +116,5 @@ def check_convergence(
         parameters=checks,
         divergences=divergences,
         ebfmi=ebfmi,
-        mean_steps=float(np.mean(num_steps)),
         retried=retried,
     )
