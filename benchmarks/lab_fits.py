@@ -11,10 +11,10 @@ import numpy as np
 from bayes_grpo import Fit, Provenance, Run, Setting, Settings, fit
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import interval
+from bayes_grpo.dynamics.reduction import mean_lag, oscillator_coefficients
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
 from benchmarks.common import say
 from benchmarks.lab.curvature import RewardSpectrum, balancing_reference, leading_modes, reward_spectrum
-from benchmarks.lab.reduction import REDUCTION, mean_lag, oscillator_coefficients
 from benchmarks.lab_cases import Case, relisted, run
 
 GROUP_SIZE, WINDOW, STEPS = 8, 12, 1536
@@ -147,7 +147,7 @@ def recovered(case: Case, kind: str, runs: int, quick: bool) -> dict[str, Any]:
                 prompts_per_step=size,
             )
             seen = seen_curvature(spectrum, settings["learning_rate"], settings["momentum"])
-            row = compared(fit(log, REDUCTION, seed=int(i)), settings, point.reward, (curvature, seen), share)
+            row = compared(fit(log, "reduction", seed=int(i)), settings, point.reward, (curvature, seen), share)
             found.append({"run": int(i), "push": float(push[i]), **row})
             if len(found) % 8 == 0:
                 say(f"e: {kind}, {len(found)} of {runs} fitted")

@@ -31,6 +31,7 @@ import numpy as np
 
 from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
+from bayes_grpo.dynamics.reduction import mean_lag
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.scenarios import SimulatedRun
@@ -40,7 +41,6 @@ from bayes_grpo.simulate.training import simulate
 from bayes_grpo.simulate.truth import truth_of
 from benchmarks.common import keep
 from benchmarks.lab.fixed_points import linearized
-from benchmarks.lab.reduction import REDUCTION, mean_lag
 
 QUANTITIES = ("curvature", "damping", "fixed_point")
 DISTANCES = {"near": (0.1, 0.3), "far": (1.0, 1.5)}
@@ -128,9 +128,9 @@ def true_values(run: SimulatedRun) -> dict[str, float] | None:
     }
 
 
-def recover(run: SimulatedRun, true: dict[str, float], path: Path) -> dict[str, Any]:
+def recover(run: SimulatedRun, true: dict[str, float], path: Path, regime: str) -> dict[str, Any]:
     """Fits one run's log and compares each quantity with its truth."""
-    result = fit(read_log(path), REDUCTION, signal="reward", seed=run.index)
+    result = fit(read_log(path), regime, signal="reward", seed=run.index)
     rows = {row.name: row.posterior for row in summarize(result).rows}
     momentum = float(run.numbers.momentum)
     out: dict[str, Any] = {
@@ -155,7 +155,7 @@ def recover(run: SimulatedRun, true: dict[str, float], path: Path) -> dict[str, 
     return out
 
 
-def recovered(family: str, distance: str, runs: int, seed: int) -> list[dict[str, Any]]:
+def recovered(family: str, distance: str, runs: int, regime: str, seed: int) -> list[dict[str, Any]]:
     """Fits all runs of a family through their logs."""
     pairs = [(run, true_values(run)) for run in make_runs(family, distance, runs, seed)]
     made = [(run, true) for run, true in pairs if true is not None]
@@ -163,7 +163,7 @@ def recovered(family: str, distance: str, runs: int, seed: int) -> list[dict[str
         print(f"    {runs - len(made)} runs without a fixed point that could be measured are left out", flush=True)
     with tempfile.TemporaryDirectory() as place:
         paths = write_runs([run for run, _ in made], Path(place) / "runs", logging_steps=LOGGING[family])
-        return [recover(run, true, path) for (run, true), path in zip(made, paths, strict=True)]
+        return [recover(run, true, path, regime) for (run, true), path in zip(made, paths, strict=True)]
 
 
 def coverage(found: list[dict[str, Any]], name: str) -> float:
@@ -197,9 +197,9 @@ def main() -> None:
         f"{'family, start, regime':44s} {'quantity':12s} 90% cover  median error  rel. width   mean z    sd z   runs"
         "  failed"
     )
-    for family, distance in product(options.family, options.distance):
-        begun, title = time.perf_counter(), f"{family}, {distance}, reduction"
-        results[title] = found = recovered(family, distance, options.runs, options.seed)
+    for family, distance, regime in product(options.family, options.distance, ["reduction"]):
+        begun, title = time.perf_counter(), f"{family}, {distance}, {regime}"
+        results[title] = found = recovered(family, distance, options.runs, regime, options.seed)
         show(title, found)
         for low, high in SPLITS if family == "oscillatory" else ():
             some = [f for f in found if low <= f["gain_over_onset"] < high]

@@ -42,7 +42,7 @@ def fit(
     regime: Annotated[
         str | None,
         typer.Option(
-            help="Regime to fit, a model of the reward curve: oscillator (default), exponential, "
+            help="Regime to fit, a model of the reward curve: oscillator (default), exponential, reduction, "
             "flat, bernoulli, logistic or sigmoid.",
             **REGIME,
         ),

@@ -132,6 +132,12 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
             raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
     else:
         regimes = list(REGIMES.values())
+        if not table.optimizer.given:
+            why = (
+                "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
+            )
+            left_out = {x.name: why for x in regimes if x.rests_on_settings}
+            regimes = [x for x in regimes if not x.rests_on_settings]
     for regime in tuple(regimes):
         try:
             regime.check(table)

@@ -1,22 +1,24 @@
-"""Effective learning rate, refresh interval and momentum of an optimizer whose gradients may come late.
+"""From a trainer's settings and one curvature to an oscillator and its noise.
 
 Near its fixed point the mean reward follows, with momentum μ, gain g = η K and gradients evaluated late,
 
     x[t+1] = x[t] + μ (x[t] − x[t−1]) − g x[late] + ξ[t]
 
-(Predictable GRPO, arXiv 2606.30789; the exact maps of `bayes_grpo.dynamics.thresholds` are our own algebra). Two lag
-models are kept separate, next to the published rule g · K_ref < 1 − μ:
+which a second-order expansion in the step turns into m x'' + c x' + k x = ξ (Predictable GRPO,
+arXiv 2606.30789; the mass and the exact maps of `bayes_grpo.dynamics.thresholds` are our own algebra). Three lag models
+are kept separate:
 
+* the published rule, g · K_ref < 1 − μ: the sign of the continuum's damping at lag K_ref;
 * constant *delay*: every gradient is K_ref steps old, as with asynchronous rollouts;
 * *hold*: the sampling policy is frozen for K_ref steps and then refreshed, as synchronous trainers do.
 
 For an exponential moving average of gradients (Adam's β₁) the gain is (1 − β) η K. Adam's curvature is one in
-preconditioned units. Plain NumPy in float64.
+preconditioned units. Plain NumPy in float64; `oscillator_coefficients` also takes JAX arrays.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +27,20 @@ from bayes_grpo.common.errors import SettingError
 
 MomentumConvention = Literal["heavy_ball", "ema"]
 LagModel = Literal["delay", "hold"]
+
+
+class OscillatorCoefficients(NamedTuple):
+    """Coefficients of m x'' + c x' + k x = ξ in optimizer steps.
+
+    Attributes:
+        mass: m, steps (c is dimensionless in these units).
+        damping: c, dimensionless; ≤ 0 is unstable.
+        stiffness: k, 1/step.
+    """
+
+    mass: Any
+    damping: Any
+    stiffness: Any
 
 
 def effective_learning_rate(learning_rate: Any, momentum: Any, convention: MomentumConvention) -> Any:
@@ -44,6 +60,69 @@ def effective_learning_rate(learning_rate: Any, momentum: Any, convention: Momen
     if convention not in get_args(MomentumConvention):
         raise SettingError(f"momentum convention: expected heavy_ball or ema, found {convention!r}")
     return learning_rate if convention == "heavy_ball" else (1.0 - momentum) * learning_rate
+
+
+def oscillator_coefficients(
+    learning_rate: Any,
+    curvature: Any,
+    momentum: Any,
+    lag: Any = 0.0,
+    convention: MomentumConvention = "heavy_ball",
+) -> OscillatorCoefficients:
+    """Mass, damping and stiffness in closed form.
+
+    The mass is the continuum's (1 + μ)/2 rather than the looser μ: at μ = 0.9 it puts the onset of
+    oscillation within 0.1% of the discrete one, μ alone within 6%.
+
+    Args:
+        learning_rate: η.
+        curvature: K, per unit learning rate and step.
+        momentum: μ or β, in [0, 1).
+        lag: Age τ of the gradient in optimizer steps (`mean_lag` times the lag exposure).
+        convention: How momentum scales the step.
+
+    Returns:
+        The coefficients; arrays broadcast.
+    """
+    stiffness = effective_learning_rate(learning_rate, momentum, convention) * curvature
+    mass = (1.0 + momentum) / 2.0 + stiffness * lag**2 / 2.0
+    return OscillatorCoefficients(mass, (1.0 - momentum) - stiffness * lag, stiffness)
+
+
+def mean_lag(refresh_interval: float, lag_model: LagModel | Literal["rule"]) -> float:
+    """Mean age of a gradient in optimizer steps: K_ref for the rule and for delay, (K_ref − 1)/2 for hold."""
+    return (refresh_interval - 1) / 2 if lag_model == "hold" else float(refresh_interval)
+
+
+def stationary_variance(
+    noise_variance: ArrayLike,
+    gain: ArrayLike,
+    momentum: ArrayLike,
+    lag: ArrayLike = 0.0,
+    exact: bool = False,
+) -> np.ndarray:
+    """Variance of x around the fixed point.
+
+    Args:
+        noise_variance: Var ξ of one step, reward².
+        gain: g = η K.
+        momentum: μ, in [0, 1).
+        lag: Age of the gradient in steps; only for the continuum.
+        exact: The discrete AR(2) at lag 0 instead of the stochastic differential equation.
+
+    Returns:
+        s²/(2ck) with c = 1 − μ − g·lag, or (1 + μ)s² / ((1 − μ) g (2(1 + μ) − g)); ``inf`` where unstable.
+
+    Raises:
+        SettingError: The exact form is wanted at a lag.
+    """
+    mu = checked_momentum(momentum)
+    s2, g, tau = (np.asarray(v, dtype=np.float64) for v in (noise_variance, gain, lag))
+    if exact and np.any(tau != 0):
+        raise SettingError("stationary_variance: the exact form holds at lag 0; use exact=False with a lag")
+    room = (1.0 - mu) * (2.0 * (1.0 + mu) - g) / (1.0 + mu) if exact else 2.0 * ((1.0 - mu) - g * tau)
+    with np.errstate(divide="ignore"):
+        return np.where(room > 0, s2 / np.where(room > 0, room * g, 1.0), np.inf)
 
 
 def trl_refresh_interval(

@@ -20,6 +20,7 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
 from bayes_grpo.fitting.window import FitWindow
+from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import prepare_rows
@@ -95,7 +96,7 @@ class Fit(Shown):
         Without the sampler's coordinates: the tree keeps the values alone.
         """
         tree, priors = self.data["posterior"].dataset, self.priors
-        rows = prepare_rows(_table_of(self.data, self.notes))
+        rows = prepare_rows(_table_of(self.data, self.notes, self.settings))
         values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
         z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
         checks = self.convergence
@@ -156,9 +157,10 @@ class Fit(Shown):
         return self.data["trajectories"].dataset[name].to_numpy()
 
 
-def _table_of(data: DataTree, notes: tuple[str, ...]) -> RowTable:
+def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> RowTable:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
     attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
+    rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
     return RowTable(
         signal=str(attrs["signal"]),
         step=observed["step"].to_numpy(),
@@ -173,6 +175,9 @@ def _table_of(data: DataTree, notes: tuple[str, ...]) -> RowTable:
             momentum=float(attrs["momentum"]),
             convention=str(attrs["momentum_convention"]),
             refresh=float(attrs["refresh_interval"]),
+            given=all(
+                s.get("value") is not None and s.get("provenance") != Provenance.ASSUMED.value for s in rested_on
+            ),
         ),
         notes=notes,
         noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,

@@ -276,7 +276,7 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
 def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting]:
     """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
 
-    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction`).
+    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
     """
     age = rows.train.get("staleness")
     known = age[np.isfinite(age)] if age is not None else np.empty(0)

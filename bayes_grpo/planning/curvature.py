@@ -37,7 +37,7 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     """Curvature from the fitted learning time.
 
     A reward curve identifies its saturation time far better than stiffness and damping separately. So the gain is
-    derived from that time, g = (1 − μ)/τ.
+    derived from that time, g = (1 − μ)/τ, or is a parameter of the regime (`reduction`, `hold`).
 
     Args:
         fit: A fit of a run with a known learning rate.
@@ -59,10 +59,13 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
         )
     momentum, convention = float(attrs["momentum"]), attrs["momentum_convention"]
     posterior = fit.data["posterior"].dataset
-    if "relaxation_time" not in posterior:
+    if "gain" in posterior:
+        gain, how = fit.draws("gain").ravel(), f"gain of regime {fit.regime.name}"
+    elif "relaxation_time" in posterior:
+        tau = fit.draws("relaxation_time").ravel()
+        gain, how = (1.0 - momentum) / tau[np.isfinite(tau) & (tau > 0)], f"relaxation time of {fit.regime.name}"
+    else:
         raise SettingError(f"curvature from a fit: regime {fit.regime.name} has no learning time; fit another")
-    tau = fit.draws("relaxation_time").ravel()
-    gain = (1.0 - momentum) / tau[np.isfinite(tau) & (tau > 0)]
     if not gain.size:
         raise SettingError("curvature from a fit: every draw is unstable, so there is no learning time")
     known: Any = convention
@@ -76,6 +79,5 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
             "momentum": momentum,
             "convention": convention,
         },
-        note=f"relaxation time of {fit.regime.name}, run {attrs['run_name']} with learning rate {rate:g} and refresh "
-        f"every {refresh:g} steps",
+        note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh every {refresh:g} steps",
     )

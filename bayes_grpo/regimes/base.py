@@ -35,12 +35,14 @@ class Regime(ABC):
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
+        rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    rests_on_settings: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
     shown: ClassVar[tuple[str, ...]] = ()
 

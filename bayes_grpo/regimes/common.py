@@ -75,6 +75,11 @@ SECOND_ORDER = {
     **HALF_GAIN,
 }
 """Derived by second-order regimes."""
+FROM_SETTINGS = {
+    "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
+    "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
+}
+"""Derived by regimes that rest on the optimizer's settings."""
 
 
 def measurement_prior(table: RowTable) -> Prior:

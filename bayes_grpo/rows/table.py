@@ -16,11 +16,13 @@ class Optimizer(NamedTuple):
         momentum: μ or Adam's β₁.
         convention: "heavy_ball" or "ema".
         refresh: Optimizer steps between refreshes of the sampling policy.
+        given: Whether the log, the config or the user sets momentum and refresh; False where assumed.
     """
 
     momentum: float
     convention: str
     refresh: float
+    given: bool
 
     @property
     def mass(self) -> float:

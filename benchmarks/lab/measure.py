@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayes_grpo.dynamics.reduction import stationary_variance
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import AdvantageScale, Numbers, RefreshModel, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.lab.fixed_points import FixedPoint, find_fixed_point
-from benchmarks.lab.reduction import stationary_variance
 
 _KL_WEIGHT = 0.5
 _REFERENCE_LOGIT = -1.2

@@ -117,10 +117,11 @@ def test_laws_that_do_not_fit_this_log_are_left_out_with_the_reason(monkeypatch)
     rng = np.random.default_rng(0)
     run = make_run(np.arange(1.0, 8), 0.5 + 0.1 * rng.standard_normal(7))
     monkeypatch.setattr(module, "fast_posterior", lost_on("exponential"))
-    monkeypatch.setattr(module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "sigmoid")})
+    monkeypatch.setattr(module, "REGIMES", {k: REGIMES[k] for k in ("flat", "exponential", "reduction", "sigmoid")})
     found = compare(run)
     assert set(found.posteriors) == {"flat"}
     assert "did not converge; Their Pareto k is 2.00 (limit 0.7)" in found.left_out["exponential"]
+    assert "not in the log" in found.left_out["reduction"]
     assert "rows" in found.left_out["sigmoid"]
     assert "nothing to compare" in found.sentence
     assert found.line("flat").weight == 1.0

@@ -13,12 +13,13 @@ from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
 from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
+from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
 from bayes_grpo.rows.padding import Rows
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.selection import few
 
-REGIMES = [Oscillator(), Exponential(), Sigmoid(), Logistic(), Flat()]
+REGIMES = [Oscillator(), Exponential(), Reduction(), Sigmoid(), Logistic(), Flat()]
 LEVELS = {"fixed_point": (0.6, 0.5), "initial_reward": (0.2, 0.4)}
 ZETAS = [0.05, 0.3, 1 - 1e-8, 1.0, 1 + 1e-8, 3.0, 50.0, 0.0, -0.1, -1.0, -1.5]
 

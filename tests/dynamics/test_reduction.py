@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics import groups, reduction, thresholds
@@ -79,6 +80,44 @@ def test_modes_turn_complex_at_the_onset(mu):
     assert np.abs(np.imag(above)).max() > 1e-6
 
 
+def test_continuum_mass_puts_the_onset_where_the_discrete_map_has_it():
+    mu = 0.9
+    m = reduction.oscillator_coefficients(1.0, 1e-3, mu).mass
+    # c² = 4 m k with c = 1 − μ.
+    assert (1 - mu) ** 2 / (4 * m) == pytest.approx(2.632e-3, rel=1e-3)
+    assert float(thresholds.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
+
+
+def test_coefficients_in_closed_form_and_the_ema_convention():
+    m, c, k = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0)
+    assert (m, c, k) == pytest.approx((0.9 + 0.1, 0.2 - 0.1, 0.05))
+    ema = reduction.oscillator_coefficients(0.1, 0.5, 0.8, lag=2.0, convention="ema")
+    assert ema == pytest.approx((0.9 + 0.02, 0.2 - 0.02, 0.01))
+    # c > 0 under EMA reads η K K_ref < 1, whatever β.
+    edge = reduction.oscillator_coefficients(0.25, 1.0, 0.63, lag=4.0, convention="ema")
+    assert edge.damping == pytest.approx(0.0, abs=1e-12)
+
+
+def test_mean_lag_of_each_model():
+    assert [reduction.mean_lag(5, model) for model in ("rule", "delay", "hold")] == [5.0, 5.0, 2.0]
+
+
+def test_stationary_variance_of_theory_and_lyapunov():
+    assert reduction.stationary_variance(1.0, 0.02, 0.9) == pytest.approx(250.0)
+    assert reduction.stationary_variance(1.0, 0.02, 0.9, exact=True) == pytest.approx(251.3, abs=0.05)
+    companion = np.array([[1 + 0.7 - 0.3, -0.7], [1.0, 0.0]])
+    covariance = solve_discrete_lyapunov(companion, np.diag([2.0, 0.0]))
+    found = reduction.stationary_variance(2.0, 0.3, 0.7, exact=True)
+    assert found == pytest.approx(covariance[0, 0], rel=1e-9)
+
+
+def test_stationary_variance_diverges_at_the_threshold():
+    threshold = float(thresholds.published_threshold(0.9, 4))
+    near, at = reduction.stationary_variance(1.0, np.array([0.999, 1.0]) * threshold, 0.9, lag=4.0)
+    assert near > 100 * reduction.stationary_variance(1.0, 0.5 * threshold, 0.9, lag=4.0)
+    assert np.isinf(at)
+
+
 @pytest.mark.parametrize(
     ("p", "size", "population", "sample"),
     [
@@ -125,6 +164,7 @@ def test_refresh_interval_of_each_trainer():
         (lambda: groups.group_drift_factor(0.5, 1), "group size"),
         (lambda: groups.group_drift_factor(1.0, 4), "success rate"),
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
+        (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
     ],
 )

@@ -39,7 +39,7 @@ def test_truths_of_the_simulator_are_those_of_the_settings():
 
 @pytest.mark.thorough
 def test_reduction_recovers_a_few_runs():
-    found = recovered("overdamped", "near", 12, seed=5)
+    found = recovered("overdamped", "near", 12, "reduction", seed=5)
     assert sum(not f["converged"] for f in found) <= 1
     for name in QUANTITIES:
         # Of 12 intervals of 90% seven or fewer hold the truth with a probability below 0.005.
@@ -50,6 +50,6 @@ def test_reduction_recovers_a_few_runs():
 
 @pytest.mark.slow
 def test_recovery():
-    found = recovered("overdamped", "near", 60, seed=6)
+    found = recovered("overdamped", "near", 60, "reduction", seed=6)
     for name in QUANTITIES:
         assert 0.8 <= coverage(found, name) <= 0.98, name

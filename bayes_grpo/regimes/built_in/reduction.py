@@ -1,4 +1,4 @@
-"""The reduced model as a regime, and its coefficients: mass, damping and stiffness tied to the optimizer's settings.
+"""Regime `reduction`: mass, damping and stiffness tied to the optimizer's settings.
 
 With gain g = η K, momentum μ and the mean lag τ of the gradient,
 
@@ -17,107 +17,24 @@ stands here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import ArrayLike
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.reduction import LagModel, MomentumConvention, checked_momentum, effective_learning_rate
+from bayes_grpo.dynamics.reduction import (
+    effective_learning_rate,
+    mean_lag,
+    oscillator_coefficients,
+)
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity
+from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.table import RowTable
-
-
-class OscillatorCoefficients(NamedTuple):
-    """Coefficients of m x'' + c x' + k x = ξ in optimizer steps.
-
-    Attributes:
-        mass: m, steps (c is dimensionless in these units).
-        damping: c, dimensionless; ≤ 0 is unstable.
-        stiffness: k, 1/step.
-    """
-
-    mass: Any
-    damping: Any
-    stiffness: Any
-
-
-def oscillator_coefficients(
-    learning_rate: Any,
-    curvature: Any,
-    momentum: Any,
-    lag: Any = 0.0,
-    convention: MomentumConvention = "heavy_ball",
-) -> OscillatorCoefficients:
-    """Mass, damping and stiffness in closed form.
-
-    The mass is the continuum's (1 + μ)/2 rather than the looser μ: at μ = 0.9 it puts the onset of
-    oscillation within 0.1% of the discrete one, μ alone within 6%.
-
-    Args:
-        learning_rate: η.
-        curvature: K, per unit learning rate and step.
-        momentum: μ or β, in [0, 1).
-        lag: Age τ of the gradient in optimizer steps (`mean_lag` times the lag exposure).
-        convention: How momentum scales the step.
-
-    Returns:
-        The coefficients; arrays broadcast.
-    """
-    stiffness = effective_learning_rate(learning_rate, momentum, convention) * curvature
-    mass = (1.0 + momentum) / 2.0 + stiffness * lag**2 / 2.0
-    return OscillatorCoefficients(mass, (1.0 - momentum) - stiffness * lag, stiffness)
-
-
-def mean_lag(refresh_interval: float, lag_model: LagModel | Literal["rule"]) -> float:
-    """Mean age of a gradient in optimizer steps: K_ref for the rule and for delay, (K_ref − 1)/2 for hold."""
-    return (refresh_interval - 1) / 2 if lag_model == "hold" else float(refresh_interval)
-
-
-def stationary_variance(
-    noise_variance: ArrayLike,
-    gain: ArrayLike,
-    momentum: ArrayLike,
-    lag: ArrayLike = 0.0,
-    exact: bool = False,
-) -> np.ndarray:
-    """Variance of x around the fixed point.
-
-    Args:
-        noise_variance: Var ξ of one step, reward².
-        gain: g = η K.
-        momentum: μ, in [0, 1).
-        lag: Age of the gradient in steps; only for the continuum.
-        exact: The discrete AR(2) at lag 0 instead of the stochastic differential equation.
-
-    Returns:
-        s²/(2ck) with c = 1 − μ − g·lag, or (1 + μ)s² / ((1 − μ) g (2(1 + μ) − g)); ``inf`` where unstable.
-
-    Raises:
-        SettingError: The exact form is wanted at a lag.
-    """
-    mu = checked_momentum(momentum)
-    s2, g, tau = (np.asarray(v, dtype=np.float64) for v in (noise_variance, gain, lag))
-    if exact and np.any(tau != 0):
-        raise SettingError("stationary_variance: the exact form holds at lag 0; use exact=False with a lag")
-    room = (1.0 - mu) * (2.0 * (1.0 + mu) - g) / (1.0 + mu) if exact else 2.0 * ((1.0 - mu) - g * tau)
-    with np.errstate(divide="ignore"):
-        return np.where(room > 0, s2 / np.where(room > 0, room * g, 1.0), np.inf)
-
-
-FROM_SETTINGS = {
-    "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
-    "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
-}
-"""Derived by regimes that rest on the optimizer's settings."""
-
 
 GAIN: tuple[Parameter, ...] = (
     Parameter(
@@ -143,6 +60,7 @@ class Reduction(Regime):
 
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
+    rests_on_settings = True
     quantities: ClassVar = SECOND_ORDER | FROM_SETTINGS
 
     @property
@@ -181,7 +99,7 @@ class Reduction(Regime):
         }
 
 
-REDUCTION = Reduction()
+REGIME = Reduction()
 
 
 def held_lag(refresh: Any) -> Any:
