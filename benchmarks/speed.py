@@ -41,6 +41,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ from bayes_grpo import read_log
 from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
 from bayes_grpo.fitting.sampling.sample import first_points, start_of
-from bayes_grpo.fitting.sampling.target import potential, prior_numbers, target_of
+from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded, prepare_rows
@@ -146,6 +148,14 @@ def _evaluations(rows: int) -> dict[tuple[str, str], tuple[int, Callable[[], Any
         "tinygp": (tinygp_model.potential, z6, (prior, t, y)),
         "falling learning rate": (ours, z4, (prior, scheduled)),
     }
+    if find_spec("bayes_grpo.dynamics.associative") is not None:
+        associative = import_module("bayes_grpo.dynamics.associative")
+
+        def by_tree(z: Any, prior: Any, rows: Any) -> Any:
+            space = state_space(OSCILLATOR, z, prior, rows)
+            return 0.5 * jnp.sum(z**2) - associative.log_likelihood(space, rows.y)
+
+        cases["associative scan"] = (by_tree, z4, (prior, plain))
     calls = {}
     for name, (function, z, arguments) in cases.items():
         once = jax.value_and_grad(function)

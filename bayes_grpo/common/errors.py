@@ -54,3 +54,7 @@ class ConvergenceWarning(BayesGrpoWarning):
 
 class ParetoKWarning(BayesGrpoWarning):
     """Importance sampling stood in for more refits than were allowed: leave-one-out is unreliable there."""
+
+
+class RegimeWarning(BayesGrpoWarning):
+    """A regime of another package cannot be used and was left out."""

@@ -53,7 +53,7 @@ def compare(
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        regimes: Names or regimes; None for all that apply to this log.
+        regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         seed: Seed of all randomness.
@@ -131,7 +131,7 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
         if not regimes or len({x.name for x in regimes}) < len(regimes):
             raise SettingError(f"regimes: expected one or more different regimes, found {[x.name for x in regimes]}")
     else:
-        regimes = list(REGIMES.values())
+        regimes = [x for x in REGIMES.values() if not x.on_request]
         if not table.optimizer.given:
             why = (
                 "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
@@ -149,6 +149,8 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
 
 def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
+    if not regime.forecasts:
+        return "it cannot forecast from the steps alone."
     try:
         scores = leave_future_out(regime, rows, seed=seed)
     except FitError as error:

@@ -22,7 +22,8 @@ from jax import Array
 
 from bayes_grpo.common.intervals import spread as evenly
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import log_likelihood, mean_path
+from bayes_grpo.dynamics.kalman import mean_path
+from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import sample_model

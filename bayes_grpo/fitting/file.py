@@ -8,9 +8,11 @@ lie in another file, or groups that contain themselves. Checksums of arrays and 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +133,7 @@ def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
         )
     if attrs.get("checksum") != _checksum(tree):
         raise FitFileError("expected a fit as bayes-grpo wrote it, found a changed one")
-    return regime
+    return replace(regime, sampled_levels=tuple(json.loads(attrs["sampled_levels"])))
 
 
 _EXPANDED = 300

@@ -148,7 +148,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
         "row_gap": table.gap(),
         "row_rate": table.rate,
         "row_weight": table.weight,
-    } | ({} if table.noise is None else {"row_noise": table.noise})
+    } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
 
 
 def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
@@ -187,6 +187,7 @@ def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSetti
         "log_hash": run.log_hash,
         "seed": seed,
         "sampler": json.dumps(asdict(sampler)),
+        "sampled_levels": json.dumps(regime.sampled_levels),
         "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
         "settings": json.dumps(settings, default=str),
         "momentum": table.optimizer.momentum,
@@ -273,7 +274,8 @@ def fit(
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all"
             (`bayes_grpo.fitting.window`).
-        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`.
+        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`, or → a NumPyro
+            distribution over its values.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.

@@ -73,7 +73,7 @@ def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
     levels = {p.name: (0.0, 1.0) for p in regime.linear}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
-        return len(jax.eval_shape(lambda v, r: regime.state_space(v, levels, r).initial_mean, values, rows))
+        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
 
 
 def _paths_program(regime: Regime) -> Any:

@@ -205,7 +205,8 @@ def contraction(fit: Fit, name: str) -> float:
     """
     known: dict[str, Parameter] = {p.name: p for p in fit.regime.parameters}
     draws = fit.draws(name).ravel()
-    if name in known and known[name].transform.name in ("normal", "log-normal"):
+    normal = name in known and fit.priors[name].quantiles is None
+    if normal and known[name].transform.name in ("normal", "log-normal"):
         u = np.log(draws) if known[name].transform.positive else draws
         return float(1.0 - (u.std() / fit.priors[name].spread) ** 2)
     from scipy.special import ndtri

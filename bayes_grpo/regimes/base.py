@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jax import Array
@@ -35,14 +35,23 @@ class Regime(ABC):
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
+        forecasts: Whether the regime says what comes after the last row from steps and learning rates alone. One that
+            needs another logged signal does not.
         rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
+        on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
+        sampled_levels: Linear parameters that are sampled instead of integrated out, as a prior needs that is not
+            normal; by `dataclasses.replace`.
     """
+
+    sampled_levels: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str]
     title: ClassVar[str]
+    forecasts: ClassVar[bool] = True
     rests_on_settings: ClassVar[bool] = False
+    on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
     shown: ClassVar[tuple[str, ...]] = ()
 
@@ -101,12 +110,18 @@ class Regime(ABC):
     @property
     def sampled(self) -> tuple[Parameter, ...]:
         """Parameters in which the sampler moves."""
-        return tuple(p for p in self.parameters if not p.linear)
+        levels = (replace(p, linear=False) for p in self.parameters if p.name in self.sampled_levels)
+        return (*(p for p in self.parameters if not p.linear), *levels)
 
     @property
     def linear(self) -> tuple[Parameter, ...]:
         """Parameters in which the rows are linear: they are integrated out."""
-        return tuple(p for p in self.parameters if p.linear)
+        return tuple(p for p in self.parameters if p.linear and p.name not in self.sampled_levels)
+
+    def on_rows(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """`state_space` from the values of `sampled` and the priors of `linear`."""
+        known = {name: (values[name], 0.0) for name in self.sampled_levels}
+        return self.state_space(values, {**linear, **known}, rows)
 
     def described(self, name: str) -> Quantity:
         """Unit and meaning of a parameter or derived quantity."""
@@ -134,3 +149,30 @@ class Regime(ABC):
         from bayes_grpo.regimes.distribution import RowsDistribution
 
         return RowsDistribution(self, values, rows, validate_args=validate_args)
+
+    def model(
+        self, rows: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+    ) -> dict[str, Any]:
+        """The regime with its priors as a NumPyro model that `numpyro.infer.MCMC` takes.
+
+        It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro
+        distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
+        ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
+        condition on a parameter by its name, give it a distribution: `condition` cannot set a deterministic site.
+
+        Args:
+            rows: Rows of a log, from `bayes_grpo.rows_of`.
+            priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+            marginalize: Whether linear parameters with a normal default prior are integrated out, as `fit` does.
+
+        Returns:
+            Every parameter by name; an integrated one as its (mean, sd).
+
+        Raises:
+            FitError: The regime cannot be put on these rows.
+            PriorError: An override is impossible.
+            SettingError: A handler sets a parameter that is no sample site.
+        """
+        from bayes_grpo.regimes.distribution import model
+
+        return model(self, rows, priors, marginalize)

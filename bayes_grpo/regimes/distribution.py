@@ -1,4 +1,4 @@
-"""A regime on the rows of a log as a NumPyro distribution, to compose with other models.
+"""A regime on the rows of a log as a NumPyro distribution, to compose with other models, and as a model of one log.
 
     with numpyro.plate("logs", n):
         time = numpyro.sample("relaxation_time", dist.LogNormal(location, spread))
@@ -8,26 +8,36 @@
 Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
 a value: the filter then integrates it out exactly under that normal prior.
 
+    mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
+    mcmc.run(jax.random.key(0), rows_of(run))
+
 Use 64-bit numbers (`numpyro.enable_x64()`): a filter over hundreds of rows loses digits in 32 bits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from jax.core import Tracer
+from numpyro import primitives
 from numpyro.distributions import constraints
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.kalman import draw_rows, log_likelihood
+from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
+from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
+from bayes_grpo.dynamics.likelihood import log_likelihood
+from bayes_grpo.dynamics.smoother import Smoothed, smooth
+from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT
+from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.table import RowTable
 
@@ -92,10 +102,50 @@ class RowsDistribution(dist.Distribution):
 
     def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
         """Log density of logged values of shape (..., T), NaN = missing; batch shape."""
+        return self._of_space(log_likelihood, value)
+
+    def loo_log_prob(self, value: Any) -> Array:
+        """Log density of each logged value given all others, shape (..., T); NaN where missing."""
+        return self._of_space(lambda space, y: smooth(space, y).loo_log_density, value)
+
+    def filter(self, value: Any) -> Filtered:
+        """One-step predictions of every row, and the state after the last one; fields have leading batch axes."""
+        return self._of_space(filter_rows, value)
+
+    def smooth(self, value: Any) -> Smoothed:
+        """Latent rewards and leave-one-out conditionals given all rows; fields have leading batch axes."""
+        return self._of_space(smooth, value)
+
+    def forecast(self, key: Any, value: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Draws of the rows after the last logged value, given all values; other rows are 0.
+
+        Args:
+            key: A random key.
+            value: Logged values, shape (T,), NaN = missing; for rows to come see `RowTable.extended`.
+            sample_shape: Shape of the draws.
+
+        Returns:
+            Shape sample_shape + batch shape + (T,).
+        """
+        y, shape = jnp.asarray(value, float), (*sample_shape, *self._batch())
+        first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
+
+        def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
+            now, later = jax.random.split(key)
+            mean, cov = state_before(space, y, first)
+            noise = tuple(jax.random.normal(now, (space.size,)))
+            start = tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+            noise = jax.random.normal(later, (len(y), space.size + 2))
+            return carried(space, start, first, jnp.asarray(len(y)), noise).shown
+
+        return self._over_batch(one, _keys(key, shape), shape, 0)
+
+    def _of_space(self, function: Callable[[StateSpace, Array], Any], value: Any) -> Any:
         y = jnp.asarray(value, float)
 
-        def one(values: Any, levels: Any, rows: Rows, y: Array) -> Array:
-            return log_likelihood(self.regime.state_space(values, levels, rows), y)
+        def one(values: Any, levels: Any, rows: Rows, y: Array) -> Any:
+            return function(self.regime.on_rows(values, levels, rows), y)
 
         return self._over_batch(one, y, y.shape[:-1], 1)
 
@@ -104,7 +154,7 @@ class RowsDistribution(dist.Distribution):
         shape = (*sample_shape, *self._batch())
 
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space = self.regime.state_space(values, levels, rows)
+            space: StateSpace = self.regime.on_rows(values, levels, rows)
             length = rows.y.shape[-1:]
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 
@@ -138,3 +188,67 @@ class RowsDistribution(dist.Distribution):
 def _keys(key: Any, shape: tuple[int, ...]) -> Array:
     data = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
     return jax.random.split(jax.random.wrap_key_data(data), math.prod(shape)).reshape(shape)
+
+
+def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
+    """Raises `SettingError` where a handler sets a parameter that is no sample site: NumPyro would ignore it.
+
+    Args:
+        derived: Parameters whose site is deterministic; `substitute` sets those, and a handler that sets their normal
+            coordinates too is right.
+        integrated: Parameters without any site.
+    """
+    for handler in primitives._PYRO_STACK:
+        if isinstance(handler, numpyro.handlers.condition | numpyro.handlers.do):
+            ignored = [*derived, *integrated]
+        elif isinstance(handler, numpyro.handlers.substitute):
+            ignored = integrated
+        else:
+            continue
+        given = handler.data or {}
+        for name in ignored:
+            if name in given and f"{name}_free" not in given:
+                instead = f" or set its normal coordinate {name}_free" if name in derived else ""
+                raise SettingError(
+                    f"{type(handler).__name__}: expected names of sample sites, found {name!r}, which is none in this "
+                    f"model; give it a NumPyro distribution as its prior{instead}"
+                )
+
+
+def model(
+    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+) -> dict[str, Any]:
+    """The model of one log; see `bayes_grpo.regimes.base.Regime.model`."""
+    regime.check(table)
+    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
+        warnings.warn(words, BayesGrpoWarning, stacklevel=3)
+    own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
+    known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    for name, prior in known.items():
+        if prior.quantiles is not None:
+            raise PriorError(
+                f"prior for {name!r}: expected a NumPyro distribution or a median and a spread, found the quantiles of "
+                f"{prior.name}; give the distribution itself"
+            )
+    rows, free, values = padded(table, len(table.y)), {}, {}
+    integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
+    _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
+    for p in regime.sampled:
+        prior = known[p.name]
+        if p.name in own:
+            free[p.name] = numpyro.sample(p.name, own[p.name])
+        else:
+            u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
+            free[p.name] = p.transform.forward(u)
+    bound = regime.physical(free, rows)
+    for name, value in free.items():
+        values[name] = value if name in own else numpyro.deterministic(name, bound[name])
+    for p in regime.linear:
+        normal = known[p.name].median, known[p.name].spread
+        if p.name in integrated:
+            values[p.name] = normal
+        else:
+            values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(*normal)))
+    numpyro.sample("y", regime.distribution(values, rows), obs=rows.y)
+    return values

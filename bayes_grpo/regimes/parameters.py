@@ -51,16 +51,21 @@ SIGNED = Transform("asinh-normal", jnp.sinh, math.asinh)
 
 @dataclass(frozen=True)
 class Prior:
-    """A prior by its median and its spread, normal in the parameter's coordinate.
+    """A prior by its median and its spread, normal in the parameter's coordinate, or by its quantiles.
 
     Attributes:
         median: Median, in the parameter's unit.
         spread: Standard deviation in the transformed coordinate: e-folds for a positive parameter, the
             parameter's own unit for a real one.
+        quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.priors.GRID`, for a
+            prior that is not normal there; then the spread is half of the way between those at -1 and 1.
+        name: Name of its distribution; "" for a normal one.
     """
 
     median: float
     spread: float
+    quantiles: tuple[float, ...] | None = None
+    name: str = ""
 
 
 class Quantity(NamedTuple):

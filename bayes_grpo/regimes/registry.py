@@ -1,15 +1,73 @@
-"""The regimes by name: every module of `bayes_grpo.regimes.built_in` that has a ``REGIME``."""
+"""Which regimes there are: those of this package, and those of other installed packages.
+
+Another package brings a regime by an entry point of the group `bayes_grpo.regimes`, whose name is that of the regime
+and whose object is a subclass of `Regime` or an instance
+(https://packaging.python.org/en/latest/specifications/entry-points/):
+
+    [project.entry-points."bayes_grpo.regimes"]
+    linear = "my_package:Linear"
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import entry_points
 
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import RegimeWarning, SettingError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.regimes import built_in
 from bayes_grpo.regimes.base import Regime
 
-REGIMES: Mapping[str, Regime] = {module.REGIME.name: module.REGIME for module in modules_in(built_in, "REGIME")}
+GROUP = "bayes_grpo.regimes"
+"""Entry-point group of regimes."""
+
+
+@cache
+def built_in_regimes() -> Mapping[str, Regime]:
+    """Regimes of this package by name, found in the package `bayes_grpo.regimes.built_in`."""
+    return {module.REGIME.name: module.REGIME for module in modules_in(built_in, "REGIME")}
+
+
+@cache
+def installed_regimes() -> Mapping[str, Regime]:
+    """Regimes of other packages by name; one that cannot be used is named in a `RegimeWarning` and left out."""
+    found: dict[str, Regime] = {}
+    for entry in entry_points(group=GROUP):
+        where = f"regime {entry.name!r} of {entry.value}"
+        try:
+            loaded = entry.load()
+            regime = loaded() if isinstance(loaded, type) else loaded
+        except Exception as error:  # anything may go wrong in somebody else's code
+            warnings.warn(f"{where} was left out: it cannot be loaded ({error})", RegimeWarning, stacklevel=2)
+            continue
+        if not isinstance(regime, Regime) or regime.name != entry.name:
+            reason = f"expected a Regime named {entry.name!r}, found {regime!r}"
+        elif entry.name in built_in_regimes() or entry.name in found:
+            reason = "another regime has that name"
+        else:
+            found[entry.name] = regime
+            continue
+        warnings.warn(f"{where} was left out: {reason}", RegimeWarning, stacklevel=2)
+    return found
+
+
+class Registry(Mapping[str, Regime]):
+    """Every regime by its name; other packages are looked at on first use."""
+
+    def __getitem__(self, name: str) -> Regime:
+        own = built_in_regimes()
+        return own[name] if name in own else installed_regimes()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*built_in_regimes(), *installed_regimes()))
+
+    def __len__(self) -> int:
+        return len(built_in_regimes()) + len(installed_regimes())
+
+
+REGIMES = Registry()
 """Every regime by its name."""
 
 

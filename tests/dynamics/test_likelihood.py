@@ -1,4 +1,4 @@
-"""The filter against a dense multivariate normal, derivatives against finite differences."""
+"""The filter against a dense multivariate normal, derivatives against finite differences, scan against scan."""
 
 from functools import lru_cache, partial
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
@@ -130,6 +130,22 @@ def test_filter_equals_dense_normal(zeta, kind):
     found = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
     expected = dense_log_density(*dense(zeta, omega, kind))
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+# Each kind is a program of its own; those behind a mark are parts of "everything", or take no part of its columns.
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *few((*DIFFERENT, "everything"), "everything"),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS if k not in (*DIFFERENT, "everything")),
+    ],
+)
+@pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
+def test_associative_scan_equals_sequential_scan(zeta, kind):
+    omega = frequency(zeta, kind)
+    sequential = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
+    assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)

@@ -11,6 +11,8 @@ import pytest
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
+from bayes_grpo.dynamics import likelihood
+from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
 from bayes_grpo.fitting.summary import r_squared
@@ -249,3 +251,18 @@ def test_unstable_damping_is_reachable_and_bounded():
             zeta = float(regime.physical(raw, rows)["damping_ratio"])
             growth = -zeta * np.sqrt(1 + 4 * zeta**2) / response * table.length
             assert 0.5 < growth < 4.0
+
+
+@pytest.mark.slow
+def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
+    """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
+    programs.forget_programs()
+    monkeypatch.setattr(likelihood, "accelerated", lambda: True)
+    monkeypatch.setattr(nuts, "accelerated", lambda: True)
+    other = fit(run, "oscillator", seed=1)
+    programs.forget_programs()
+    assert other.convergence.passed
+    for name in ("response_time", "damping_ratio", "observation_sd", "fixed_point"):
+        one, two = np.arcsinh(fitted.draws(name)), np.arcsinh(other.draws(name))
+        # ESS is at least 400 in both: the means differ by a few standard errors at most.
+        assert abs(one.mean() - two.mean()) < 4 * np.hypot(one.std(), two.std()) / np.sqrt(400)

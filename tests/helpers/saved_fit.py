@@ -53,6 +53,7 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
             "priors": json.dumps({x: {"median": 1.0, "spread": 0.5} for x in names}),
             "settings": json.dumps({"group_size": {"value": 8, "provenance": "user", "note": ""}}),
             "notes": "[]",
+            "sampled_levels": "[]",
             "convergence": json.dumps(convergence | {"ebfmi": 1.0, "retried": False}),
         }
     )

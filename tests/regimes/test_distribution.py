@@ -1,4 +1,7 @@
-"""Regimes as NumPyro distributions: densities, batches, and the posterior of `fit` in a model of plain NumPyro."""
+"""Regimes as NumPyro distributions and models: densities, batches, any priors, and the posterior of `fit`."""
+
+from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +9,14 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer import MCMC, NUTS, Predictive
 from numpyro.infer.util import log_density
 
-from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, padded, rows_of, stacked
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, load_fit, padded, rows_of, save_fit, stacked
+from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
 from bayes_grpo.rows.padding import prepare_rows
 from tests.helpers.reference import dense, dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
@@ -36,7 +40,8 @@ def x64():
 
 @pytest.fixture(scope="module")
 def run():
-    return rising_run()
+    signals = {"entropy": np.linspace(2.0, 1.0, 40)}
+    return replace(rising_run(), signals=signals)
 
 
 @pytest.fixture(scope="module")
@@ -117,37 +122,29 @@ def test_rows_missing_in_the_middle_are_never_a_wrong_number(table):
     np.testing.assert_allclose(found, _dense(space, y), rtol=1e-9)
 
 
-def test_values_outside_of_a_parameter_s_range_are_refused(table):
-    with pytest.raises(SettingError, match="values above 0 of observation_sd"):
-        EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
+def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
+    """Against conditionals of a dense normal, for a batch of draws at once."""
+    times = jnp.array([10.0, 25.0])
+    batch = EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, table)
+    full = [EXPONENTIAL.on_rows(*_parts(VALUES | {"relaxation_time": t}), padded(table, len(table.y))) for t in times]
+    y, loo, smoothed = jnp.asarray(table.y), batch.loo_log_prob(table.y), batch.smooth(table.y)
+    np.testing.assert_allclose(batch.filter(table.y).log_likelihood, batch.log_prob(table.y), rtol=1e-12)
+    for i, space in enumerate(full):
+        mean, cov = dense_moments(jax.tree.map(np.asarray, dense(space, len(y))))
+        inverse = np.linalg.inv(cov)
+        error, var = (inverse @ (y - mean)) / np.diag(inverse), 1.0 / np.diag(inverse)
+        np.testing.assert_allclose(loo[i], -0.5 * (np.log(2 * np.pi * var) + error**2 / var), rtol=1e-8)
+        np.testing.assert_allclose(smoothed.loo_mean[i], y - error, rtol=1e-8)
 
 
-def plain_model(table):
-    """The exponential with the default priors of `fit`, the levels sampled like everything else."""
-    rows, free = padded(table, len(table.y)), {}
-    for p in EXPONENTIAL.sampled:
-        prior = p.default(table)
-        free[p.name] = numpyro.sample(p.name, dist.LogNormal(jnp.log(prior.median), prior.spread))
-    levels = {
-        p.name: numpyro.sample(p.name, dist.Normal(p.default(table).median, p.default(table).spread))
-        for p in EXPONENTIAL.linear
-    }
-    bound = EXPONENTIAL.physical(free, rows)
-    numpyro.sample("y", EXPONENTIAL.distribution(bound | levels, rows), obs=rows.y)
-
-
-@pytest.mark.thorough
-def test_a_plain_model_has_the_posterior_of_the_fit(run, table):
-    found = fit(run, "exponential", sampler=SHORT)
-    kernel = NUTS(plain_model, dense_mass=True, target_accept_prob=0.9)
-    mcmc = MCMC(kernel, num_warmup=500, num_samples=2000, progress_bar=False)
-    mcmc.run(jax.random.key(1), table)
-    draws = mcmc.get_samples()
-    assert int(mcmc.get_extra_fields()["diverging"].sum()) < 30
-    for name in VALUES:
-        ours, theirs = found.draws(name).ravel(), np.asarray(draws[name])
-        for q in (0.1, 0.5, 0.9):
-            assert abs(np.quantile(ours, q) - np.quantile(theirs, q)) < 0.2 * ours.std(), (name, q)
+def test_a_forecast_of_ones_own_draws_has_the_moments_of_the_smoother(table):
+    ahead = table.extended(table.step[-1] + np.array([1.0, 2.0, 10.0]))
+    found = EXPONENTIAL.distribution(VALUES, ahead)
+    draws = np.asarray(found.forecast(jax.random.key(0), ahead.y, (4000,)))[:, -3:]
+    exact = found.smooth(ahead.y)
+    sd = np.sqrt(np.asarray(exact.latent_var)[-3:] + VALUES["observation_sd"] ** 2 / ahead.precision[-3:])
+    np.testing.assert_allclose(draws.mean(0), np.asarray(exact.latent_mean)[-3:], atol=4 * sd.max() / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(0), sd, rtol=0.05)
 
 
 @pytest.mark.parametrize("name", list(REGIMES))
@@ -161,6 +158,61 @@ def test_derived_quantities_are_traceable(name, table):
         np.testing.assert_allclose(found, traced[key], rtol=1e-9)
 
 
+def test_single_precision_is_warned_of_and_values_are_validated(table):
+    with jax.enable_x64(False), numpyro.handlers.seed(rng_seed=0), pytest.warns(BayesGrpoWarning, match="enable_x64"):
+        EXPONENTIAL.model(table)
+    with pytest.raises(SettingError, match="values above 0 of observation_sd"):
+        EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
+
+
+def test_the_model_can_integrate_levels_out(table):
+    with numpyro.handlers.seed(rng_seed=0):
+        trace = numpyro.handlers.trace(EXPONENTIAL.model).get_trace(table, marginalize=True)
+    assert "fixed_point" not in trace
+    assert trace["y"]["fn"].levels["fixed_point"][1] > 0
+
+
+def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
+    """The same density at the same law, and a prior on either is what is drawn."""
+    other = get_regime("stiffness_damping")
+    noises = {k: VALUES[k] for k in ("observation_sd", "fluctuation_sd", "fixed_point", "initial_reward")}
+    at = {"response_time": 12.0, "damping_ratio": 0.7}
+    found = get_regime("oscillator").derived(noises | at, table)
+    named = noises | {k: found[k] for k in ("stiffness", "damping")}
+    both = (get_regime("oscillator"), noises | at), (other, named)
+    one, two = (regime.distribution(values, table).log_prob(table.y) for regime, values in both)
+    np.testing.assert_allclose(one, two, rtol=1e-10)
+    np.testing.assert_allclose([other.derived(named, table)[k] for k in at], list(at.values()), rtol=1e-12)
+    prior = dist.Gamma(2.0, 10.0)
+    drawn = draw_prior(target_of(other, prepare_rows(table), {"damping": prior}), np.random.default_rng(0), 20_000)
+    shares = [0.1, 0.5, 0.9]
+    expected = np.quantile(np.asarray(prior.sample(jax.random.key(1), (100_000,))), shares)
+    np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
+
+
+def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
+    """A fit's priors can be given to another: a table of quantiles is no normal prior."""
+    made = target_of(EXPONENTIAL, prepare_rows(table), {"fixed_point": dist.Uniform(0.0, 1.0)})
+    again = target_of(EXPONENTIAL, prepare_rows(table), made.priors)
+    assert again.regime == made.regime
+    assert again.regime.sampled_levels == ("fixed_point",)
+    np.testing.assert_array_equal(again.numbers.quantiles, made.numbers.quantiles)
+    with numpyro.handlers.seed(rng_seed=0), pytest.raises(PriorError, match="give the distribution itself"):
+        EXPONENTIAL.model(table, made.priors)
+
+
+@pytest.mark.thorough
+def test_a_fixed_point_with_any_prior_is_sampled_and_read_again(run, tmp_path):
+    """A truncated normal far from its end is the normal that is integrated out."""
+    priors = dist.Normal(0.8, 0.1), dist.TruncatedNormal(0.8, 0.1, low=-5.0)
+    one, two = (fit(run, "exponential", priors={"fixed_point": p}, seed=2, sampler=SHORT) for p in priors)
+    save_fit(two, tmp_path / "fit.nc")
+    assert load_fit(tmp_path / "fit.nc").regime == two.regime != one.regime
+    for name in VALUES:
+        a, b = (x.draws(name).ravel() for x in (one, two))
+        np.testing.assert_allclose(np.quantile(b, [0.1, 0.5, 0.9]), np.quantile(a, [0.1, 0.5, 0.9]), atol=0.2 * a.std())
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -171,6 +223,98 @@ def test_derived_quantities_are_traceable(name, table):
 def test_values_that_do_not_fit_are_named(values, said, table):
     with pytest.raises(SettingError, match=said):
         EXPONENTIAL.distribution(values, padded(table))
+
+
+@pytest.mark.thorough
+def test_the_model_has_the_posterior_of_the_fit(run, table):
+    found = fit(run, "exponential", sampler=SHORT)
+    mcmc = MCMC(
+        NUTS(EXPONENTIAL.model, dense_mass=True, target_accept_prob=0.9),
+        num_warmup=500,
+        num_samples=2000,
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(1), table)
+    draws = mcmc.get_samples()
+    assert int(mcmc.get_extra_fields()["diverging"].sum()) < 30
+    for name in VALUES:
+        ours, theirs = found.draws(name).ravel(), np.asarray(draws[name])
+        scale = ours.std()
+        for q in (0.1, 0.5, 0.9):
+            assert abs(np.quantile(ours, q) - np.quantile(theirs, q)) < 0.2 * scale, (name, q)
+    again = Predictive(EXPONENTIAL.model, draws)(jax.random.key(2), table)
+    np.testing.assert_allclose(again["observation_sd"], draws["observation_sd"])
+
+
+PRIORS = [
+    dist.Gamma(3.0, 2.0),
+    dist.LogNormal(0.5, 0.7),
+    dist.HalfNormal(2.0),
+    dist.HalfCauchy(1.0),
+    dist.Uniform(0.5, 3.0),
+    dist.InverseGamma(3.0, 2.0),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda d: type(d).__name__)
+def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
+    """Its table of quantiles against its own draws, in the coordinates and through `draw_prior`."""
+    from scipy.stats import ks_2samp
+
+    oscillator = get_regime("oscillator")
+    priors = resolve_priors(oscillator, table, {"observation_sd": prior})
+    assert priors["observation_sd"].name == type(prior).__name__
+    target = target_of(oscillator, prepare_rows(table), priors)
+    drawn = draw_prior(target, np.random.default_rng(0), size=20_000)["observation_sd"]
+    own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
+    assert ks_2samp(drawn, own).pvalue > 1e-3  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
+
+
+@pytest.mark.thorough
+def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
+    """A log-normal by its quantiles is a median and a spread in e-folds."""
+    pair, quantiles = (
+        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": (0.7, 0.1)}, seed=2, sampler=SHORT)
+        for p in ((20.0, 0.3), dist.LogNormal(np.log(20.0), 0.3))
+    )
+    normal = fit(
+        run,
+        "exponential",
+        priors={"fixed_point": dist.Normal(0.7, 0.1), "relaxation_time": (20.0, 0.3)},
+        seed=2,
+        sampler=SHORT,
+    )
+    np.testing.assert_array_equal(normal.draws("fixed_point"), pair.draws("fixed_point"))
+    assert quantiles.convergence.passed
+    for name in VALUES:
+        a, b = pair.draws(name).ravel(), quantiles.draws(name).ravel()
+        np.testing.assert_allclose(
+            np.quantile(b, [0.1, 0.5, 0.9]), np.quantile(a, [0.1, 0.5, 0.9]), atol=0.15 * a.std()
+        )
+    assert quantiles.priors["relaxation_time"].name == "LogNormal"
+
+
+@pytest.mark.parametrize(
+    ("name", "prior", "said"),
+    [
+        ("relaxation_time", dist.Normal(1.0, 1.0), "is positive, but Normal puts 1"),
+        ("relaxation_time", dist.Normal(-50.0, 1.0), "is positive, but most of Normal"),
+        ("relaxation_time", dist.Poisson(3.0), "continuous distribution of one number, found Poisson"),
+        ("relaxation_time", dist.LogNormal(np.zeros(2), 1.0), "continuous distribution of one number"),
+        ("fixed_point", dist.StudentT(3.0, 0.5, 0.1), "expected a Normal with one mean and sd"),
+    ],
+)
+def test_priors_that_cannot_be_are_refused(name, prior, said, table):
+    with pytest.raises(PriorError, match=said):
+        resolve_priors(EXPONENTIAL, table, {name: prior})
+
+
+def test_quantiles_keep_both_tails():
+    time = next(p for p in EXPONENTIAL.parameters if p.name == "relaxation_time")
+    found = np.array(tabulated(time, dist.LogNormal(1.0, 0.5)).quantiles)
+    np.testing.assert_allclose(found, 1.0 + 0.5 * GRID, atol=1e-5)
 
 
 def _parts(values):
@@ -188,6 +332,44 @@ def _dense(space, y):
     full = jax.tree.map(np.asarray, dense(space, len(y)))
     mean, cov = dense_moments(full)
     return dense_log_density(np.asarray(y), mean, cov)
+
+
+@pytest.mark.parametrize(
+    ("regime", "name", "given"),
+    [
+        ("oscillator", "damping_ratio", dist.Uniform(-1.0, 1.0)),
+        ("oscillator", "response_time", dist.Uniform(0.1, 3.0)),
+        ("flat", "fluctuation_time", dist.LogNormal(-1.0, 0.5)),
+    ],
+)
+def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table):
+    """Also where the default prior is bound to the rows: growth within the log, times no shorter than half a row."""
+    target = target_of(get_regime(regime), prepare_rows(table), {name: given})
+    drawn = draw_prior(target, np.random.default_rng(0), 20_000)[name]
+    shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
+    expected = np.quantile(np.asarray(given.sample(jax.random.key(1), (200_000,))), shares)
+    np.testing.assert_allclose(np.quantile(drawn, shares), expected, atol=0.03 * np.ptp(expected))
+    sites = Predictive(get_regime(regime).model, num_samples=1)(jax.random.key(0), table, {name: given})
+    assert f"{name}_free" not in sites
+    conditioned: Any = numpyro.handlers.condition(get_regime(regime).model, {name: jnp.asarray(0.7)})
+    with numpyro.handlers.seed(rng_seed=0):
+        assert float(conditioned(table, {name: given})[name]) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("handler", [numpyro.handlers.condition, numpyro.handlers.do])
+def test_a_handler_that_numpyro_would_ignore_is_refused(handler, table):
+    model, time = EXPONENTIAL.model, {"relaxation_time": jnp.asarray(5.0)}
+    with numpyro.handlers.seed(rng_seed=0):
+        with pytest.raises(SettingError, match=r"'relaxation_time'.*relaxation_time_free"):
+            handler(model, data=time)(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            handler(model, data={"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        drawn = handler(model, data=time | {"relaxation_time_free": jnp.log(5.0)})(table)
+        with pytest.raises(SettingError, match="'fixed_point'"):
+            numpyro.handlers.substitute(model, {"fixed_point": jnp.asarray(0.8)})(table, marginalize=True)
+        replaced: Any = numpyro.handlers.substitute(model, time)(table)
+    assert float(drawn["relaxation_time"]) == pytest.approx(5.0, rel=0.01)
+    assert float(replaced["relaxation_time"]) == 5.0
 
 
 @pytest.mark.parametrize(("zeta", "times"), [(0.1, 2.258), (0.5, 1.189), (2.0, 1.015)])

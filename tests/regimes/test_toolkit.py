@@ -4,12 +4,17 @@ import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
+from numpyro.infer.autoguide import AutoMultivariateNormal
 
 import bayes_grpo as bg
 from bayes_grpo.regimes import (
     FLUCTUATION,
     LEVELS,
+    NOISES,
     POSITIVE,
     Parameter,
     Prior,
@@ -22,12 +27,35 @@ from bayes_grpo.regimes import (
 from tests.helpers.runs import rising_run
 
 pytestmark = pytest.mark.thorough
+NAMED = bg.get_regime("stiffness_damping")
 
 
 @pytest.fixture(autouse=True)
 def x64():
     with jax.enable_x64(True):
         yield
+
+
+def hierarchy(rows):
+    """Partial pooling of the stiffness over logs."""
+    centre, spread = numpyro.sample("centre", dist.Normal(-4.0, 2.0)), numpyro.sample("spread", dist.HalfNormal(1.0))
+    noises = {p.name: numpyro.sample(p.name, dist.LogNormal(jnp.log(0.03), 1.0)) for p in NOISES}
+    damping = numpyro.sample("damping", dist.LogNormal(-1.0, 1.0))
+    with numpyro.plate("logs", len(rows.y)):
+        stiffness = numpyro.sample("stiffness", dist.LogNormal(centre, spread))
+        levels = {"fixed_point": (0.5, 0.5), "initial_reward": (0.2, 0.5)}
+        values = {"stiffness": stiffness, "damping": damping, **noises, **levels}
+        numpyro.sample("y", NAMED.distribution(values, rows), obs=rows.y)
+
+
+def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
+    rows = bg.stacked([rising_run(30 + 2 * i, i) for i in range(6)])
+    mcmc = MCMC(
+        NUTS(hierarchy), num_warmup=200, num_samples=200, num_chains=2, chain_method="vectorized", progress_bar=False
+    )
+    mcmc.run(jax.random.key(0), rows)
+    assert mcmc.get_samples()["stiffness"].shape == (400, 6)
+    assert float(az.rhat(az.from_numpyro(mcmc), var_names=["centre"])["centre"]) < 1.1
 
 
 class Gompertz(TrendRegime):
@@ -52,6 +80,20 @@ def test_a_regime_of_ones_own_is_fitted_and_scored():
     other = bg.fit(rising_run(), "exponential", seed=1)
     table = az.compare({"gompertz": found.to_datatree(), "exponential": other.to_datatree()})
     assert set(table.index) == {"gompertz", "exponential"}
+
+
+def test_variational_inference_and_predictive_draws():
+    table, model = bg.rows_of(rising_run()), bg.get_regime("exponential").model
+    guide = AutoMultivariateNormal(model)
+    found = SVI(model, guide, numpyro.optim.Adam(0.02), Trace_ELBO()).run(
+        jax.random.key(0), 2000, table, progress_bar=False
+    )
+    draws = guide.sample_posterior(jax.random.key(1), found.params, sample_shape=(500,))
+    exact = bg.fit(rising_run(), "exponential", seed=1)
+    gap = np.median(draws["fixed_point"]) - np.median(exact.draws("fixed_point"))
+    assert abs(gap) < 0.5 * exact.draws("fixed_point").std()
+    future = Predictive(numpyro.handlers.uncondition(model), draws)(jax.random.key(2), table)["y"]
+    assert future.shape == (500, len(table.y))
 
 
 def test_crps_of_a_forecast_s_paths():

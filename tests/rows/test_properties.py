@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
@@ -64,11 +64,11 @@ def test_averaged_rows_keep_mean_span_and_completions(run, limit):
 
 
 @jax.jit
-def score(rows: Rows):
-    """Log likelihood of the rows."""
+def scores(rows: Rows):
+    """Log likelihood step by step, and by the associative scan."""
     values = {name: jnp.asarray(value) for name, value in VALUES.items()}
     space, y = LAW.state_space(values, LEVELS, rows), jnp.asarray(rows.y)
-    return kalman.log_likelihood(space, y)
+    return kalman.log_likelihood(space, y), associative.log_likelihood(space, y)
 
 
 @pytest.mark.thorough
@@ -77,7 +77,7 @@ def score(rows: Rows):
 def test_padding_never_changes_the_likelihood(run):
     table = rows_of(run)
     with jax.enable_x64(True):
-        plain = score(padded(table, len(table.y)))
+        plain, _ = scores(padded(table, len(table.y)))
         for rows in (padded(table), shared(table), shared(table, 40)):
             assert len(rows.y) > len(table.y)
-            np.testing.assert_allclose(score(rows), plain, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(scores(rows), plain, rtol=1e-8, atol=1e-8)

@@ -1,7 +1,7 @@
 """NumPyro's NUTS on a regime or a model, compiled once per bucket of rows and reused for every run after it.
 
-The chains run in threads, each a single-chain program: no chain waits for another's longer tree, and XLA releases the
-interpreter.
+On a CPU the chains run in threads, each a single-chain program: no chain waits for another's longer tree, and XLA
+releases the interpreter. On an accelerator they run as one batched program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.machine import cores
-from bayes_grpo.common.programs import call
+from bayes_grpo.common.programs import accelerated, call
 from bayes_grpo.fitting.sampling.batch import random_keys
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
@@ -157,7 +157,7 @@ class Start(NamedTuple):
     inverse_mass: np.ndarray
 
 
-def _chain_program(regime: Regime, warmup: int, draws: int) -> Any:
+def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
     # Traced once, not at each of the places where NUTS calls it.
     traced = jax.jit(partial(potential, regime))
 
@@ -199,13 +199,15 @@ def _chain_program(regime: Regime, warmup: int, draws: int) -> Any:
         out = jax.lax.scan(body, state, None, length=warmup + draws)[1]
         return tuple(x[warmup:] for x in out)  # plain, so that the program is kept
 
-    return run
+    return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
     """Runs all chains; draws with leading axes (chains, draws)."""
     keys = random_keys(seed, settings.num_chains)
     shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
-    options = (target.regime, settings.num_warmup, settings.num_samples)
+    options = (target.regime, settings.num_warmup, settings.num_samples, accelerated())
+    if accelerated():
+        return Chain(*call(_chain_program, options, keys, start.z, *shared))
     each = list(zip(keys, start.z, strict=True))
     return Chain(*chains_side_by_side(_chain_program, options, each, *shared))

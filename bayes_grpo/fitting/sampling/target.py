@@ -9,7 +9,7 @@ residuals alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,11 +19,11 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import call
-from bayes_grpo.dynamics import kalman
+from bayes_grpo.dynamics import likelihood
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.regimes.priors import resolve_priors
+from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import PreparedRows, Rows
 
 
@@ -35,23 +35,41 @@ class PriorNumbers(NamedTuple):
         scale: Likewise, shape (p,).
         linear_mean: Of the linear parameters, shape (l,).
         linear_sd: Likewise, shape (l,).
+        quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
+            coordinate; else None, which keeps the program as it is.
+        slopes: Their derivatives, shape (p, 97), likewise.
+        exact: Whether a prior is a distribution over the parameter's own values, shape (p,), likewise: then
+            `Regime.physical` must not bend it.
     """
 
     location: Array | np.ndarray
     scale: Array | np.ndarray
     linear_mean: Array | np.ndarray
     linear_sd: Array | np.ndarray
+    quantiles: Array | np.ndarray | None = None
+    slopes: Array | np.ndarray | None = None
+    exact: Array | np.ndarray | None = None
 
 
 def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
     """Numbers of resolved priors, in the order of the regime's parameters."""
     free, levels = regime.sampled, regime.linear
-    return PriorNumbers(
-        location=np.array([p.transform.inverse(priors[p.name].median) for p in free]),
-        scale=np.array([priors[p.name].spread for p in free]),
+    location = np.array([p.transform.inverse(priors[p.name].median) for p in free])
+    scale = np.array([priors[p.name].spread for p in free])
+    numbers = PriorNumbers(
+        location=location,
+        scale=scale,
         linear_mean=np.array([priors[p.name].median for p in levels]),
         linear_sd=np.array([priors[p.name].spread for p in levels]),
     )
+    known = [priors[p.name].quantiles for p in free]
+    if all(q is None for q in known):
+        return numbers
+    quantiles = np.stack(
+        [m + s * GRID if q is None else np.array(q) for q, m, s in zip(known, location, scale, strict=True)]
+    )
+    exact = np.array([q is not None for q in known])
+    return numbers._replace(quantiles=quantiles, slopes=slopes_of(quantiles), exact=exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +107,36 @@ def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] |
         PriorError: An override is impossible.
     """
     regime.check(rows.table)
+    given = overrides or {}
+    levels = (p.name for p in regime.linear if not _integrable(given.get(p.name)))
+    regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels))
     priors = resolve_priors(regime, rows.table, overrides)
     return Target(regime, rows, priors, prior_numbers(regime, priors))
 
 
+def _integrable(given: Any) -> bool:
+    """Whether the filter can integrate a linear parameter out under an override of its prior: a normal one, or none."""
+    if isinstance(given, Prior):
+        return given.quantiles is None
+    return not is_distribution(given) or type(given).__name__ == "Normal"
+
+
+def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
+    """Coordinates u of the parameters from standardized ones, shape (..., p)."""
+    if prior.quantiles is None or prior.slopes is None:
+        return prior.location + prior.scale * z
+    return interpolated_coordinates(jnp.asarray(prior.quantiles), jnp.asarray(prior.slopes), jnp.asarray(z))
+
+
 def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: Rows) -> dict[str, Array]:
     """Sampled parameters in their units from standardized coordinates of shape (..., p)."""
-    u = prior.location + prior.scale * z
-    return regime.physical({p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}, rows)
+    u = coordinates(z, prior)
+    raw = {p.name: p.transform.forward(u[..., i]) for i, p in enumerate(regime.sampled)}
+    bound = regime.physical(raw, rows)
+    if prior.exact is None:
+        return bound
+    exact = jnp.asarray(prior.exact)
+    return {p.name: jnp.where(exact[i], raw[p.name], bound[p.name]) for i, p in enumerate(regime.sampled)}
 
 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
@@ -127,7 +167,7 @@ def state_space_at(
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
     levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
-    return regime.state_space(named, levels, rows)
+    return regime.on_rows(named, levels, rows)
 
 
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
@@ -145,7 +185,7 @@ so small that the filters lose all digits and report any density at all. The pri
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows at a point of shape (p,), the linear parameters integrated out; a scalar."""
     near = jnp.clip(z, -FARTHEST, FARTHEST)
-    return kalman.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
+    return likelihood.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
