@@ -36,6 +36,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
@@ -49,7 +50,6 @@ from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.common import draw_rows, keep
-from tests.helpers.reference import dense
 
 ROWS = 60
 THINNED = 100

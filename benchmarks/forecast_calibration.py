@@ -76,12 +76,12 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
 
     import jax
 
+    from bayes_grpo.dynamics.state_space import dense
     from bayes_grpo.fitting.fit import draw_prior
     from bayes_grpo.fitting.sampling.target import target_of
     from bayes_grpo.rows.padding import prepare_rows
     from bayes_grpo.rows.rows_of import rows_of
     from benchmarks.common import draw_rows
-    from tests.helpers.reference import dense
 
     table = rows_of(replace(run, reward=np.linspace(0.0, 1.0, len(run.step))))  # any values: the priors are fixed
     with jax.enable_x64(True):

@@ -18,6 +18,7 @@ from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.loo import exact_density, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
 from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import REGIMES
@@ -27,7 +28,7 @@ from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.plots.comparison import plot_comparison
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
-from tests.helpers.reference import dense, dense_moments
+from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of

@@ -2,31 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from scipy.linalg import expm
 from scipy.stats import multivariate_normal
-
-from bayes_grpo.dynamics.state_space import StateSpace
-
-
-def dense(space: StateSpace, rows: int) -> Any:
-    """The same with arrays of shapes (n,), (n, n), (T, n, n), (T, n) and (T,), T rows."""
-
-    def over_rows(entry: Any) -> Array:
-        return jnp.broadcast_to(jnp.asarray(entry, float), (rows,))
-
-    def stacked(entries: Any, of: Any) -> Array:
-        if not isinstance(entries, tuple):
-            return of(entries)
-        parts = [stacked(e, of) for e in entries]
-        return jnp.stack(parts, axis=-2 if isinstance(entries[0], tuple) else -1)
-
-    initial = (stacked(x, lambda e: jnp.asarray(e, float)) for x in space[:2])
-    return StateSpace(*initial, *(stacked(x, over_rows) for x in space[2:]))  # pyright: ignore[reportArgumentType]
 
 
 def oscillator_moments(

@@ -14,11 +14,12 @@ from numpyro.infer.util import log_density
 
 from bayes_grpo import REGIMES, SamplerSettings, fit, get_regime, load_fit, padded, rows_of, save_fit, stacked
 from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
+from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
 from bayes_grpo.rows.padding import prepare_rows
-from tests.helpers.reference import dense, dense_log_density, dense_moments
+from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
 EXPONENTIAL = get_regime("exponential")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics.likelihood import log_likelihood
+from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
@@ -21,7 +22,7 @@ from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureRows
 from benchmarks.lab.learners.record import RESULTS
-from tests.helpers.reference import dense, dense_log_density, dense_moments
+from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, steps
 
 N, G, B, P, RHO = 400, 8, 16, 0.3, 0.4
