@@ -49,7 +49,7 @@ def test_comparison():
 
 
 def test_check():
-    findings = tuple(Finding(n, 0.7, 0.5, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
+    findings = tuple(Finding(n, 0.7, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
     table = made(Check, findings=findings).to_frame()
     assert dict(table["missed"]) == {"outliers": True, "break": False}
 
