@@ -155,4 +155,4 @@ def rows_after(whole: RowTable, n: int, ahead: RemainingRate) -> RowsAhead:
         rate=np.concatenate([[ahead.rate_now], rate]),
         weight=np.concatenate([[1.0], window_weight(whole.window)[n:]]),
     )
-    return RowsAhead(step, np.empty(0), len(step), future)
+    return RowsAhead(step, len(step), future)

@@ -67,20 +67,16 @@ class Choice(Result):
         reward: Its reward, held-out where evaluated.
         probability: Probability that it is the best.
         ahead: Its reward minus that of the present policy.
-        score: Its own score; NaN if not evaluated.
         optimism: Expected excess of the best score over its reward; NaN without scores.
         best_score_step: Step of the best score; NaN without scores.
-        others: Next most probable checkpoints, step → probability.
     """
 
     step: float
     reward: Interval
     probability: float
     ahead: Interval
-    score: float
     optimism: float
     best_score_step: float
-    others: tuple[tuple[float, float], ...]
 
     in_json = ("sentence", ...)
 
@@ -119,22 +115,18 @@ class Had(NamedTuple):
         best = np.bincount(np.argmax(self.draws, axis=1), minlength=len(mean)) / len(self.draws)
         taken, on_held_out = int(np.argmax(mean)), self.draws + self.gap[:, None]
         scores, optimism, top = checkpoints.score, np.nan, np.nan
-        own = scores[checkpoints.scored == self.step[taken]]
         among = np.isin(checkpoints.scored, self.step)
         if among.any():
             place = int(np.flatnonzero(among)[np.argmax(scores[among])])
             top = float(checkpoints.scored[place])
             optimism = float(scores[place] - on_held_out[:, self.step == top].mean())
-        order = [i for i in np.argsort(-best) if i != taken and best[i] > 0.0][:3]
         return Choice(
             float(self.step[taken]),
             interval(on_held_out[:, taken], level),
             float(best[taken]),
             interval(self.draws[:, taken] - self.draws[:, -1], level),
-            float(own[0]) if len(own) else np.nan,
             optimism,
             top,
-            tuple((float(self.step[i]), float(best[i])) for i in order),
         )
 
 

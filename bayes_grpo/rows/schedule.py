@@ -219,13 +219,12 @@ class RowsAhead(NamedTuple):
 
     Attributes:
         step: Steps of the forecast, shape (h,), the last one the horizon.
-        beyond: Steps after the horizon at which the trend is followed on, shape (k,).
         logged: Rows that the log would show until the horizon; ``step`` has no more of them than `_GRID`.
-        future: Rows of both, after an instantaneous one at the log's end (the reward now), shape (1 + h + k,) each.
+        future: An instantaneous row at the log's end (the reward now), these rows, and k beyond the horizon on which
+            the trend is followed to where the reward ends, shape (1 + h + k,) each.
     """
 
     step: np.ndarray
-    beyond: np.ndarray
     logged: int
     future: FutureRows
 
@@ -288,4 +287,4 @@ def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead
     if until == round(until) and span > 2 * _BEYOND:
         beyond = np.unique(np.round(beyond))
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    return RowsAhead(step, beyond, rows_until(table, until), future)
+    return RowsAhead(step, rows_until(table, until), future)

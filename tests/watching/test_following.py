@@ -1,6 +1,5 @@
 """A log that is being written: no row lost or doubled, whatever its writer does."""
 
-import itertools
 import json
 import os
 import signal
@@ -325,9 +324,3 @@ def last_whole(text: bytes) -> int:
         except ValueError:
             continue
     raise AssertionError("no whole line")
-
-
-def test_the_writer_of_these_tests_tells_rows_apart():
-    rewards = [reward_at(s) for s in range(1, 401)]
-    assert len(set(rewards)) == len(rewards)
-    assert all(a != b for a, b in itertools.pairwise(rewards))
