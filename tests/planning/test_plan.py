@@ -13,7 +13,6 @@ import pytest
 from bayes_grpo import plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
-from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
@@ -36,7 +35,6 @@ from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.planning import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
-from tests.helpers.runs import make_run, rising_run, steps
 
 SHARE = RewardScale(RewardRange(0.0, 1.0), 0.1, 50.0)
 SETTINGS: dict[str, Any] = {"group_size": 8, "prompts_per_step": 4, "momentum": 0.9, "momentum_convention": "ema"}
@@ -65,12 +63,8 @@ def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(
     assert f"({percent(best.p_fails)} risk of failure)" in found.sentence
     assert best.p_fails <= found.risk
     assert all(c.p_fails > 0.0 for c in found.candidates)
-
-
-def test_half_the_group_buys_twice_the_steps(found):
-    half = next(c for c in found.candidates if c.settings == found.present | {"group_size": 4.0})
-    assert half.steps == pytest.approx(2 * found.kept.steps)
-    assert half.cost_per_step == pytest.approx(0.5)
+    half = at(found, group_size=4.0)
+    assert (half.steps, half.cost_per_step) == (pytest.approx(2 * kept.steps), pytest.approx(0.5))
 
 
 def test_a_run_that_has_settled_keeps_its_settings_or_cannot_tell():
@@ -245,14 +239,6 @@ def test_the_command_line(tmp_path, write_trl_log):
     assert wrong.err.count("\n") == 1
     for usage in (("plan",), ("plan", path, "--learning-rate", "fast")):
         assert call(*usage).code == 2
-
-
-def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
-    rng = np.random.default_rng(0)
-    entropy = np.exp(-np.arange(40) / 6.0)
-    reward = np.clip(0.3 + 0.01 * rng.standard_normal(40) - 0.006 * np.arange(40), 0.0, 1.0)
-    assert failure_of(make_run(steps(40), reward, signals={"entropy": entropy})) is not None
-    assert failure_of(rising_run(40)) is None
 
 
 @pytest.mark.thorough
