@@ -113,7 +113,7 @@ def test_the_share_that_fails_is_found_again(relearned):
     """Siblings of a run drawn from those that worked, which is what the model is asked about."""
     rng, rows = np.random.default_rng(2), []
     for views in simulated(rng, 600):
-        changes, failed = views[rng.integers(len(views))]
+        changes, failed, *_ = views[rng.integers(len(views))]
         rows += [(x[0], y) for x, y in zip(changes, failed, strict=True)]
     at, failed = np.array(rows).T
     for low, high in ((-2.0, 0.0), (0.3, 1.0), (1.0, 2.0), (2.0, 3.0)):

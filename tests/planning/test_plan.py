@@ -196,7 +196,7 @@ def test_a_learning_rate_can_be_stated(tmp_path, write_trl_log):
     path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=None)
     wanted = {"learning_rate": [1e-6, 2e-6], "group_size": [8]}
     with pytest.raises(
-        SettingError, match=r"learning_rate: not known of run run.*give --set learning_rate=…, a line in"
+        SettingError, match=r"learning_rate: not known of run run.*give --set learning_rate=… or a line in"
     ):
         plan(path, **wanted, read={"settings": {"group_size": 8}})
     stated = plan(path, **wanted, read={"settings": {"group_size": 8, "learning_rate": 1e-6}})
