@@ -5,7 +5,6 @@
     python benchmarks/families.py shared --index runs/index.csv runs/more/index.csv --cache folder
     python benchmarks/families.py pairs --index runs/index.csv --cache folder
     python benchmarks/families.py laboratory --families 120 --cache folder
-    python benchmarks/families.py decisions --families 100 --cache folder
     python benchmarks/families.py sbc --families 200 --cache folder
     python benchmarks/families.py time --cache folder
     python benchmarks/families.py keep --cache folder
@@ -40,18 +39,17 @@ from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.model import FamilyData, family_data, sample_family, spread_of
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.plan import plan
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.common import keep, say
-from benchmarks.family_cases import Case, case_of, decision, draw_run, run_of, simulated_case, twelve_runs
+from benchmarks.family_cases import Case, case_of, draw_run, run_of, simulated_case, twelve_runs
 from benchmarks.lab.learners.seeds import recipes_in, rows_in
 
 VARIED = ("group_size", "learning_rate", "prompts_per_step", "model_size")
-PARTS = ("known", "simulated", "shared", "pairs", "laboratory", "decisions", "sbc", "time", "keep")
+PARTS = ("known", "simulated", "shared", "pairs", "laboratory", "sbc", "time", "keep")
 SEED = 11
 RANKS = 99
 """Draws among which a true number is ranked."""
@@ -260,29 +258,6 @@ def reliability(p: np.ndarray, happened: np.ndarray, bins: int = 10) -> tuple[li
     return rows, float(error)
 
 
-def decided(number: int) -> dict[str, Any]:
-    """Regret of the recommended next settings and of rules of thumb, against the best of a grid."""
-    run, until, truth = decision(number, SEED)
-    sizes, rates = (sorted({key[i] for key in truth}) for i in (0, 1))
-    found = plan(run, group_size=sizes, prompts_per_step=[4], learning_rate=rates, budget=until)
-    best, now = max(truth.values()), rates[1]
-    taken = found.recommended.settings
-    rules = {
-        "recommended": (taken["group_size"], taken["learning_rate"]),
-        "keep": (8.0, now),
-        "double group size": (16.0, now),
-        "double learning rate": (8.0, rates[2]),
-    }
-    came = truth[rules["recommended"]]
-    return {
-        "regret": {name: best - truth[key] for name, key in rules.items()},
-        "taken": list(rules["recommended"]),
-        "expected": found.recommended.expected,
-        "came": came,
-        "covered": found.recommended.next_run.low <= came <= found.recommended.next_run.high,
-    }
-
-
 def sbc(number: int) -> dict[str, Any]:
     """Ranks of a family's true numbers among its posterior draws, the truth drawn from the priors; one chain."""
     rng = np.random.default_rng([SEED, 13, number])
@@ -372,9 +347,6 @@ def main() -> None:
     elif options.part == "laboratory":
         for i in range(options.families):
             cached(options.cache / "laboratory", f"{i:03d}", lambda i=i: laboratory_pairs(i))
-    elif options.part == "decisions":
-        for i in range(options.families):
-            cached(options.cache / "decisions", f"{i:03d}", lambda i=i: decided(i))
     elif options.part == "sbc":
         for i in range(options.families):
             cached(options.cache / "sbc", f"{i:03d}", lambda i=i: sbc(i))
@@ -406,10 +378,6 @@ def kept(folder: Path) -> dict[str, Any]:
         rows, error = reliability(p, truth > 0)
         covered = float(np.mean([f["covered"] for f in found]))
         result["laboratory"] = {"pairs": len(p), "ece": error, "reliability": rows, "coverage": covered}
-    if found := all_of("decisions"):
-        regret = {k: float(np.mean([f["regret"][k] for f in found])) for k in found[0]["regret"]}
-        covered = float(np.mean([f["covered"] for f in found]))
-        result["decisions"] = {"decisions": len(found), "regret": regret, "coverage": covered}
     if found := all_of("sbc"):
         result["sbc"] = sbc_summary(found)
     if found := all_of("time"):

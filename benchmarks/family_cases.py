@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit
+from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 
@@ -114,34 +114,6 @@ def simulated_case(number: int, seed: int = 0) -> Case:
     names = ("group_size", "learning_rate")
     true = {f"{q} {name}": float(slopes[q][1 + j]) for q in slopes for j, name in enumerate(names)}
     return Case([run for _, run in sorted(runs, key=lambda x: x[0])], names, true)
-
-
-def decision(number: int, seed: int = 0) -> tuple[Run, float, dict[tuple[float, float], float]]:
-    """A run, the steps of the next one, and the true reward after them by its group size and learning rate.
-
-    Real GRPO updates on a contextual bandit. The next runs start afresh and use the same completions as the present
-    settings would; the truth is a mean over eight seeds.
-    """
-    rng = np.random.default_rng([seed, 17, number])
-    environment = contextual_bandit(rng, difficulty_mean=rng.uniform(0.2, 1.2), difficulty_sd=rng.uniform(1.0, 2.0))
-    rate, until = float(np.exp(rng.uniform(-3.5, -1.0))), 150
-    base = Numbers(momentum=0.9, kl_weight=rng.uniform(0.1, 0.5))
-    truth: dict[tuple[float, float], float] = {}
-    shape: dict[str, Any] = {"prompts_per_step": 4, "optimizer": "ema"}
-    for g in (4, 8, 16):
-        rates = rate * np.array([0.5, 1.0, 2.0])
-        numbers = base._replace(learning_rate=np.repeat(rates, 8))
-        structure = Structure(n_steps=until * 8 // g, group_size=g, **shape)
-        batch = simulate(structure, numbers, environment, 1000 * number + np.arange(24))
-        ends = np.asarray(batch.true_reward, float)[:, -5:].mean(axis=1).reshape(3, 8).mean(axis=1)
-        truth |= {(float(g), float(r)): float(e) for r, e in zip(rates, ends, strict=True)}
-    own = base._replace(learning_rate=rate)
-    log = simulate(Structure(n_steps=until, group_size=8, **shape), own, environment, [1000 * number + 500])
-    run = run_of(
-        "present", np.arange(1.0, until + 1.0), np.asarray(log.reward[0], float), group_size=8, prompts_per_step=4
-    )
-    signals = {"learning_rate": np.full(until, rate)}
-    return replace(run, signals=signals), float(until), truth
 
 
 def twelve_runs() -> Case:

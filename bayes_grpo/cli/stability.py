@@ -56,9 +56,9 @@ def stability(
         "refresh_interval": refresh,
     }
     given = {name: x for name, x in flags.items() if x is not None}
-    note, more, then, converged = "", {}, [], True
-    if log is not None:
-        fit = _fit_of(log, reading, seed)
+    note, more, then, converged = "", dict[str, Any](), list[Any](), True
+    if measured is None:
+        fit = _fit_of(log or [], reading, seed)
         fitted, converged = internal.curvature_of(fit), fit.convergence.passed
         planned: dict[str, Any] = {**fitted.settings, **given}
         changed = fitted.change_to(planned["learning_rate"], planned["refresh_interval"])
@@ -71,8 +71,7 @@ def stability(
         limits = internal.limits_of(whole, **planned)
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         planned["curvature"] = whole.stiffest.draws()
-        more = {"measured": whole.to_dict(), "limits": limits.to_dict()}
-        more["course"] = None if course is None else course.to_dict()
+        more = {"measured": whole.to_dict(), "limits": limits.to_dict(), "course": course and course.to_dict()}
         then = [x for x in (whole, limits, course) if x is not None]
     report = bg.stability(**planned)
     output.show(report, more={"note": note} | more, then=then, note=note and f"Curvature: {note}.")

@@ -105,14 +105,6 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
             frame.to_csv(temporary, index=False)
 
 
-def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as dictionaries, ready for JSON; what is unknown is None."""
-    import pandas as pd
-
-    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [json_safe({str(k): None if v is pd.NA else v for k, v in row.items()}) for row in records]
-
-
 def journal_of(out: Path) -> Path:
     """Path of a table's journal."""
     return out.with_name(f"{out.name}.journal.jsonl")
@@ -217,7 +209,10 @@ class Fleet(Result):
     @property
     def records(self) -> list[dict[str, Any]]:
         """Rows as dictionaries, ready for JSON; what is unknown is None."""
-        return records_of(self.frame)
+        import pandas as pd
+
+        records = self.frame.astype(object).where(self.frame.notna(), None).to_dict("records")
+        return [json_safe({str(k): None if v is pd.NA else v for k, v in row.items()}) for row in records]
 
     @property
     def sentence(self) -> str:

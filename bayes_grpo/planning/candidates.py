@@ -79,7 +79,7 @@ def grid_of(run: Run, table: RowTable, requested: Mapping[str, Sequence[float] |
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         elif name == "learning_rate":
             rate = float(now)
-        elif name in WHOLE and not wanted and _assumed(run, name):
+        elif name in WHOLE and not wanted and getattr(run.settings, name).provenance is Provenance.ASSUMED:
             note = getattr(run.settings, name).note
             cautions.append(f"{name}: {now:g} is {note}, so it is not varied; give --set {name}=…")
             continue
@@ -94,10 +94,6 @@ def grid_of(run: Run, table: RowTable, requested: Mapping[str, Sequence[float] |
     if size > _MOST:
         raise SettingError(f"plan: expected at most {_MOST} candidates, found {size}; name fewer values")
     return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions), rate)
-
-
-def _assumed(run: Run, name: str) -> bool:
-    return getattr(run.settings, name).provenance is Provenance.ASSUMED
 
 
 def _rungs(now: float, most: float) -> set[float]:

@@ -113,7 +113,6 @@ def judge(
         candidates=tuple(candidates),
         budget=judging.budget,
         risk=risk,
-        present_failed=judging.failed,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
         cautions=(*grid.cautions, *_cautions(judging, candidates[0])),
@@ -159,12 +158,10 @@ class _Judging:
         failing = self.failing(settings)
         end = self.end(settings, failing)
         gain = end - self._kept
-        cost = self.step_cost(settings)
         one = reward_of_one_run(self.base, end, learned_exponents().run_sd, self.scale)
         return Candidate(
             settings=settings,
-            cost_per_step=cost,
-            steps=self.budget / cost,
+            steps=self.budget / self.step_cost(settings),
             expected=float(end.mean()),
             next_run=interval(one),
             gain=interval(gain),

@@ -29,7 +29,6 @@ class Candidate:
 
     Attributes:
         settings: Setting → value.
-        cost_per_step: Cost of an optimizer step, in steps of the present run.
         steps: Steps that it is run for, within the budget.
         expected: Expected reward at their end, runs that fail counted with what they leave.
         next_run: Reward of one run there: with seed and fluctuation.
@@ -43,7 +42,6 @@ class Candidate:
     """
 
     settings: Mapping[str, float]
-    cost_per_step: float
     steps: float
     expected: float
     next_run: Interval
@@ -72,7 +70,6 @@ class Plan(Result):
         candidates: All candidates, the best first; those that fail too probably last.
         budget: Largest cost, in steps of the present run.
         risk: Largest P(fails) of what is recommended.
-        present_failed: Whether the present run seems to have failed itself.
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
         cautions: What not to believe, one sentence each.
@@ -86,7 +83,6 @@ class Plan(Result):
     candidates: tuple[Candidate, ...]
     budget: float
     risk: float
-    present_failed: bool
     cautions: tuple[str, ...]
     siblings: TriedSettings | None = None
     present_hacked: float = 0.0

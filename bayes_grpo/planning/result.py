@@ -44,7 +44,6 @@ class StabilityReport(Result):
         convention: "heavy_ball" or "ema".
         refresh_interval: K_ref in optimizer steps.
         lag_exposure: Share of the gradient that is late.
-        onset: Gain above which a lag-free run oscillates.
         rule: Verdict of the published rule.
         hold: Exact verdict for a sampling policy frozen for K_ref steps.
         source: Where the curvature comes from.
@@ -52,7 +51,6 @@ class StabilityReport(Result):
         failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
         rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
-        n_draws: Number of curvature draws; 1 for a single value.
     """
 
     gain: Interval
@@ -60,14 +58,12 @@ class StabilityReport(Result):
     convention: MomentumConvention
     refresh_interval: float
     lag_exposure: float
-    onset: float
     rule: Verdict
     hold: Verdict
     source: CurvatureSource
     circular: bool
     failing: Failing
     rate: float | None
-    n_draws: int
 
     in_json = (..., "sentence")
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
+from bayes_grpo.dynamics.thresholds import critical_gain, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails, shared_rate
@@ -84,13 +84,11 @@ def stability(
         convention=convention,
         refresh_interval=float(refresh_interval),
         lag_exposure=float(lag_exposure),
-        onset=float(onset_of_oscillation(momentum)),
         **verdicts,
         source=source,
         circular=source == "same_run" and refresh_interval > 1,
         failing=failing,
         rate=rate,
-        n_draws=gain.size,
     )
 
 

@@ -53,7 +53,6 @@ def stability_document(r: StabilityReport) -> Document:
             section(
                 "Details",
                 r.sentence.removeprefix(f"{r.stable}. "),
-                f"Without lag, oscillation begins at g = {r.onset:.4g}.",
             ),
         ),
         unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
@@ -63,7 +62,7 @@ def stability_document(r: StabilityReport) -> Document:
 
 def _lags(r: StabilityReport) -> Tabular:
     def short(i: Interval) -> str:
-        return f"{i.median:.4g}" if r.n_draws == 1 else ranged(i)
+        return f"{i.median:.4g}" if i.low == i.high else ranged(i)
 
     rows = (
         (

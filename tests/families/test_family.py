@@ -87,15 +87,6 @@ def folder(tmp_path, write_trl_log):
 
 
 @pytest.mark.thorough
-def test_the_command_line_of_a_family(folder):
-    said = call("sweep", folder, "--vary", "learning_rate", "--json")
-    assert said.code in (0, 4)
-    content = json.loads(said.out)
-    assert {e["setting"] for e in content["exponents"]} == {"learning_rate"}
-    assert len(content["runs"]) == 3
-
-
-@pytest.mark.thorough
 def test_the_command_line_says_what_was_found(found, folder, monkeypatch):
     """A family that was found before, because another one takes half a minute."""
     asked: list[Any] = []

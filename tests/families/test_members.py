@@ -80,14 +80,6 @@ def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
     assert [x.settings for x in left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
 
 
-def test_different_rewards_of_one_trainer_are_named():
-    from dataclasses import replace
-
-    keyed = [replace(run, keys={"reward": "accuracy" if i else "reward"}) for i, run in enumerate(GROUPS)]
-    with pytest.raises(FitError, match="another reward: accuracy in place of reward"):
-        members_of(keyed, ["group_size"])
-
-
 def test_what_differs_is_varied():
     runs = [*GROUPS, relaxing("again", seed=5, group_size=8)]
     assert varied_in(runs) == ["group_size"]

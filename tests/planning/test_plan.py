@@ -13,7 +13,6 @@ import pytest
 from bayes_grpo import plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
-from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
@@ -36,7 +35,6 @@ from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.planning import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
-from tests.helpers.runs import make_run, rising_run, steps
 
 SHARE = RewardScale(RewardRange(0.0, 1.0), 0.1, 50.0)
 SETTINGS: dict[str, Any] = {"group_size": 8, "prompts_per_step": 4, "momentum": 0.9, "momentum_convention": "ema"}
@@ -60,17 +58,12 @@ def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(
     assert best.expected > kept.expected
     assert kept.expected_gain == 0.0
     assert kept.p_better == 0.5
-    assert all(c.steps * c.cost_per_step == pytest.approx(60.0) for c in found.candidates)
     assert f"learning rate {best.settings['learning_rate']:g} (now 1e-06)" in found.sentence
     assert f"({percent(best.p_fails)} risk of failure)" in found.sentence
     assert best.p_fails <= found.risk
     assert all(c.p_fails > 0.0 for c in found.candidates)
-
-
-def test_half_the_group_buys_twice_the_steps(found):
-    half = next(c for c in found.candidates if c.settings == found.present | {"group_size": 4.0})
-    assert half.steps == pytest.approx(2 * found.kept.steps)
-    assert half.cost_per_step == pytest.approx(0.5)
+    half = at(found, group_size=4.0)
+    assert (half.steps, kept.steps) == (pytest.approx(120.0), pytest.approx(60.0))
 
 
 def test_a_run_that_has_settled_keeps_its_settings_or_cannot_tell():
@@ -119,7 +112,6 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     whole = slow()
     fallen = replace(whole, reward=np.where(np.arange(60) < 40, whole.reward, 0.02 * (np.arange(60) % 3)))
     found = plan(fallen, group_size=[8], prompts_per_step=[4])
-    assert found.present_failed
     assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
     assert any("failed itself" in c for c in found.cautions)
@@ -202,7 +194,7 @@ def test_a_learning_rate_can_be_stated(tmp_path, write_trl_log):
     path = write_trl_log(tmp_path / "run.json", slow().reward, learning_rate=None)
     wanted = {"learning_rate": [1e-6, 2e-6], "group_size": [8]}
     with pytest.raises(
-        SettingError, match=r"learning_rate: not known of run run.*give --set learning_rate=…, a line in"
+        SettingError, match=r"learning_rate: not known of run run.*give --set learning_rate=… or a line in"
     ):
         plan(path, **wanted, read={"settings": {"group_size": 8}})
     stated = plan(path, **wanted, read={"settings": {"group_size": 8, "learning_rate": 1e-6}})
@@ -245,14 +237,6 @@ def test_the_command_line(tmp_path, write_trl_log):
     assert wrong.err.count("\n") == 1
     for usage in (("plan",), ("plan", path, "--learning-rate", "fast")):
         assert call(*usage).code == 2
-
-
-def test_a_run_that_its_diagnosis_finds_failing_is_no_run_that_worked():
-    rng = np.random.default_rng(0)
-    entropy = np.exp(-np.arange(40) / 6.0)
-    reward = np.clip(0.3 + 0.01 * rng.standard_normal(40) - 0.006 * np.arange(40), 0.0, 1.0)
-    assert failure_of(make_run(steps(40), reward, signals={"entropy": entropy})) is not None
-    assert failure_of(rising_run(40)) is None
 
 
 @pytest.mark.thorough
