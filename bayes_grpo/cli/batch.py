@@ -12,7 +12,6 @@ import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    COMPUTING,
     EXIT_INPUT,
     NAMES,
     OUTPUT,
@@ -30,7 +29,6 @@ from bayes_grpo.cli.options import (
     option,
 )
 from bayes_grpo.cli.terminal import progress
-from bayes_grpo.common.executor import dask_executor
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
@@ -54,9 +52,6 @@ def batch(
     until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
-    dask: Annotated[
-        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
-    ] = None,
     no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
@@ -65,7 +60,7 @@ def batch(
     known: RunSettings,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    with dask_executor(dask) as executor, progress(left=True) as tell:
+    with progress(left=True) as tell:
         result = bg.fleet(
             logs,
             names_in(do),
@@ -76,7 +71,6 @@ def batch(
             out=out,
             resume=not no_resume,
             jobs=jobs,
-            executor=executor,
             read=replace(reading, run_name=None).options(known),
             seed=seed,
             progress=tell,

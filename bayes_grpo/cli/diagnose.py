@@ -15,14 +15,12 @@ from bayes_grpo.cli.options import (
     Completions,
     LikeRuns,
     LogFile,
-    LogTo,
     Output,
     Plot,
     Reading,
     RunSettings,
     check_pictures,
     completed_by,
-    log_to,
     reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
@@ -49,7 +47,6 @@ def diagnose(
     rollouts: Completions = None,
     like: LikeRuns = None,
     plot: Plot = None,
-    log_to_: LogTo = None,
     *,
     output: Output,
     reading: Reading,
@@ -68,7 +65,6 @@ def diagnose(
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
-    log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
     if not output.json_:
         for mode, p in reached.items():

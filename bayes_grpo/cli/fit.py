@@ -18,7 +18,6 @@ from bayes_grpo.cli.options import (
     AllRows,
     At,
     LogFile,
-    LogTo,
     Output,
     Plot,
     Reading,
@@ -26,7 +25,6 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     check_pictures,
-    log_to,
 )
 from bayes_grpo.cli.priors import overrides
 from bayes_grpo.cli.terminal import progress
@@ -62,7 +60,6 @@ def fit(
     plot_check: Annotated[
         Path | None, typer.Option(help="Save a picture of the residuals.", rich_help_panel=OUTPUT)
     ] = None,
-    log_to_: LogTo = None,
     seed: Seed = 0,
     num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
     num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
@@ -104,8 +101,6 @@ def fit(
             bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
         if plot_check is not None:
             bg.save_plot(internal.plot_check(result, found.check.required), plot_check)
-    if run is not None:
-        log_to(log_to_, run, "fit", summary.to_dict(), summary.verdict)
     output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

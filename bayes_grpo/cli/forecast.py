@@ -20,7 +20,6 @@ from bayes_grpo.cli.options import (
     Jobs,
     LikeRuns,
     LogFile,
-    LogTo,
     Output,
     Plot,
     Reading,
@@ -32,7 +31,6 @@ from bayes_grpo.cli.options import (
     Until,
     check_pictures,
     completed_by,
-    log_to,
     names_in,
     numbers_in,
     option,
@@ -81,7 +79,6 @@ def forecast(
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
     plot_decision: Annotated[Path | None, option(OUTPUT, help="Save a picture of net value by stopping step.")] = None,
-    log_to_: LogTo = None,
     seed: Seed = 0,
     *,
     output: Output,
@@ -137,7 +134,6 @@ def forecast(
             bg.save_plot(figure if value is None else internal.mark_stop(figure, value), plot)
         if plot_decision is not None and value is not None:
             bg.save_plot(internal.plot_decision(value, ahead.forecast.name), plot_decision)
-    log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
     output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value)

@@ -5,7 +5,6 @@ A group of flags is a frozen dataclass; a command takes it as one parameter (`ba
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -16,10 +15,9 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.terminal import console, is_quiet, print_json, tell_read
+from bayes_grpo.cli.terminal import console, print_json, tell_read
 from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
-from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Question, Run
@@ -113,17 +111,6 @@ LikeRuns = Annotated[
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
         'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
-    ),
-]
-LogTo = Annotated[
-    str | None,
-    option(
-        OUTPUT,
-        "--log-to",
-        metavar="wandb|trackio|tensorboard|mlflow",
-        help="Also write the numbers to the run in this tracker, by its own client.",
-        callback=checks.callback(lambda value: internal.check_tracker(value)),
-        autocompletion=completed_by(("wandb", "trackio", "tensorboard", "mlflow")),
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
@@ -352,14 +339,6 @@ def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -
     if wrong:
         raise typer.BadParameter(f"{flag}: expected {form}, found {wrong[0]!r}")
     return [(name.strip(), value.strip()) for name, _, value in parts]
-
-
-def log_to(tracker: str | None, run: Run, about: str, result: Mapping[str, Any], headline: str) -> None:
-    """Writes a result to a tracker, and where it is on standard error."""
-    if tracker is not None:
-        where = internal.log_result(tracker, run, about, result, headline)
-        if not is_quiet():
-            sys.stderr.write(f"bayes-grpo: logged to {tracker}: {plain(where, 300)}\n")
 
 
 def check_pictures(*paths: Path | None) -> None:
