@@ -1,7 +1,7 @@
 """Backtest of the averaged forecast on every log of a folder, against its own regimes and simple rivals.
 
     python -m benchmarks.backtest FOLDER ... [--index FOLDER/../index.csv ...]
-                                  [--jobs 2] [--cache DIR] [--json OUT] [--plot OUT.png] [--only NAME ...]
+                                  [--jobs 2] [--cache DIR] [--json OUT] [--only NAME ...]
 
 Each log with at least 20 rows is forecast after 30, 50 and 70% of its rows; every later row is scored. With --cache
 a finished log is not computed again. With indices that have the columns run_id and repo, results are listed by
@@ -38,12 +38,10 @@ from bayes_grpo.backtesting.backtest import (
 from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, ScoreLine
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import save_plot
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.views.plots.backtesting import plot_backtest
 from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import Piece, piece_at
 from benchmarks.lab.learners.pool import learn_pool
@@ -256,7 +254,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -274,8 +271,6 @@ def main() -> None:
     table = report(found, repos)
     if not options.only:
         keep("backtest", {k: v for k, v in table.items() if k not in ("by_repository", "table")})
-    if options.plot:
-        save_plot(plot_backtest(scores_of(found)), options.plot)
     if options.json:
         options.json.write_text(json.dumps({**table, "found": found}, indent=1))
 

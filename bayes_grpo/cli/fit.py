@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
@@ -57,9 +56,6 @@ def fit(
     all_rows: AllRows = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.", rich_help_panel=OUTPUT)] = None,
     plot: Plot = None,
-    plot_check: Annotated[
-        Path | None, typer.Option(help="Save a picture of the residuals.", rich_help_panel=OUTPUT)
-    ] = None,
     seed: Seed = 0,
     num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
     num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
@@ -72,7 +68,7 @@ def fit(
     """Fit a regime to a run's reward, and check it: where the reward goes, how fast, what the regime misses."""
     if out is not None:
         check_writable(out)
-    check_pictures(plot, plot_check)
+    check_pictures(plot)
     priors = overrides(prior or [], prior_file)
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
@@ -98,9 +94,7 @@ def fit(
         if out is not None:
             bg.save_fit(result, out)
         if plot is not None:
-            bg.save_plot(bg.plot_fit(result, summary.verdict), plot)
-        if plot_check is not None:
-            bg.save_plot(internal.plot_check(result, found.check.required), plot_check)
+            bg.save_plot(bg.plot_fit(result, bg.view(summary).answer), plot)
     output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -15,7 +15,6 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
-    OUTPUT,
     At,
     Jobs,
     LikeRuns,
@@ -78,7 +77,6 @@ def forecast(
     jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
-    plot_decision: Annotated[Path | None, option(OUTPUT, help="Save a picture of net value by stopping step.")] = None,
     seed: Seed = 0,
     *,
     output: Output,
@@ -86,8 +84,10 @@ def forecast(
     reading: Reading,
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
-    check_pictures(plot, plot_decision)
+    check_pictures(plot)
     if backtest:
+        if plot is not None:
+            raise SettingError("--plot: draws a forecast, not a backtest; leave it or --backtest out")
         options = {
             "origins": numbers_in("--origins", origins),
             "signal": signal,
@@ -96,8 +96,6 @@ def forecast(
             "seed": seed,
         }
         scores = _backtest(log, reading, jobs, options)
-        if plot is not None and scores.lines:
-            bg.save_plot(internal.plot_backtest(scores), plot)
         output.show(scores)
         return
     question = stopping.question()
@@ -105,10 +103,6 @@ def forecast(
     run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
     checks.horizon(until, run)
     question = internal.priced(question, run)
-    if plot_decision is not None and not question.has_net_value:
-        raise SettingError(
-            "--plot-decision: draws net values; give --value-per-reward and --cost-per-step or --gpu-hours-per-step"
-        )
     settings = bg.AnalysisSettings(
         until=until,
         schedule=schedule,
@@ -130,10 +124,9 @@ def forecast(
         summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
         value = None if decision is None else decision.stopping
         if plot is not None:
-            figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
-            bg.save_plot(figure if value is None else internal.mark_stop(figure, value), plot)
-        if plot_decision is not None and value is not None:
-            bg.save_plot(internal.plot_decision(value, ahead.forecast.name), plot_decision)
+            events = {} if value is None else {"recommended stop": value.recommended}
+            figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or (), events=events)
+            bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
     output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value)

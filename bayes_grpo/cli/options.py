@@ -218,7 +218,10 @@ class Reading:
         self, log: list[Path], at: float | None = None, known: RunSettings | None = None, tell: bool = True
     ) -> Run:
         """Reads a log up to step ``at``, with the settings that flags give; names on a terminal what was read."""
-        run = bg.read_log(log[0] if len(log) == 1 else log, **self.options(known))
+        options = self.options(known)
+        if len(log) > 1:
+            checks.one_run(log, lambda path: bg.read_log(path, **options))
+        run = bg.read_log(log[0] if len(log) == 1 else log, **options)
         run = run if at is None else run.until(at)
         if tell:
             tell_read(run)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from bayes_grpo.backtesting.scores import Backtest, ScoreLine
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.views.document import Document, Drawing, Tabular, number, section, sentence_case, shows, table
-from bayes_grpo.views.plots.backtesting import plot_backtest
+from bayes_grpo.views.document import Document, Tabular, number, section, sentence_case, shows, table
 
 
 @shows(Backtest)
@@ -19,7 +16,6 @@ def backtest_document(b: Backtest) -> Document:
         answer=answer.rstrip(".") + ".",
         why=sentence_case(why),
         table=_scores(b) if b.lines else None,
-        plot=Drawing(partial(plot_backtest, b), f"CRPS, coverage and PIT. {answer}") if b.lines else None,
         sections=(section("Left out", *b.refused),),
         unchecked=f"{len(b.refused)} cuts of logs could not be used" if b.refused else "",
         docs="how/forecast",

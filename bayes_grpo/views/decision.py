@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,6 @@ from bayes_grpo.decision.result import Decision, Stopping
 from bayes_grpo.views.document import (
     Cell,
     Document,
-    Drawing,
     Tabular,
     number,
     percent,
@@ -23,7 +21,6 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.decision import plot_decision
 
 _SHOWN = 8
 """Stopping steps in the table besides the recommended one; JSON has all."""
@@ -53,7 +50,6 @@ def decision_document(d: Decision) -> Document:
         answer=answer,
         why=rest or ("" if s is None else f"Going on pays: {percent(s.probability_pays)}."),
         table=None if s is None else _values(s),
-        plot=None if s is None else Drawing(partial(plot_decision, s), f"Net value by step. {answer}", ratio=0.5),
         sections=(
             section("Regret", *regrets, d.cost_told and f"Cost from the log: {d.cost_told}"),
             section("Warnings", *d.warnings, tone="doubt"),

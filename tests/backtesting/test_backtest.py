@@ -11,8 +11,6 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.views.plots.backtesting import plot_backtest
-from tests.helpers.pictures import halves
 from tests.helpers.runs import rising_run
 
 FAST = ImportanceSettings(effective=500.0, draws=500)
@@ -45,13 +43,6 @@ def test_the_scores_are_those_of_a_sensible_forecast(result):
     perfect = 0.05 * 0.5642 / rows_of(rising_run(40)).scale
     assert result.lines[0].crps < 2.5 * perfect
     assert result.lines[0].coverage > 0.6
-
-
-def test_the_picture_fits_into_a_part_of_a_figure(result):
-    left, right = halves()
-    assert plot_backtest(result, figure=right) is right
-    assert (len(left.axes), len(right.axes)) == (0, 3)
-    assert len(plot_backtest(result).axes) == 3
 
 
 def test_a_rival_more_changes_no_other_score(result):

@@ -15,7 +15,7 @@ from tests.helpers.command import call
         (("--cost-per-step", -1, "--value-per-reward", 1), "--cost-per-step: expected a finite number"),
         (("--cost-per-step", 1, "--gpu-hours-per-step", 1, "--value-per-reward", 1), "found both"),
         (("--probability", 0.5), "without --gain"),
-        (("--plot-decision", "net.png"), "--plot-decision: draws net values"),
+        (("--backtest", "--plot", "net.png"), "--plot: draws a forecast"),
     ],
 )
 def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, curve, flags, said):
@@ -31,7 +31,7 @@ def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(
         "forecast", log, "--until", 80, "--total-steps", 80, "--regimes", "exponential",
-        "--gpu-hours-per-step", 0.5, "--value-per-reward", 400, "--gain", 0.02, "--plot-decision", picture, "--json",
+        "--gpu-hours-per-step", 0.5, "--value-per-reward", 400, "--gain", 0.02, "--plot", picture, "--json",
     )  # fmt: skip
     assert code == 0, err
     decision = json.loads(out)["decision"]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo import REGIMES, Run
-from bayes_grpo.analysis.settings import PARTS
-from bayes_grpo.cli import checks, report, terminal
+from bayes_grpo.cli import checks, terminal
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError
 from tests.helpers.selection import few
@@ -80,7 +79,3 @@ def test_a_misspelt_log_is_guessed(log: Path):
         checks.there([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
         checks.there([log.with_name("other.csv")])
-
-
-def test_parts_to_leave_out_are_those_of_an_analysis():
-    assert report.REPORT_PARTS == PARTS

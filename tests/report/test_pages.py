@@ -18,7 +18,6 @@ from bayes_grpo.analysis.settings import PARTS
 from bayes_grpo.report import page
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
-from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.simulate.scenarios import simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_json
 from bayes_grpo.views import html
@@ -46,7 +45,7 @@ class Outline(HTMLParser):
             self.attributes.add(name)
             if name == "id":
                 self.ids.append(str(value))
-            if name in ("href", "src"):
+            if name in ("href", "src", "srcset"):
                 self.links.add(str(value))
 
 
@@ -149,9 +148,9 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
         raise ZeroDivisionError("a part that failed")
 
     monkeypatch.setitem(vars(analyze)["_MAKERS"], "diagnosis", broken)
-    monkeypatch.setattr(page, "plot_signals", broken)
+    monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
-    made = report_run(run_of("short"), settings=quick(without=("regimes", "check", "forecast")))
+    made = report_run(run_of("short"), settings=quick(), without=("regimes", "check", "forecast"))
     missing = {s.title: s.missing for s in made.document.sections}
     assert missing["What happened"] == "Failed unexpectedly: ZeroDivisionError: a part that failed"
     assert missing["Stability"] == "Could not be shown: ZeroDivisionError: a part that failed"
@@ -202,7 +201,7 @@ def test_whole_pages_of_simulated_runs(tmp_path: Path, driver: Any, scenario: st
     log, _ = simulate_scenario(scenario, 1, 3)[0].log()
     (tmp_path / "run").mkdir()
     write_json(tmp_path / "run" / "trainer_state.json", log)
-    made = report_run(read_log(tmp_path / "run"), settings=ReportSettings())
+    made = report_run(read_log(tmp_path / "run"))
     assert [s.title for s in made.document.sections if s.missing] == []
     page = save_report(made, tmp_path / "page.html")
     assert page.stat().st_size < MOST_BYTES
@@ -218,5 +217,5 @@ def test_a_long_log_stays_small(tmp_path: Path):
     run = make_run(
         steps(n), 0.5 + 0.1 * rng.standard_normal(n), signals={"kl": rng.random(n), "entropy": rng.random(n)}
     )
-    page = save_report(report_run(run, settings=quick(without=PARTS)), tmp_path / "page.html")
+    page = save_report(report_run(run, settings=quick(), without=PARTS), tmp_path / "page.html")
     assert page.stat().st_size < MOST_BYTES / 2
