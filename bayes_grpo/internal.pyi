@@ -15,7 +15,6 @@ from .rollouts.decompose import rescore as rescore
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .siblings.nearby import NearbyRuns as NearbyRuns
-from .simulate.scenarios import scenario_names as scenario_names
 from .views.plots.families import plot_compare_runs as plot_compare_runs
 from .views.plots.families import plot_family as plot_family
 from .views.plots.planning import plot_plan as plot_plan

@@ -24,7 +24,6 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     Until,
-    completed_by,
     names_in,
     option,
 )
@@ -38,7 +37,6 @@ def batch(
         str,
         typer.Option(
             help="Some of fit, forecast and diagnose, separated by commas.",
-            autocompletion=completed_by(("fit", "forecast", "diagnose")),
         ),
     ] = "diagnose",
     out: Annotated[

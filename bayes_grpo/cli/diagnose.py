@@ -20,7 +20,6 @@ from bayes_grpo.cli.options import (
     Reading,
     RunSettings,
     check_pictures,
-    completed_by,
     reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
@@ -41,7 +40,6 @@ def diagnose(
             metavar="MODE:P",
             help="Exit with code 5 if a failure's probability is at least P; with any, that of failing at all. "
             "Repeatable.",
-            autocompletion=completed_by(lambda: (*internal.MODES, ANY), ":"),
         ),
     ] = None,
     rollouts: Completions = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,8 @@ from bayes_grpo.cli.options import (
     Signal,
     check_pictures,
 )
-from bayes_grpo.cli.priors import overrides
 from bayes_grpo.cli.terminal import progress
-from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 
 _DEFAULT = "oscillator"
@@ -52,7 +51,6 @@ def fit(
             metavar="NAME=MEDIAN,SPREAD", help="Prior of one parameter, e.g. damping_ratio=3,0.5; repeatable."
         ),
     ] = None,
-    prior_file: Annotated[Path | None, typer.Option(help="TOML file with a table named priors.")] = None,
     all_rows: AllRows = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.", rich_help_panel=OUTPUT)] = None,
     plot: Plot = None,
@@ -69,7 +67,7 @@ def fit(
     if out is not None:
         check_writable(out)
     check_pictures(plot)
-    priors = overrides(prior or [], prior_file)
+    priors = _priors(prior or [])
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
         raise SettingError(f"fit: {saved} is a fit, whose regime and signal are settled; leave the flags out")
@@ -98,3 +96,15 @@ def fit(
     output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
     if not summary.convergence.passed:
         raise typer.Exit(EXIT_NOT_CONVERGED)
+
+
+def _priors(texts: list[str]) -> dict[str, Any]:
+    """Overrides of single parameters."""
+    out = {}
+    for text in texts:
+        name, equals, numbers = text.partition("=")
+        parts = tuple(numbers.split(","))
+        if not equals or len(parts) != 2:
+            raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}")
+        out[name.strip()] = parts
+    return out

@@ -29,7 +29,6 @@ from bayes_grpo.cli.options import (
     StoppingFlags,
     Until,
     check_pictures,
-    completed_by,
     names_in,
     numbers_in,
     option,
@@ -54,7 +53,6 @@ def forecast(
         str | None,
         typer.Option(
             help="Learning rate from now on: constant, linear or cosine; default: continued as logged.",
-            autocompletion=completed_by(("constant", "linear", "cosine")),
         ),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
@@ -71,9 +69,6 @@ def forecast(
     origins: Annotated[
         str, option(COMPUTING, help="With --backtest: shares of the rows to forecast from.")
     ] = "0.3,0.5,0.7",
-    rivals: Annotated[
-        str, option(COMPUTING, help="With --backtest: rivals to score it against.")
-    ] = "last,mean10,exponential_ls",
     jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
@@ -92,7 +87,6 @@ def forecast(
             "origins": numbers_in("--origins", origins),
             "signal": signal,
             "regimes": names_in(regimes) or list(internal.FORECAST_REGIMES),
-            "rivals": names_in(rivals),
             "seed": seed,
         }
         scores = _backtest(log, reading, jobs, options)

@@ -11,7 +11,7 @@ from bayes_grpo.cli.options import LogFile, Output, Plot, Reading, RunSettings, 
 def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading, known: RunSettings) -> None:
     """Show what a log holds and what had to be assumed."""
     check_pictures(plot)
-    run = reading.read(log, known=known, tell=False)
+    run = reading.read(log, known=known)
     summary = bg.describe_run(run)
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)

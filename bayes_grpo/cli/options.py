@@ -5,8 +5,8 @@ A group of flags is a frozen dataclass; a command takes it as one parameter (`ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.terminal import console, print_json, tell_read
+from bayes_grpo.cli.terminal import console, print_json
 from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
 
@@ -32,36 +32,12 @@ OUTPUT = "Output"
 COMPUTING = "How much is computed"
 
 
-def completed_by(known: Iterable[str] | Callable[[], Iterable[str]], end: str = "") -> Callable[[str], list[str]]:
-    """Completion of a value by known words; of a list separated by commas, of its last part.
-
-    Args:
-        known: The words, or a function that looks them up when the shell asks.
-        end: What follows a word.
-    """
-
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        words = known() if callable(known) else known
-        return [f"{before}{comma}{word}{end}" for word in words if word.startswith(last)]
-
-    return complete
-
-
 def option(panel: str, *names: str, **more: Any) -> Any:
     """A flag in a panel of the help."""
     return typer.Option(*names, rich_help_panel=panel, **more)
 
 
-def setting_names() -> list[str]:
-    """Names that ``--set`` takes."""
-    return [f.name for f in fields(bg.Settings)]
-
-
-REGIME: dict[str, Any] = {
-    "callback": checks.callback(checks.regimes),
-    "autocompletion": completed_by(checks.regime_names),
-}
+REGIME: dict[str, Any] = {"callback": checks.callback(checks.regimes)}
 NAMES = "NAME,NAME,..."
 
 Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
@@ -73,12 +49,7 @@ AllRows = Annotated[
 ]
 Signal = Annotated[
     str,
-    option(
-        READING,
-        help="auto, reward (train) or eval (held-out).",
-        callback=checks.callback(checks.signal),
-        autocompletion=completed_by(checks.SIGNAL_CHOICES),
-    ),
+    option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 Until = Annotated[
@@ -92,9 +63,6 @@ Vary = Annotated[
         help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval, "
         "model_size, or any column of the index.",
         metavar=NAMES,
-        autocompletion=completed_by(
-            ("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size")
-        ),
     ),
 ]
 IndexFile = Annotated[
@@ -210,22 +178,16 @@ class Reading:
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
             "learning_rate, epochs, kl_weight, clip_range, model_size, save_steps.",
-            autocompletion=completed_by(setting_names, "="),
         ),
     ] = None
 
-    def read(
-        self, log: list[Path], at: float | None = None, known: RunSettings | None = None, tell: bool = True
-    ) -> Run:
-        """Reads a log up to step ``at``, with the settings that flags give; names on a terminal what was read."""
+    def read(self, log: list[Path], at: float | None = None, known: RunSettings | None = None) -> Run:
+        """Reads a log up to step ``at``, with the settings that flags give."""
         options = self.options(known)
         if len(log) > 1:
             checks.one_run(log, lambda path: bg.read_log(path, **options))
         run = bg.read_log(log[0] if len(log) == 1 else log, **options)
-        run = run if at is None else run.until(at)
-        if tell:
-            tell_read(run)
-        return run
+        return run if at is None else run.until(at)
 
     def options(self, known: RunSettings | None = None) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""
@@ -246,14 +208,7 @@ class RunSettings:
     refresh: Annotated[
         float | None, option(SETTINGS, help="Optimizer steps between refreshes of the sampling policy.")
     ] = None
-    schedule: Annotated[
-        str | None,
-        option(
-            SETTINGS,
-            help="Learning rate: logged, constant, linear or cosine.",
-            autocompletion=completed_by(("logged", "constant", "linear", "cosine")),
-        ),
-    ] = None
+    schedule: Annotated[str | None, option(SETTINGS, help="Learning rate: logged, constant, linear or cosine.")] = None
     total_steps: Annotated[float | None, option(SETTINGS, help="Planned length of the run in optimizer steps.")] = None
 
     def given(self) -> dict[str, Any]:

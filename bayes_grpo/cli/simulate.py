@@ -11,7 +11,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Output, Seed, completed_by
+from bayes_grpo.cli.options import Output, Seed
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
@@ -27,7 +27,6 @@ def simulate(
         str,
         typer.Argument(
             help="healthy, slow_start, oscillatory, unstable, reward_hacking, …",
-            autocompletion=completed_by(lambda: internal.scenario_names()),
         ),
     ] = "healthy",
     out: Annotated[

@@ -47,12 +47,6 @@ def stability(
     learning_time: Annotated[
         float | None, typer.Option(help="E-fold learning time of a low-lag run, in steps.")
     ] = None,
-    lag_exposure: Annotated[
-        float | None, typer.Option(help="Share of the gradient that is late, 0 to 1; by default 1, or as was measured.")
-    ] = None,
-    source: Annotated[
-        str, typer.Option(help="Where a given curvature comes from: independent, low_lag_run, prior or same_run.")
-    ] = "independent",
     seed: Seed = 0,
     *,
     output: Output,
@@ -69,14 +63,13 @@ def stability(
             f"{'--curvature' if measured is None else '--measured'}, which is per unit learning rate; leave it out"
         )
     note, limits, whole, found, converged = "", None, None, (), True
-    known: dict[str, Any] = {"curvature": curvature, "source": source}
+    known: dict[str, Any] = {"curvature": curvature}
     planned: dict[str, Any] = {"momentum": 0.9, "convention": "ema", "refresh_interval": 1.0}
     given: dict[str, Any] = {
         "learning_rate": learning_rate,
         "momentum": momentum,
         "convention": convention,
         "refresh_interval": refresh,
-        "lag_exposure": lag_exposure,
     }
     if learning_time is not None:
         known |= {"learning_time": learning_time, "learning_time_at": fit_learning_rate}
@@ -98,7 +91,6 @@ def stability(
             planned["momentum"],
             planned["refresh_interval"],
             convention=given["convention"],
-            lag_exposure=lag_exposure,
         )
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         known = {"curvature": whole.stiffest.draws(), "source": "measured"}

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import bayes_grpo as bg
-from bayes_grpo.common.text import listed, plain
-
-if TYPE_CHECKING:
-    from bayes_grpo import Run
+from bayes_grpo.common.text import plain
 
 SCHEMA = 1
 """Version of what ``--json`` prints; docs/how/json.md says what it promises."""
@@ -22,10 +17,6 @@ SCHEMA = 1
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _PAUSE = 10.0
 """Seconds between lines of progress where standard error is no terminal."""
-_ROWS = 10
-"""Rows whose mean says where a reward is, before anything is fitted."""
-_SIGNALS = 6
-"""Signals that the first line names."""
 
 
 def print_json(value: Mapping[str, Any], headline: str) -> None:
@@ -52,28 +43,6 @@ def be_quiet(quiet: bool) -> None:
 def is_quiet() -> bool:
     """Whether no progress is shown."""
     return _QUIET.get()
-
-
-def tell_read(run: Run) -> None:
-    """Says on a terminal what was read, at once: the work that follows takes seconds.
-
-    Args:
-        run: The log.
-    """
-    if is_quiet() or not sys.stderr.isatty():
-        return
-    signals = f"; signals: {listed(list(run.signals), _SIGNALS)}" if run.signals else ""
-    sys.stderr.write(f"bayes-grpo: {plain(f'{bg.describe_run(run).sentence}{signals}{_moved(run)}', 400)}\n")
-    sys.stderr.flush()
-
-
-def _moved(run: Run) -> str:
-    """Where the reward began and where it is, by plain means of rows."""
-    known = run.rewards[1].tolist()
-    if len(known) < 2 * _ROWS:
-        return ""
-    first, last = (math.fsum(x) / _ROWS for x in (known[:_ROWS], known[-_ROWS:]))
-    return f"; mean reward {first:.3g} over the first {_ROWS} rows, {last:.3g} over the last {_ROWS}"
 
 
 def console() -> Any:

@@ -260,20 +260,6 @@ def test_prior_by_flag_replaces_the_default(log: Path):
     assert row["mostly_prior"] is True
 
 
-def test_prior_by_file_and_the_flag_wins(log: Path, tmp_path: Path):
-    file = tmp_path / "priors.toml"
-    file.write_text("[priors]\nrelaxation_time = [30.0, 0.01]\nfixed_point = { median = 0.5, spread = 0.001 }\n")
-    words = ("fit", log, *SHORT, "--json", "--prior-file", file, "--out", tmp_path / "fit.nc")
-    row = by_name(strict_json(call(*words).out))
-    assert row["relaxation_time"]["prior"]["median"] == pytest.approx(30, rel=0.01)
-    assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
-    priors = load_fit(tmp_path / "fit.nc").priors
-    assert (priors["relaxation_time"].median, priors["relaxation_time"].spread) == (30.0, 0.01)
-    row = by_name(strict_json(call(*words, "--prior", "relaxation_time=12,0.01").out))
-    assert row["relaxation_time"]["prior"]["median"] == pytest.approx(12, rel=0.01)
-    assert row["fixed_point"]["prior"]["median"] == pytest.approx(0.5, rel=0.01)
-
-
 @pytest.mark.parametrize(
     ("prior", "parts"),
     [
@@ -288,14 +274,6 @@ def test_prior_by_file_and_the_flag_wins(log: Path, tmp_path: Path):
 )
 def test_impossible_priors(log: Path, prior: str, parts: tuple[str, ...]):
     check_refusal(call("fit", log, *SHORT, "--prior", prior), *parts)
-
-
-@pytest.mark.parametrize("text", ["", "priors = 3\n", "[priors\n", "[other]\nx = 1\n", None])
-def test_impossible_prior_files(log: Path, tmp_path: Path, text: str | None):
-    file = tmp_path / "priors.toml"
-    if text is not None:
-        file.write_text(text)
-    check_refusal(call("fit", log, *SHORT, "--prior-file", file), "priors.toml", "[priors] table")
 
 
 def test_unknown_regime_lists_the_regimes(log: Path):

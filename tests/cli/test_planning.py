@@ -53,8 +53,6 @@ def test_existing_directory_is_left_alone(tmp_path):
         (["--curvature", 1, "--learning-time", 5], "exactly one of"),
         (["--curvature", -1], "positive"),
         (["--curvature", 1, "--fit-learning-rate", 1e-6], "--fit-learning-rate"),
-        (["--curvature", 1, "--lag-exposure", 2], "exposure"),
-        (["--curvature", 1, "--source", "rumour"], "source"),
         (["absent.nc"], "absent.nc: no such file"),
         (["--learning-time", 50], "found no learning rate that it was measured at"),
     ],
@@ -75,12 +73,6 @@ def test_stability_names_its_models_and_margins():
     assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
     assert report["hold"]["margin"]["median"] > report["delay"]["margin"]["median"] > 25
     assert "EMA (Adam)" in report["sentence"]
-
-
-def test_circular_verdicts_are_named():
-    code, out, _ = call(*SAME_RATE, "--source", "same_run")
-    assert code == 0
-    assert "circular" in out
 
 
 def test_a_log_gives_learning_time_and_rate(tmp_path):
