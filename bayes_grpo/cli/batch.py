@@ -58,7 +58,7 @@ def batch(
     known: RunSettings,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    with progress(left=True) as tell:
+    with progress() as tell:
         result = bg.fleet(
             logs,
             names_in(do),

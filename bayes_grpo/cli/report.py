@@ -71,7 +71,7 @@ def report(
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
         like=references_or_nearby(like, log, reading),
     )
-    with progress(left=True) as tell:
+    with progress() as tell:
         run = reading.read(log, at, known)
         checks.horizon(until, run)
         settings = replace(settings, question=internal.priced(question, run))

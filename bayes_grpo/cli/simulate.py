@@ -65,7 +65,7 @@ def simulate(
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
     """One run, the page of its first half, and what came after it."""
-    with progress(left=True) as tell:
+    with progress() as tell:
         tell("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
         whole = bg.read_log(path)
