@@ -4,13 +4,8 @@ import json
 import math
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from bayes_grpo import REGIMES, load_fit, summarize
+from bayes_grpo import REGIMES, load_fit
 from bayes_grpo.common.errors import FitFileError
 from tests.helpers.command import Outcome, call
 
@@ -125,12 +120,6 @@ def test_json_is_complete(converged: Session):
     assert (meta["regime"], meta["signal"], meta["rows"]) == ("oscillator", "reward", 40)
     assert (meta["first_step"], meta["last_step"], meta["interval_level"], meta["seed"]) == (1.0, 40.0, 0.9, 0)
     assert meta["source"] == str(converged.log)
-
-
-def test_numbers_that_are_not_finite_become_null(converged: Session):
-    summary = replace(summarize(load_fit(converged.saved)), r2=math.nan, probabilities={"growth": math.inf})
-    shown = strict_json(json.dumps(summary.to_dict()))
-    assert (shown["r2"], shown["probabilities"]) == (None, {"growth": None})
 
 
 def test_files_are_whole_and_alone(converged: Session):
@@ -532,36 +521,3 @@ def test_hostile_names_of_missing_files_stay_on_one_line(tmp_path: Path):
         outcome = call("fit", "no\nsuch\x1b[31m[red]file.json")
     check_refusal(outcome, "[red]file.json")
     assert "\x1b" not in outcome.err
-
-
-# ---- as a process of its own
-
-
-def test_as_a_process(tmp_path: Path):
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = "from bayes_grpo.cli.app import main; main()"
-        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
-
-    (tmp_path / "empty.csv").touch()
-    done = call("fit", str(tmp_path / "empty.csv"))
-    assert (done.returncode, done.stdout) == (BAD_INPUT, "")
-    assert done.stderr.count("\n") == 1
-    (tmp_path / "two.csv").write_text("step,reward\n1,0.1\n2,0.2\n")
-    done = call("inspect", str(tmp_path / "two.csv"), "--json")
-    assert (done.returncode, done.stderr) == (OK, "")
-    assert strict_json(done.stdout)["rows"] == 2
-
-
-@pytest.mark.thorough
-def test_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
-    """Ctrl-C while chains run in threads: no crash, no half-written file."""
-
-    log = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
-    words = ["-m", "bayes_grpo", "fit", str(log), "--num-samples", "50000", "--out", str(tmp_path / "fit.nc")]
-    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    time.sleep(8)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted" in err
-    assert list(tmp_path.iterdir()) == []

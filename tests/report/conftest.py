@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,30 @@ from bayes_grpo.report.run_page import report_run
 from tests.helpers.browser import browser, missing
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.selection import few
+
+
+class Markup(HTMLParser):
+    """Tags, attributes with their values, and the texts of a page that a reader sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, str(value)) for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.lasttag not in ("style", "script", "title"):
+            self.texts.append(data)
+
+    def values(self, *names: str) -> list[str]:
+        """Values of the attributes of these names."""
+        return [value for name, value in self.attributes if name in names]
+
 
 SHORT = SamplerSettings(num_chains=2, num_warmup=100, num_samples=200)
 ROWS = 40
