@@ -20,7 +20,6 @@ from bayes_grpo.cli.options import (
     LogNames,
     Output,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     Until,
@@ -55,7 +54,6 @@ def batch(
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
     with progress() as tell:
@@ -69,7 +67,7 @@ def batch(
             out=out,
             resume=not no_resume,
             jobs=jobs,
-            read=replace(reading, run_name=None).options(known),
+            read=replace(reading, run_name=None).options(),
             seed=seed,
             progress=tell,
         )

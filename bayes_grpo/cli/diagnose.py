@@ -18,7 +18,6 @@ from bayes_grpo.cli.options import (
     Output,
     Plot,
     Reading,
-    RunSettings,
     check_pictures,
     reference_runs,
 )
@@ -48,12 +47,11 @@ def diagnose(
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Say what is wrong with a run: probabilities of failures, the evidence, the onset, what to do."""
     check_pictures(plot)
     limits = _limits(fail_on)
-    run = reading.read(log, known=known)
+    run = reading.read(log)
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")

@@ -20,7 +20,6 @@ from bayes_grpo.cli.options import (
     Output,
     Plot,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     check_pictures,
@@ -61,7 +60,6 @@ def fit(
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Fit a regime to a run's reward, and check it: where the reward goes, how fast, what the regime misses."""
     if out is not None:
@@ -71,7 +69,7 @@ def fit(
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
         raise SettingError(f"fit: {saved} is a fit, whose regime and signal are settled; leave the flags out")
-    run = None if saved is not None else reading.read(log, at, known)
+    run = None if saved is not None else reading.read(log, at)
     settings = bg.AnalysisSettings(
         regime=regime or _DEFAULT,
         signal=signal,

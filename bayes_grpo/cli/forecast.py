@@ -23,7 +23,6 @@ from bayes_grpo.cli.options import (
     Plot,
     Reading,
     Regimes,
-    RunSettings,
     Seed,
     Signal,
     StoppingFlags,
@@ -94,7 +93,7 @@ def forecast(
         return
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
+    run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
     checks.horizon(until, run)
     question = internal.priced(question, run)
     settings = bg.AnalysisSettings(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
 READING = "How to read the log"
-SETTINGS = "Settings that the log lacks"
 STOPPING = "When to stop, and what it is worth"
 OUTPUT = "Output"
 COMPUTING = "How much is computed"
@@ -172,7 +171,7 @@ class Reading:
     set_: Annotated[
         list[str] | None,
         option(
-            SETTINGS,
+            READING,
             "--set",
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
@@ -181,7 +180,7 @@ class Reading:
         ),
     ] = None
 
-    def read(self, log: list[Path], at: float | None = None, known: RunSettings | None = None) -> Run:
+    def read(self, log: list[Path], at: float | None = None, known: Mapping[str, Any] = {}) -> Run:
         """Reads a log up to step ``at``, with the settings that flags give."""
         options = self.options(known)
         if len(log) > 1:
@@ -189,32 +188,13 @@ class Reading:
         run = bg.read_log(log[0] if len(log) == 1 else log, **options)
         return run if at is None else run.until(at)
 
-    def options(self, known: RunSettings | None = None) -> dict[str, Any]:
+    def options(self, known: Mapping[str, Any] = {}) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""
         given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
         settings: dict[str, Any] = {k: _number(v) for k, v in named_values("--set", given.pop("set", None))}
-        settings |= {} if known is None else known.given()
+        settings |= known
         columns = dict(named_values("--column", given.pop("column", None), "NAME=KEY"))
         return given | {"settings": settings} | ({"columns": columns} if columns else {})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """Settings of the run that have a flag of their own."""
-
-    group_size: Annotated[int | None, option(SETTINGS, help="Completions a prompt (G).")] = None
-    prompts_per_step: Annotated[int | None, option(SETTINGS, help="Prompts an optimizer step.")] = None
-    momentum: Annotated[float | None, option(SETTINGS, help="Heavy-ball momentum or Adam's first beta.")] = None
-    refresh: Annotated[
-        float | None, option(SETTINGS, help="Optimizer steps between refreshes of the sampling policy.")
-    ] = None
-    schedule: Annotated[str | None, option(SETTINGS, help="Learning rate: logged, constant, linear or cosine.")] = None
-    total_steps: Annotated[float | None, option(SETTINGS, help="Planned length of the run in optimizer steps.")] = None
-
-    def given(self) -> dict[str, Any]:
-        """Settings that were given, by their names in the log."""
-        names = {"refresh": "refresh_interval"}
-        return {names.get(k, k): v for k, v in asdict(self).items() if v is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

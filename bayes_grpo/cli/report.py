@@ -23,7 +23,6 @@ from bayes_grpo.cli.options import (
     LogFile,
     Output,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     StoppingFlags,
@@ -58,7 +57,6 @@ def report(
     output: Output,
     stopping: StoppingFlags,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
@@ -72,7 +70,7 @@ def report(
         like=references_or_nearby(like, log, reading),
     )
     with progress() as tell:
-        run = reading.read(log, at, known)
+        run = reading.read(log, at)
         checks.horizon(until, run)
         settings = replace(settings, question=internal.priced(question, run))
         made = bg.report_run(run, settings=settings, without=names_in(without), progress=tell)

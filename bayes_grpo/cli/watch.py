@@ -18,7 +18,6 @@ from bayes_grpo.cli.options import (
     Json,
     LikeRuns,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     StoppingFlags,
@@ -73,7 +72,6 @@ def watch(
     *,
     stopping: StoppingFlags,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
@@ -85,7 +83,7 @@ def watch(
         log[0] if len(log) == 1 else log,
         watching,
         patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
-        read=reading.options(known),
+        read=reading.options(),
         on_alarm=on_alarm,
         webhook=webhook,
         state=state,

@@ -23,7 +23,7 @@ OK, USAGE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3, 4
 # Too short to converge, so that exit code 4 is certain; every test shares the program compiled for it.
 SHORT = ("--regime", "exponential", "--num-chains", "2", "--num-warmup", "50", "--num-samples", "100")
 # What converges on the synthetic curve, whose learning rate did not decay as TRL's would by default.
-LONG = ("--schedule", "constant")
+LONG = ("--set", "schedule=constant")
 
 WriteLog = Callable[..., Path]
 
@@ -142,7 +142,7 @@ def test_saved_fit_loads_with_the_same_numbers(converged: Session):
 
 
 def test_text_has_the_verdict_first_then_table_then_assumptions(log: Path):
-    outcome = call("fit", log, *SHORT, "--group-size", 4, "-q")
+    outcome = call("fit", log, *SHORT, "--set", "group_size=4", "-q")
     assert outcome.code == NOT_CONVERGED
     assert outcome.err == ""
     lines = outcome.out.splitlines()
@@ -294,7 +294,8 @@ def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve:
         return {line.split(" = ")[0] for line in result["assumed"]}
 
     assert assumed(log) >= {"group_size", "momentum", "refresh_interval"}
-    flags = ("--group-size", 16, "--momentum", 0.5, "--refresh", 2, "--set", "momentum_convention=heavy_ball")
+    stated = ("group_size=16", "momentum=0.5", "refresh_interval=2", "momentum_convention=heavy_ball")
+    flags = [word for text in stated for word in ("--set", text)]
     assert not assumed(log, *flags) & {"group_size", "momentum", "refresh_interval", "momentum_convention"}
     beside = write_trl_log(tmp_path / "trainer_state.json", curve)
     (tmp_path / "bayes_grpo.toml").write_text("[settings]\ngroup_size = 16\nmomentum = 0.5\n")
@@ -303,7 +304,7 @@ def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve:
 
 
 def test_momentum_decides_the_mass(log: Path):
-    meta = strict_json(call("fit", log, *SHORT, "--json", "--momentum", 0.5).out)["meta"]
+    meta = strict_json(call("fit", log, *SHORT, "--json", "--set", "momentum=0.5").out)["meta"]
     assert meta["mass"] == 0.75
     assert "user" in meta["mass_note"]
 

@@ -17,11 +17,19 @@ def log(tmp_path):
 
 
 def test_every_setting_can_be_stated_on_the_command_line(log):
-    stated = {"learning_rate": 1e-6, "kl_weight": 0.04, "clip_range": 0.2, "epochs": 2, "model_size": 7}
+    stated = {
+        "group_size": 4,
+        "total_steps": 90,
+        "learning_rate": 1e-6,
+        "kl_weight": 0.04,
+        "clip_range": 0.2,
+        "epochs": 2,
+        "model_size": 7,
+    }
     flags = [x for name, value in stated.items() for x in ("--set", f"{name}={value}")]
-    done = call("inspect", log, "--column", "reward=score_a", *flags, "--total-steps", 90, "--group-size", 4, "--json")
+    done = call("inspect", log, "--column", "reward=score_a", *flags, "--json")
     found = {name: x["value"] for name, x in json.loads(done.out)["settings"].items() if x["provenance"] == "user"}
-    assert found == {**stated, "total_steps": 90, "group_size": 4}
+    assert found == stated
 
 
 def test_settings_and_columns_beside_the_log_are_those_that_the_command_line_overrides(log):

@@ -264,7 +264,7 @@ def test_pictures_and_terminal_hold_every_law(found):
 
 def test_the_command_line_compares(tmp_path, write_trl_log, curve):
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    words = ("compare", log, "--regimes", "exponential,flat", "--no-lfo", "--schedule", "constant")
+    words = ("compare", log, "--regimes", "exponential,flat", "--no-lfo", "--set", "schedule=constant")
     done = call(*words, "--json", "--plot", tmp_path / "picture.png")
     assert done.code == 0, done.err
     assert [x["regime"] for x in json.loads(done.out)["table"]] == ["exponential", "flat"]
