@@ -23,7 +23,8 @@ def test_help_of_the_program(flag):
     done = call(flag)
     assert done.code == 0
     assert "<bool>" not in done.out
-    assert "--version" in done.out
+    for part in ("--version", "fit", "inspect", "4 the sampler did not converge"):
+        assert part in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -43,13 +44,6 @@ def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
             assert not context.args
         unknown = {word for word in rest if word.startswith("--")} - {o for p in COMMANDS[name].params for o in p.opts}
         assert not unknown
-
-
-def test_flags_of_one_kind_stand_together():
-    said = call("forecast", "-h").out
-    order = [said.index(x) for x in ("How to read the log", "--column", "When to stop", "--value-per-reward")]
-    assert sorted(order[:2]) == order[:2]
-    assert sorted(order[2:]) == order[2:]
 
 
 @pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("sweep", "a", "b", "--vary", "x"), ("report", "no.jsonl")])

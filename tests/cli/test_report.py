@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +64,6 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     assert "expected some of fit, regimes" in done.err
     assert call("report", log, "--out", page, "--value-per-reward", 3).code == 3
     assert not page.exists()
-
-
-def test_the_version_is_told():
-    assert call("--version").out.strip() == version("bayes-grpo")
 
 
 def test_demo_refuses_a_directory_that_exists(tmp_path: Path):

@@ -17,8 +17,6 @@ from bayes_grpo.analysis.settings import PARTS
 from bayes_grpo.report import page
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
-from bayes_grpo.simulate.scenarios import simulate_scenario
-from bayes_grpo.simulate.trainer_log import write_json
 from bayes_grpo.views import html
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps
@@ -139,38 +137,6 @@ def test_a_print_is_short(pages: dict[str, Path], driver: Any):
     )
     pdf = base64.b64decode(paper["data"])
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 4
-
-
-@pytest.mark.thorough
-def test_a_browser_would_tell(tmp_path: Path, driver: Any):
-    page = tmp_path / "bad.html"
-    page.write_text(
-        '<html><body style="width:900px"><img src="gone.png"><p style="color:#eee">x</p>'
-        "<script>console.error('said')</script></body></html>"
-    )
-    seen = look(driver, page, width=PHONE)
-    assert seen.console
-    assert any("gone.png" in url for url in seen.requests)
-    assert seen.width > PHONE
-    assert any(line.startswith("image-alt") for line in seen.findings)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["healthy", "plateau", "reward_hacking", "advantage_degeneracy", "unstable"])
-def test_whole_pages_of_simulated_runs(tmp_path: Path, driver: Any, scenario: str):
-    from bayes_grpo.logs.reading import read_log
-
-    log, _ = simulate_scenario(scenario, 1, 3)[0].log()
-    (tmp_path / "run").mkdir()
-    write_json(tmp_path / "run" / "trainer_state.json", log)
-    made = report_run(read_log(tmp_path / "run"))
-    assert [s.title for s in made.document.sections if s.missing] == []
-    page = save_report(made, tmp_path / "page.html")
-    assert page.stat().st_size < MOST_BYTES
-    for width in (1200, PHONE):
-        seen = look(driver, page, width=width)
-        assert (seen.console, seen.requests, seen.findings) == ([], [], [])
-        assert seen.width <= width
 
 
 def test_a_long_log_stays_small(tmp_path: Path):
