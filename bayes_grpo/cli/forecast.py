@@ -118,11 +118,11 @@ def forecast(
         value = None if decision is None else decision.stopping
         if plot is not None:
             events = {} if value is None else {"recommended stop": value.recommended}
-            figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or (), events=events)
+            figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
             bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value)
+    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, top=found.top)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

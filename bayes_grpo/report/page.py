@@ -128,7 +128,7 @@ def _forecast(f: Any, top: TopLine | None) -> Section:
         return replace(made, lines=(*made.lines, PRICE_HINT))
     decision = decision_document(f.decision)
     tables = (*made.tables, *(() if decision.table is None else (decision.table,)))
-    more = tuple(x for s in decision.sections for x in s.lines)
+    more = tuple(sentence_case(x) for s in decision.sections for x in s.lines)
     return replace(made, lines=(*made.lines, decision.answer, decision.why, *more), tables=tables)
 
 

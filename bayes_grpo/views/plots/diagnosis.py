@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     """Draws a diagnosis: a panel for the rewards, each reward function and each signal, with its trend and band.
 
-    The onset of the likeliest failure is a dashed line in its interval.
+    The onset of a probable failure is a dashed line in its interval.
 
     Args:
         result: The diagnosis.
@@ -128,9 +128,9 @@ def _logarithmic(axes: Axes, decades: float) -> None:
 
 
 def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
-    if not result.onsets or not panels:
+    mode = max(result.onsets, key=result.probability.__getitem__, default="")
+    if not panels or not mode or result.probability[mode] < 0.5:
         return
-    mode = max(result.onsets, key=lambda m: result.probability[m])
     step = result.onsets[mode].step
     for axes in panels:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=_ONSET, alpha=0.10, lw=0)
