@@ -38,6 +38,7 @@ from bayes_grpo.families.compare_runs import compare_runs
 from bayes_grpo.families.family import family
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.families.model import FamilyData, family_data, sample_family, spread_of
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.regimes import get_regime
@@ -74,7 +75,7 @@ def cached(folder: Path, name: str, make: Callable[[], dict[str, Any]]) -> dict[
 
 def known(case: Case, number: int) -> dict[str, Any]:
     """A family of known exponents."""
-    found = family(case.runs, case.vary, index=case.index, seed=number)
+    found = family(case.runs, case.vary, seed=number)
     effects = []
     for e in found.exponents:
         truth = case.exponents.get(f"{e.quantity} {e.setting}")
@@ -93,16 +94,11 @@ def known(case: Case, number: int) -> dict[str, Any]:
                 "relative": e.relative,
             }
         )
-    truth = np.log(case.rates)
     return {
         "runs": len(case.runs),
         "effects": effects,
         "converged": found.converged,
         "retried": found.convergence.retried,
-        "pooled_error": float(np.mean((np.log([r.rate.median for r in found.runs]) - truth) ** 2)),
-        "rate_covered": float(
-            np.mean([r.rate.low <= t <= r.rate.high for r, t in zip(found.runs, case.rates, strict=True)])
-        ),
     }
 
 
@@ -128,8 +124,6 @@ def known_summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "converged": sum(f["converged"] for f in found),
         "coverage_all": float(np.mean([e["low"] <= e["truth"] <= e["high"] for e in effects])),
         "coverage": covered,
-        "pooled_error": float(np.mean([f["pooled_error"] for f in found])),
-        "rate_covered": float(np.average([f["rate_covered"] for f in found], weights=[f["runs"] for f in found])),
     }
     for name in ("rate", "plateau"):
         still = [e for e in group if e["quantity"] == name and e["truth"] == 0.0]
@@ -163,11 +157,14 @@ def shared_families(indices: Sequence[Path]) -> list[tuple[Path, str, tuple[str,
 
 def _varies(rows: Sequence[Mapping[str, str]], setting: str) -> bool:
     """Whether a setting is known of all runs and differs."""
-    cells = [row.get({"model_size": "model_params_b"}.get(setting, setting)) or "" for row in rows]
     try:
-        return len({float(cell) for cell in cells}) > 1
+        return len({_number(row, setting) for row in rows}) > 1
     except ValueError:
         return False
+
+
+def _number(row: Mapping[str, str], setting: str) -> float:
+    return float(row.get({"model_size": "model_params_b"}.get(setting, setting)) or "")
 
 
 def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
@@ -177,11 +174,13 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
         return out | {"error": "no setting of the index varies in it"}
     with index.open(encoding="utf-8", newline="") as file:
         rows = [r for r in csv.DictReader(file) if name in (x.strip() for x in r["family"].split(";"))]
-    logs = [index.parent / "csv" / f"{r['run_id']}.csv" for r in rows]
+    logs = [
+        read_log(index.parent / "csv" / f"{r['run_id']}.csv", settings={v: _number(r, v) for v in vary}) for r in rows
+    ]
     found, error = None, ""
     for signal in ("auto", "eval"):
         try:
-            found = family(logs, vary, index=index, signal=signal)
+            found = family(logs, vary, signal=signal)
             break
         except BayesGrpoError as problem:
             error = error or str(problem).replace(str(index.parent), "runs")
@@ -190,7 +189,7 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     kept = found.to_dict()
     effects = [
         {
-            **{k: e[k] for k in ("quantity", "setting", "expected", "p_zero", "contraction", "verdict")},
+            **{k: e[k] for k in ("quantity", "setting", "p_zero", "contraction", "verdict")},
             **{k: e["posterior"][k] for k in ("low", "median", "high")},
         }
         for e in kept["exponents"]
@@ -209,7 +208,7 @@ def pair(path: Path, other: Path) -> dict[str, Any]:
     """Two seeds of one recipe: which is better is not known."""
     found = compare_runs(path, other)
     return {"a": path.stem, "b": other.stem} | {
-        x.at: {"p_better": x.p_better, "p_next": x.p_next, "further": x.further} for x in found.answers
+        x.at: {"p_better": x.p_better, "further": x.further} for x in found.answers
     }
 
 
@@ -344,7 +343,7 @@ def timed() -> dict[str, Any]:
     for turn in ("cold", "warm"):
         case = twelve_runs()
         begin = time.perf_counter()
-        found = family(case.runs, case.vary, index=case.index)
+        found = family(case.runs, case.vary)
         out[turn] = time.perf_counter() - begin
         out["converged"] = found.converged
     return out

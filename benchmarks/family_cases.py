@@ -37,18 +37,14 @@ class Case:
     """A family with its truth.
 
     Attributes:
-        runs: The runs.
-        index: Settings by run.
+        runs: The runs, with their settings.
         vary: Varied settings.
         exponents: "quantity setting" → true exponent.
-        rates: True response rate of each run.
     """
 
     runs: list[Run]
-    index: dict[str, dict[str, float]]
     vary: tuple[str, ...]
     exponents: dict[str, float]
-    rates: list[float]
 
 
 def case_of(number: int, seed: int = 0) -> Case:
@@ -74,8 +70,13 @@ def case_of(number: int, seed: int = 0) -> Case:
     runs = [
         draw_run(f"run{i}", length, (time[i], noise[i], fluctuation[i], plateau[i], start[i]), rng) for i in range(n)
     ]
-    index = {run.name: {name: float(settings[name][i]) for name in vary} for i, run in enumerate(runs)}
-    return Case(runs, index, vary, true, list(1.0 / time))
+    runs = [stated(run, **{name: float(settings[name][i]) for name in vary}) for i, run in enumerate(runs)]
+    return Case(runs, vary, true)
+
+
+def stated(run: Run, **settings: float) -> Run:
+    """A run with settings that its log lacks."""
+    return run.with_settings({name: Setting(x, Provenance.USER) for name, x in settings.items()})
 
 
 def simulated_case(number: int, seed: int = 0) -> Case:
@@ -106,13 +107,13 @@ def simulated_case(number: int, seed: int = 0) -> Case:
             way = (path - path[0]) / (path[-1] - path[0])
             true_rate[i] = 1.0 / np.interp(1.0 - np.exp(-1.0), way[: np.argmax(way)], np.arange(np.argmax(way)))
             plateau[i] = path[-1]
-            runs.append((i, run_of(f"run{i}", np.arange(1.0, length + 1.0), np.asarray(drawn.reward[k], float))))
+            log = run_of(f"run{i}", np.arange(1.0, length + 1.0), np.asarray(drawn.reward[k], float))
+            runs.append((i, stated(log, group_size=float(g), learning_rate=float(rate[i]))))
     x = np.stack([np.ones(n), np.log(size), np.log(rate)], axis=1)
     slopes = {q: np.linalg.lstsq(x, np.log(v), rcond=None)[0] for q, v in (("rate", true_rate), ("plateau", plateau))}
     names = ("group_size", "learning_rate")
     true = {f"{q} {name}": float(slopes[q][1 + j]) for q in slopes for j, name in enumerate(names)}
-    index = {f"run{i}": {"group_size": float(size[i]), "learning_rate": float(rate[i])} for i in range(n)}
-    return Case([run for _, run in sorted(runs, key=lambda x: x[0])], index, names, true, true_rate.tolist())
+    return Case([run for _, run in sorted(runs, key=lambda x: x[0])], names, true)
 
 
 def decision(number: int, seed: int = 0) -> tuple[Run, float, dict[tuple[float, float], float]]:
@@ -151,8 +152,8 @@ def twelve_runs() -> Case:
     noise, fluctuation = 0.05 * (sizes / 11.0) ** -0.35, 0.04 * (sizes / 11.0) ** -0.5 * (rates / 2e-6) ** 0.5
     plateau, start = 0.7 + 0.02 * rng.standard_normal(12), 0.2 + 0.02 * rng.standard_normal(12)
     runs = [draw_run(f"run{i}", 200, (time[i], noise[i], fluctuation[i], plateau[i], start[i]), rng) for i in range(12)]
-    index = {f"run{i}": {"group_size": sizes[i], "learning_rate": rates[i]} for i in range(12)}
-    return Case(runs, index, ("group_size", "learning_rate"), {}, list(1.0 / time))
+    runs = [stated(run, group_size=sizes[i], learning_rate=rates[i]) for i, run in enumerate(runs)]
+    return Case(runs, ("group_size", "learning_rate"), {})
 
 
 def draw_run(name: str, length: int, numbers: tuple[float, ...], rng: np.random.Generator) -> Run:

@@ -22,7 +22,6 @@ import numpy as np
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
-from bayes_grpo.risk.stiffness import learned_stiffness
 from bayes_grpo.simulate.settings import Structure
 from benchmarks.common import keep, say
 from benchmarks.lab.enumerated_training import Places, follow
@@ -31,6 +30,7 @@ from benchmarks.lab.learners.held_policies import HeldPolicy, held_policies
 from benchmarks.lab.network import Network
 from benchmarks.lab.probed import drawn_updates
 from benchmarks.lab.settings import Lab, LabNumbers
+from benchmarks.lab.stiffness import learned_stiffness
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab_cases import numbers_of
 from benchmarks.lab_thresholds import LEFT, PUSH

@@ -164,7 +164,7 @@ class Cleaned:
 def without_order(runs: Sequence[PaperRun]) -> dict[str, Cleaned]:
     """Runs that share an order of data with others of their author, task and signal, freed of its effect.
 
-    What it leaves in a run of n, as `bayes_grpo.families.paired` derives it, sets the factor.
+    What it leaves in a run of n, 1 − 2ρ + nρ² / (1 + (n − 1)ρ) of the noise, sets the factor.
     """
     groups: dict[tuple[str, str, str], list[PaperRun]] = defaultdict(list)
     for r in runs:

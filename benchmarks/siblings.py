@@ -1,9 +1,8 @@
-"""What siblings tell: shared orders of data, forecasts beside siblings, and differences of two runs.
+"""What siblings tell: shared orders of data, and forecasts beside siblings.
 
     python -m benchmarks.siblings orders FOLDER ... [--index INDEX.csv ...]
     python -m benchmarks.siblings forecasts FOLDER ... [--index INDEX.csv ...] --cache DIR
-    python -m benchmarks.siblings pairs FOLDER ... [--index INDEX.csv ...]
-    python -m benchmarks.siblings simulated [--families 200] [--differences 60]
+    python -m benchmarks.siblings simulated [--families 200]
     python -m benchmarks.siblings time
 
 A folder holds one log a run as CSV; an index names the repository and the task of each (columns run_id, repo, task).
@@ -11,9 +10,8 @@ Families are the runs of one repository, task and signal, five at least. `orders
 data, and how often one is found where steps are permuted within each run and among runs of different repositories.
 `forecasts` forecasts every run after 30, 50 and 70% of its rows with and without its siblings, which are known to their
 ends; paths without siblings are kept in the cache. The largest share of paths that siblings get is learned with the
-judged repository left out. `pairs` gives the variance of the rows' difference of two runs of one order over what it
-would be unpaired. `simulated` ranks true shares among those of the posterior in families drawn from the model, and
-counts how often intervals of a difference of recipes on the same data hold it.
+judged repository left out. `simulated` ranks true shares among those of the posterior in families drawn from the
+model.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from bayes_grpo import Run, compare_runs, forecast, read_log, rows_of
+from bayes_grpo import Run, forecast, read_log, rows_of
 from bayes_grpo.backtesting.backtest import (
     DRAWS,
     MIN_BACKTEST_ROWS,
@@ -264,48 +262,14 @@ def forecasts(logs: Sequence[Log], cache: Path) -> dict[str, Any]:
 _SHOWN = ("mean10", "without", "moved", "with", "nested", "inside_without", "inside", "inside_nested", "share")
 
 
-def pairs(logs: Sequence[Log]) -> dict[str, Any]:
-    """Variance of the difference of two runs of one order about its course, over the sum of both variances."""
-    ratios: dict[str, list[float]] = {}
-    for some in families_of(logs).values():
-        tables = [x.table for x in some]
-        cuts = cuts_of(tables)
-        known = [(x, c) for x, t in zip(some, tables, strict=True) if (c := smooth_course(t, cuts)) is not None]
-        for order in orders_of([c for _, c in known]):
-            for n, i in enumerate(order.members):
-                for j in order.members[:n]:
-                    a, b = known[i][1], known[j][1]
-                    _, at, its = np.intersect1d(a.table.step, b.table.step, return_indices=True)
-                    one, two = (a.table.y - a.smooth)[at], (b.table.y - b.smooth)[its]
-                    fine = np.isfinite(one) & np.isfinite(two)
-                    if fine.sum() >= 15:
-                        total = np.var(one[fine]) + np.var(two[fine])
-                        ratios.setdefault(known[i][0].repo, []).append(float(np.var((one - two)[fine]) / total))
-    out = {repo: {"pairs": len(v), "ratio": float(np.median(v))} for repo, v in ratios.items()}
-    every = [x for v in ratios.values() for x in v]
-    for repo, v in out.items():
-        print(f"{repo:50s} {v['pairs']:4d} pairs, median ratio {v['ratio']:.2f}")
-    print(f"all {len(every)} pairs: median {np.median(every):.2f}, mean {np.mean(every):.2f}")
-    return {"by_repository": out, "median": float(np.median(every)), "pairs": len(every)}
-
-
-def family_of(runs: int, rows: int, share: float, seed: int, shift: Sequence[float] | None = None) -> list[Run]:
-    """Runs drawn from the model of a shared order; ``shift`` moves the plateaus."""
+def simulated(count: int) -> dict[str, Any]:
+    """Simulation-based calibration of the share."""
     from tests.siblings.made import family
-
-    made = family([0] * runs, rows=rows, share=share, seed=seed, spread=0.0)
-    moves = np.zeros(runs) if shift is None else np.asarray(shift)
-    return [replace(r, reward=r.reward + d) for r, d in zip(made, moves, strict=True)]
-
-
-def simulated(count: int, differences: int) -> dict[str, Any]:
-    """Simulation-based calibration of the share, and coverage of differences on the same data."""
-    from bayes_grpo.families.recipes import seed_prior
 
     rng, ranks = np.random.default_rng(1), []
     for i in range(count):
         share, runs, rows = rng.uniform(0.02, 0.96), int(rng.integers(2, 8)), int(rng.choice([40, 60, 100]))
-        tables = [rows_of(r) for r in family_of(runs, rows, share, 10_000 + i)]
+        tables = [rows_of(r) for r in family([0] * runs, rows=rows, share=share, seed=10_000 + i, spread=0.0)]
         cuts = cuts_of(tables)
         score = CERTAINTY * share_likelihood([c for t in tables if (c := smooth_course(t, cuts)) is not None])
         score[0] = -np.inf
@@ -317,27 +281,11 @@ def simulated(count: int, differences: int) -> dict[str, Any]:
     print(
         f"ranks of the true share in tenths {counts.tolist()}, band for all {band}, 90% interval holds {inside90:.3f}"
     )
-    prior, held = seed_prior(), {"paired": [], "width": []}
-    for i in range(differences):
-        unit = 0.15  # standard deviation of the rows of such runs
-        spread = unit * np.exp(prior.centre + prior.width * rng.standard_normal())
-        true, moves = prior.difference * unit * rng.standard_normal(), spread * rng.standard_normal(4)
-        runs = family_of(4, 60, 0.6, 20_000 + i, moves + np.array([0.0, 0.0, true, true]))
-        found = compare_runs(runs[:2], runs[2:], seed=i)
-        answer = found.answer("step").difference
-        held["paired"].append(answer.low <= true <= answer.high)
-        held["width"].append(found.same_order is not None)
-    coverage = float(np.mean(held["paired"])) if differences else float("nan")
-    if differences:
-        print(f"difference on the same data: 90% interval holds {coverage:.3f} of {len(held['paired'])}; order found "
-          f"{np.mean(held['width']):.2f}")  # fmt: skip
     return {
         "families": count,
         "tenths": counts.tolist(),
         "band": [float(x) for x in band],
         "inside": inside90,
-        "difference_inside": coverage,
-        "differences": len(held["paired"]),
     }
 
 
@@ -358,26 +306,25 @@ def timed() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("orders", "forecasts", "pairs", "simulated", "time"))
+    parser.add_argument("what", choices=("orders", "forecasts", "simulated", "time"))
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--index", type=Path, nargs="+", default=[])
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--families", type=int, default=200)
-    parser.add_argument("--differences", type=int, default=60)
     parser.add_argument("--tries", type=int, default=200)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.what == "time":
         found = timed()
     elif options.what == "simulated":
-        found = simulated(options.families, options.differences)
+        found = simulated(options.families)
     else:
         logs = logs_of(options.folders, options.index)
         if options.what == "forecasts":
             options.cache.mkdir(parents=True, exist_ok=True)
             found = forecasts(logs, options.cache)
         else:
-            found = orders(logs, options.tries) if options.what == "orders" else pairs(logs)
+            found = orders(logs, options.tries)
     keep(f"siblings_{options.what}", found)
 
 

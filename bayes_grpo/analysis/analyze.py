@@ -226,7 +226,7 @@ def _diagnosis(work: _Work) -> Diagnosis:
     from bayes_grpo.diagnosis.diagnose import diagnose
 
     s = work.settings
-    return diagnose(_run_of(work), rollouts=s.rollouts, like=s.like)
+    return diagnose(_run_of(work), rollouts=s.rollouts)
 
 
 def _stability(work: _Work) -> Stable:

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_INPUT,
-    NAMES,
     OUTPUT,
     REGIME,
     Jobs,
@@ -40,12 +38,9 @@ def batch(
     ] = "diagnose",
     out: Annotated[
         Path | None,
-        option(OUTPUT, help="Write the table to this file (.parquet, .csv, .json); its journal lets a call resume."),
+        option(OUTPUT, help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),
     ] = None,
     regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
-    forecast_regimes: Annotated[
-        str | None, typer.Option(help="Regimes that the forecast averages over.", metavar=NAMES, **REGIME)
-    ] = None,
     until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
@@ -61,7 +56,6 @@ def batch(
             logs,
             names_in(do),
             regime=regime,
-            forecast_regimes=names_in(forecast_regimes) or internal.FORECAST_REGIMES,
             until=until,
             signal=signal,
             out=out,

@@ -13,13 +13,11 @@ from bayes_grpo.cli.options import (
     EXIT_FAILING,
     At,
     Completions,
-    LikeRuns,
     LogFile,
     Output,
     Plot,
     Reading,
     check_pictures,
-    reference_runs,
 )
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import SettingError
@@ -42,7 +40,6 @@ def diagnose(
         ),
     ] = None,
     rollouts: Completions = None,
-    like: LikeRuns = None,
     plot: Plot = None,
     *,
     output: Output,
@@ -55,8 +52,7 @@ def diagnose(
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        references = reference_runs(like, log, reading.sidecar)
-        result = bg.diagnose(run, at=at, rollouts=saved, like=references)
+        result = bg.diagnose(run, at=at, rollouts=saved)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}

@@ -102,7 +102,7 @@ def forecast(
         total_steps=total_steps,
         question=question,
         signal=signal,
-        regimes=names_in(regimes) or list(internal.FORECAST_REGIMES),
+        regimes=names_in(regimes) or None,
         threshold=threshold,
         reach=reach or (),
         paths=draws,

@@ -60,13 +60,10 @@ Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by
 Vary = Annotated[
     str | None,
     typer.Option(
-        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval, "
-        "model_size, or any column of the index.",
+        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval "
+        "or model_size.",
         metavar=NAMES,
     ),
-]
-IndexFile = Annotated[
-    Path | None, option(READING, help="CSV file with columns run_id and settings that the logs do not state.")
 ]
 Completions = Annotated[
     Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
@@ -77,7 +74,7 @@ LikeRuns = Annotated[
         "--reference-runs",
         metavar="RUNS",
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
-        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
     ),
 ]

@@ -11,7 +11,6 @@ from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
-    IndexFile,
     LikeRuns,
     LogFile,
     Output,
@@ -22,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     numbers_in,
     option,
-    references_or_nearby,
+    reference_runs,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -32,7 +31,6 @@ Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and dou
 @command("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000")
 def plan(
     log: LogFile,
-    index: IndexFile = None,
     group_size: Annotated[str | None, Values] = None,
     prompts_per_step: Annotated[str | None, Values] = None,
     learning_rate: Annotated[str | None, Values] = None,
@@ -62,9 +60,8 @@ def plan(
             refresh_interval=numbers_in("--refresh-interval", refresh_interval),
             budget=budget,
             risk=risk,
-            index=index,
             signal=signal,
-            like=references_or_nearby(like, log, reading),
+            like=reference_runs(like, log, reading.sidecar),
             seed=seed,
             progress=tell,
         )

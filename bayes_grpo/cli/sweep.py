@@ -12,7 +12,6 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
-    IndexFile,
     Output,
     Plot,
     Reading,
@@ -28,14 +27,10 @@ from bayes_grpo.cli.terminal import progress
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")
 def sweep(
     logs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Logs of several runs: files, folders, patterns; the index's folder if absent.",
-            callback=checks.callback(checks.there),
-        ),
-    ] = None,
+        list[str],
+        typer.Argument(help="Logs of several runs: files, folders, patterns.", callback=checks.callback(checks.there)),
+    ],
     vary: Vary = None,
-    index: IndexFile = None,
     signal: Signal = "auto",
     plot: Plot = None,
     seed: Seed = 0,
@@ -45,13 +40,10 @@ def sweep(
 ) -> None:
     """Effects of settings, from runs that differ in them: exponents and what theory expects."""
     check_pictures(plot)
-    if not logs and index is None:
-        raise typer.BadParameter("expected logs or --index")
     with progress() as tell:
         found = bg.family(
-            logs or ([] if index is None else [str(index.parent)]),
+            logs,
             names_in(vary),
-            index=index,
             signal=signal,
             read=reading.options(),
             seed=seed,

@@ -28,9 +28,6 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.siblings.departure import Departure, departure_of
-from bayes_grpo.siblings.gather import Like
-from bayes_grpo.siblings.nearby import NearbyRuns
 
 
 def diagnose(
@@ -38,7 +35,6 @@ def diagnose(
     *,
     at: float | None = None,
     rollouts: Rollouts | None = None,
-    like: Like | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
@@ -46,8 +42,6 @@ def diagnose(
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         at: Use rows up to this optimizer step only, as if it were now.
         rollouts: Completions of the same run, which decompose its gain.
-        like: Reference runs of the same task: the result says whether the run departs from them at the same steps.
-            The probabilities do not change.
 
     Returns:
         Probabilities, evidence, onsets and remedies. The status of a log with too few rewards is "unclear".
@@ -73,7 +67,6 @@ def diagnose(
         interval_level=LEVEL,
     )
     gain, doubts = _gain(shown, rollouts, at)
-    departure, unread = _departure(shown, like)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
     timeline, evidence, facts = None, {}, Facts(rows=about.rows)
     estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
@@ -85,12 +78,7 @@ def diagnose(
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         missing = tuple(dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends)))
     top = top_line(estimate, timeline, rows, facts)
-    reference_story = f"{departure.sentence[0].upper()}{departure.sentence[1:]}." if departure else ""
-    texts = (
-        story(estimate, timeline, trends, top.finding, facts.happened),
-        gain.sentence if gain else "",
-        reference_story,
-    )
+    texts = (story(estimate, timeline, trends, top.finding, facts.happened), gain.sentence if gain else "")
     return Diagnosis(
         top=top,
         sentence=" ".join(x for x in texts if x),
@@ -101,11 +89,10 @@ def diagnose(
         missing=missing,
         suggested=shown.suggested,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts, *unread),
+        notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts),
         trends=trends,
         timeline=timeline,
         gain=gain,
-        departure=departure,
     )
 
 
@@ -121,17 +108,6 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
     except FitError as error:
         fits = str(error)
     return decompose(some), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in some.notes))
-
-
-def _departure(run: Run, like: Like | None) -> tuple[Departure | None, tuple[str, ...]]:
-    """Comparison with the reference runs and which were left out, or why there is no comparison."""
-    if like is None or isinstance(like, NearbyRuns):  # only named runs are compared
-        return None, ()
-    try:
-        found = departure_of(run, like)
-    except FitError as error:
-        return None, (f"reference runs: {error}",)
-    return found, found.notes
 
 
 def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str, str]:

@@ -13,7 +13,6 @@ from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.siblings.departure import Departure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +51,6 @@ class Diagnosis(ModeProbabilities, Result):
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
         gain: Decomposition of its gain by rollouts; None without rollouts.
-        departure: Comparison with the reference runs at the same steps; None without them.
         suggested: Column that was not recognized → candidate keys of the log.
     """
 
@@ -68,7 +66,6 @@ class Diagnosis(ModeProbabilities, Result):
     trends: RunTrends | None
     timeline: Timeline | None
     gain: Decomposition | None = None
-    departure: Departure | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     in_json = (
@@ -83,7 +80,7 @@ class Diagnosis(ModeProbabilities, Result):
             "remedies",
             "missing",
         ),
-        *(("meta", "about"), "notes", "gain", ("siblings", "departure")),
+        *(("meta", "about"), "notes", "gain"),
     )
 
     def to_frame(self) -> pd.DataFrame:

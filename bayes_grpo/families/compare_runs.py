@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +13,17 @@ from bayes_grpo.common.intervals import LEVEL, interval
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve, SameOrder
+from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve
 from bayes_grpo.families.differing import differences, part_words, shared_parts, why_not_comparable
-from bayes_grpo.families.index import LONGEST, Index
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
-from bayes_grpo.families.paired import paired
 from bayes_grpo.families.readings import RunReading, reading_of
-from bayes_grpo.families.recipes import SURE, SeedPrior, Side, difference_of, further_seeds, seed_prior, sides
+from bayes_grpo.families.recipes import SURE, Side, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 4000
 """Draws for intervals."""
-_SEEN = 20
-"""Common rows from which a shared order of data would be seen."""
 
 
 def compare_runs(
@@ -64,54 +59,38 @@ def compare_runs(
     """
     tell = teller(progress)
     tell("reading")
-    both = [[(run, rows_of(run, signal, LONGEST)) for run in read_runs(x, Index({}), read)] for x in (a, b)]
+    both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read)] for x in (a, b)]
     every, n = [*both[0], *both[1]], len(both[0])
     check_alike(every)
-    runs, tables = [run for run, _ in every], [table for _, table in every]
-
-    def read_all(tables: Sequence[Any], places: Sequence[int]) -> dict[int, RunReading]:
-        out = {}
-        for i in places:
-            tell(f"{'AB'[i >= n]}, run {i % n + 1 if i < n else i - n + 1}")
-            out[i] = reading_of(runs[i], tables[i], seed_of(seed, "AB"[i >= n], i - n * (i >= n)))
-        return out
-
-    known = read_all(tables, range(len(runs)))
-    everyone = [known[i] for i in range(len(runs))]
-    same = paired(tables, n)
-    without = everyone
-    if same is not None:
-        tell("the same without the effects of the data")
-        again = read_all(same.tables, same.runs)
-        without = [again.get(i, r) for i, r in enumerate(everyone)]
-    first, last = max(r.table.step[0] for r in everyone), min(r.last for r in everyone)
+    runs = [run for run, _ in every]
+    readings = []
+    for i, (run, table) in enumerate(every):
+        side, place = ("A", i) if i < n else ("B", i - n)
+        tell(f"{side}, run {place + 1}")
+        readings.append(reading_of(run, table, seed_of(seed, side, place)))
+    first, last = max(r.table.step[0] for r in readings), min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
     prior = seed_prior()
-    unit = float(np.std(np.concatenate([t.y for t in tables])))
-    comparison = _Comparison(unit, prior, seed, n, None if same is None else same.factor)
-
-    def each(values: Callable[[RunReading], np.ndarray]) -> list[list[np.ndarray]]:
-        """Readings of all runs as they are logged, and without the effects of the data."""
-        return [[values(r) for r in some] for some in (everyone, without)]
-
+    unit = float(np.std(np.concatenate([table.y for _, table in every])))
     at = last if step is None else float(step)
-    answers = [comparison.answer("step", f"at step {at:g}", each(lambda r: r.at(at)))]
+    where = [("step", f"at step {at:g}", [r.at(at) for r in readings])]
     cautions = []
     completions = [_completions(run) for run in runs]
     if None not in completions and len(set(completions)) > 1:
         rate = [c for c in completions if c is not None]
-        budget = min(c * r.last for c, r in zip(rate, everyone, strict=True))
-        reached = [[r.at(budget / c) for c, r in zip(rate, some, strict=True)] for some in (everyone, without)]
-        answers.append(comparison.answer("completions", f"at {budget:.3g} completions", reached))
+        budget = min(c * r.last for c, r in zip(rate, readings, strict=True))
+        reached = [r.at(budget / c) for c, r in zip(rate, readings, strict=True)]
+        where.append(("completions", f"at {budget:.3g} completions", reached))
     elif None in completions:
         cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
-    if len({r.last for r in everyone}) > 1:
-        answers.append(comparison.answer("end", "at the end of each log", each(lambda r: r.at(r.last))))
-    answers.append(comparison.answer("plateau", "where they settle", each(lambda r: r.plateau)))
+    if len({r.last for r in readings}) > 1:
+        where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
+    where.append(("plateau", "where they settle", [r.plateau for r in readings]))
+    answers = [_answer(place, words, *_sides(sides(x), n), unit, seed) for place, words, x in where]
     parts = [
-        comparison._replace(unit=x.unit, factor=None).by_sides(x.name, part_words(x.name), x.a, x.b)
-        for x in shared_parts(runs[:n], runs[n:], tables[0].signal)
+        _answer(x.name, part_words(x.name), x.a, x.b, x.unit, seed)
+        for x in shared_parts(runs[:n], runs[n:], every[0][1].signal)
     ]
     fewest, most = sorted((n, len(runs) - n))
     if most == 1:
@@ -119,70 +98,38 @@ def compare_runs(
     for side, some in (("A", runs[:n]), ("B", runs[n:])):
         if within := settings_that_differ(some):
             cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
-    common = reduce(np.intersect1d, [t.step for t in tables])
-    order = True if same is not None else False if len(common) >= _SEEN else None
     return Compared(
-        signal=tables[0].signal,
+        signal=every[0][1].signal,
         counts=Counts(n, len(runs) - n),
         not_comparable=why_not_comparable(runs[:n], runs[n:], answers[0], parts),
-        differs=differences(runs[:n], runs[n:], order),
+        differs=differences(runs[:n], runs[n:]),
         answers=tuple(answers),
         parts=tuple(parts),
-        curves=tuple(_curve("AB"[i >= n], r) for i, r in enumerate(everyone)),
+        curves=tuple(_curve("AB"[i >= n], r) for i, r in enumerate(readings)),
         spread_from=prior.words if fewest == 1 else f"from the runs given and a {prior.words}",
         cautions=tuple(cautions),
-        same_order=None if same is None else SameOrder(tuple(plain(runs[i].name, 80) for i in same.runs), same.share),
     )
 
 
-class _Comparison(NamedTuple):
-    """What every answer needs.
+def _sides(every: Side, n: int) -> tuple[Side, Side]:
+    """The readings of A and B, those of A first."""
+    return Side(every.mean[:n], every.error[:n]), Side(every.mean[n:], every.error[n:])
 
-    Attributes:
-        unit: Standard deviation of all rows.
-        prior: What is known of seeds.
-        seed: Seed.
-        first: Number of the runs of A.
-        factor: Of every run, what its error without the data's effects is multiplied by; None where none is shared.
-    """
 
-    unit: float
-    prior: SeedPrior
-    seed: int
-    first: int
-    factor: tuple[float, ...] | None
-
-    def answer(self, at: str, words: str, values: Sequence[Sequence[np.ndarray]]) -> RecipeAnswer:
-        """The answer at one place, from draws of every run's reading there, as logged and without the data's effects.
-
-        The logged rows give the level of each recipe; the rows without the data's shared effects give the difference.
-        """
-        logged, same = (sides(x) for x in values)
-        error = same.error if self.factor is None else same.error * np.array(self.factor)
-        n = self.first
-        one, two = Side(same.mean[:n], error[:n]), Side(same.mean[n:], error[n:])
-        levels = None
-        if self.factor is not None:
-            levels = Side(logged.mean[:n], logged.error[:n]), Side(logged.mean[n:], logged.error[n:])
-        return self.by_sides(at, words, one, two, levels)
-
-    def by_sides(self, at: str, words: str, a: Side, b: Side, levels: tuple[Side, Side] | None = None) -> RecipeAnswer:
-        """The answer from each run's reading and its error; ``levels``: other readings for the levels of A and B."""
-        found = difference_of(a, b, self.unit, self.prior)
-        rng = np.random.default_rng(seed_of(self.seed, at))
-        draws, p = found.draws(_SHOWN, rng), float(found.p_better)
-        shown = draws if levels is None else difference_of(*levels, self.unit, self.prior).draws(_SHOWN, rng)
-        return RecipeAnswer(
-            at=at,
-            words=words,
-            a=interval(shown["a"]),
-            b=interval(shown["a"] + shown["difference"]),
-            difference=interval(draws["difference"]),
-            p_better=p,
-            p_next=found.p_next,
-            spread=interval(draws["spread"]),
-            further=further_seeds(a, b, self.unit, self.prior, rng) if 1.0 - SURE < p < SURE else None,
-        )
+def _answer(at: str, words: str, a: Side, b: Side, unit: float, seed: int) -> RecipeAnswer:
+    prior, rng = seed_prior(), np.random.default_rng(seed_of(seed, at))
+    found = difference_of(a, b, unit, prior)
+    draws, p = found.draws(_SHOWN, rng), float(found.p_better)
+    return RecipeAnswer(
+        at=at,
+        words=words,
+        a=interval(draws["a"]),
+        b=interval(draws["a"] + draws["difference"]),
+        difference=interval(draws["difference"]),
+        p_better=p,
+        spread=interval(draws["spread"]),
+        further=further_seeds(a, b, unit, prior, rng) if 1.0 - SURE < p < SURE else None,
+    )
 
 
 def _completions(run: Run) -> float | None:

@@ -26,7 +26,6 @@ class RecipeAnswer(Result):
         b: B's.
         difference: B less A.
         p_better: Probability that B's mean over seeds is higher.
-        p_next: Probability that a new seed of B is higher than a new one of A.
         spread: Standard deviation between seeds, reward.
         further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
             is needed.
@@ -38,7 +37,6 @@ class RecipeAnswer(Result):
     b: Interval
     difference: Interval
     p_better: float
-    p_next: float
     spread: Interval
     further: int | None
 
@@ -79,27 +77,6 @@ class Counts(NamedTuple):
     b: int
 
 
-class SameOrder(NamedTuple):
-    """Runs of both recipes that saw the same data at the same steps.
-
-    Attributes:
-        runs: Their names.
-        share: Share of a row's noise that is an effect of the step, which the difference of two of them does not have.
-    """
-
-    runs: tuple[str, ...]
-    share: Interval
-
-    @property
-    def sentence(self) -> str:
-        """What that gives, in words."""
-        return (
-            f"{len(self.runs)} runs saw the same data at the same steps, {self.share.median:.0%} of a row's noise: it "
-            f"cancels in the difference, which with different orders would take {1.0 / (1.0 - self.share.median):.1f} "
-            "times the steps for the same certainty about the noise of rows"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Compared(Result):
     """Two recipes, a few seeds each.
@@ -108,13 +85,12 @@ class Compared(Result):
         signal: "reward" or "eval_reward".
         counts: Runs of A and of B.
         not_comparable: Why the totals are no comparison; "" where they are one.
-        differs: What differs between the recipes besides: settings, length, order of the data.
+        differs: What differs between the recipes besides: settings and length.
         answers: By the total: at a step, at equal completions, at the end, at the plateau.
         parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
         curves: The runs.
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
-        same_order: Runs of both recipes that saw the same data at the same steps; None where none did.
     """
 
     signal: str
@@ -126,22 +102,13 @@ class Compared(Result):
     curves: tuple[RecipeCurve, ...]
     spread_from: str
     cautions: tuple[str, ...]
-    same_order: SameOrder | None = None
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
     not_in_json = ("curves",)
 
     def answer(self, at: str) -> RecipeAnswer:
-        """One answer by its place, or by the name of a part.
-
-        Raises:
-            KeyError: There is none.
-        """
-        every = (*self.answers, *self.parts)
-        for x in every:
-            if x.at == at:
-                return x
-        raise KeyError(f"no answer at {at!r}; there are {', '.join(x.at for x in every)}")
+        """One answer by its place, or by the name of a part; `KeyError` where there is none."""
+        return {x.at: x for x in (*self.answers, *self.parts)}[at]
 
     @property
     def sentence(self) -> str:

@@ -129,13 +129,12 @@ def _listed(names: set[str]) -> str:
     return ", ".join(plain(name, 40) for name in sorted(names))
 
 
-def differences(a: Sequence[Run], b: Sequence[Run], same_order: bool | None) -> tuple[str, ...]:
-    """What differs between two recipes besides the reward: settings, length, order of the data.
+def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:
+    """What differs between two recipes besides the reward: settings and length.
 
     Args:
         a: Runs of A.
         b: Runs of B.
-        same_order: Whether runs of both saw the same data at the same steps; None where it cannot be known.
     """
     out = []
     for name, values in settings_that_differ([*a, *b]).items():
@@ -145,8 +144,6 @@ def differences(a: Sequence[Run], b: Sequence[Run], same_order: bool | None) -> 
     ends = [sorted({_last(r) for r in side}) for side in (a, b)]
     if ends[0] != ends[1]:
         out.append(f"last step {', '.join(ends[0])} in A, {', '.join(ends[1])} in B")
-    if same_order is not None and not same_order:
-        out.append("order of the data")
     return tuple(out)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -14,30 +13,23 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.dynamics.groups import group_drift_factor
-from bayes_grpo.families.index import index_of
 from bayes_grpo.families.members import (
     FamilyMember,
     members_of,
     read_runs,
-    repetitions,
     settings_that_differ,
     varied_in,
 )
 from bayes_grpo.families.model import (
-    SAME_START,
     TRAITS,
     FamilyData,
     FamilyDraws,
-    RunDraws,
-    draw_runs,
     family_data,
     sample_family,
 )
 from bayes_grpo.families.result import ROPE, Exponent, Family, FamilyRun
-from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.siblings.course import smooth_course
 from bayes_grpo.siblings.gather import Like
-from bayes_grpo.siblings.shared import shared_orders
 
 LINKED = 0.9
 """Correlation of the logarithms of two settings from which their effects cannot be separated."""
@@ -68,7 +60,6 @@ def family(
     logs: Like,
     vary: Sequence[str] = (),
     *,
-    index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -82,9 +73,8 @@ def family(
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
         vary: Settings that differ between the runs: "group_size", "learning_rate" (a run's highest),
-            "prompts_per_step", "refresh_interval", "model_size", or any column of the index with positive numbers. By
-            default every setting that all runs state and that differs.
-        index: CSV file, or mapping of names to settings, with what the logs do not state.
+            "prompts_per_step", "refresh_interval", "model_size" and other positive numbers. By default every setting
+            that all runs state and that differs. `Run.with_settings` states what a log does not.
         signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
@@ -98,21 +88,16 @@ def family(
         SettingError: A setting that is not known of a run or has one value alone.
         FitError: Fewer than three runs with enough rows, or different signals, rewards or units.
     """
-    known, tell = index_of(index), teller(progress)
+    tell = teller(progress)
     tell("reading")
-    runs = read_runs(logs, known, read)
+    runs = read_runs(logs, read)
     vary = list(vary) or varied_in(runs)
-    members, left_out = members_of(runs, vary, known, signal)
-    names = [plain(m.run.name, 80) for m in members]
+    members, left_out = members_of(runs, vary, signal)
     data = family_data(members, vary)
     tell(f"{len(members)} runs in one model")
     draws, convergence = sample_family(data, seed_of(seed, "family"))
-    tell("every run given the others")
-    drawn = draw_runs(data, draws, seed_of(seed, "runs"))
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
-    groups = repetitions([m.run for m in members], [m.settings for m in members])
-    factors = {q.name: float(data.unit) if q.name in _LEVELS else abs(q.power) for q in _QUANTITIES}
     return Family(
         vary=tuple(vary),
         signal=members[0].table.signal,
@@ -122,13 +107,9 @@ def family(
             for q in _QUANTITIES
             if data.slope[k, q.trait] > 0
         ),
-        spreads={q.name: interval(factors[q.name] * draws.spread[..., q.trait]) for q in _QUANTITIES},
-        repetitions=tuple(tuple(names[i] for i in group) for group in groups),
-        unvaried=unvaried,
-        runs=tuple(_run(m, i, drawn) for i, m in enumerate(members)),
+        runs=tuple(map(_run, members)),
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
-        orders=shared_orders(names, [m.table for m in members]).orders,
         left_out=left_out,
     )
 
@@ -150,7 +131,6 @@ def _exponent(
         words=q.words,
         posterior=interval(x),
         prior=Interval(0.0, -reach, reach, LEVEL),
-        expected=expected_exponent(q.name, name, members),
         p_zero=float(np.mean(np.abs(x) < ROPE)),
         p_positive=float(np.mean(x > 0)),
         contraction=1.0 - min(float(slope.var() / sd**2), 1.0),
@@ -169,54 +149,10 @@ def _size(data: FamilyData, draws: FamilyDraws, q: _Quantity) -> tuple[Any, bool
     return (own, True) if sure else (float(high - low), False)
 
 
-def expected_exponent(quantity: str, setting: str, members: Sequence[FamilyMember]) -> float:
-    """What the reduced model expects of an exponent; NaN where it expects nothing.
-
-    Stiffness is the learning rate times the curvature; the stationary variance is the step's noise over stiffness and
-    damping, so it falls with completions and rises with the learning rate; only the model moves the plateau. Under
-    advantages over the group's standard deviation a finite group drifts more slowly, by a factor that depends on the
-    success rate: its exponent over the sizes in the family, at the mean success of all rows.
-
-    Args:
-        quantity: Name of a quantity.
-        setting: Name of a setting.
-        members: The runs.
-    """
-    known = {
-        ("rate", "learning_rate"): 1.0,
-        ("rate", "group_size"): 0.0,
-        ("rate", "prompts_per_step"): 0.0,
-        ("rate", "refresh_interval"): 0.0,
-        ("fluctuation_variance", "learning_rate"): 1.0,
-        ("fluctuation_variance", "group_size"): -1.0,
-        ("fluctuation_variance", "prompts_per_step"): -1.0,
-        ("observation_variance", "learning_rate"): 0.0,
-        ("observation_variance", "prompts_per_step"): -1.0,
-        **{("plateau", name): 0.0 for name in SAME_START},
-    }
-    success = float(np.mean([m.table.y.mean() for m in members]))
-    shares = all(m.table.is_share for m in members) and 0.0 < success < 1.0
-    if (quantity, setting) == ("rate", "group_size") and shares:
-        sizes = np.array([m.settings[setting] for m in members])
-        if sizes.min() >= 2:
-            factor = [math.log(float(group_drift_factor(success, round(g), 1))) for g in sizes]
-            return float(np.polyfit(np.log(sizes), factor, 1)[0])
-    return known.get((quantity, setting), math.nan)
-
-
-def _run(member: FamilyMember, place: int, drawn: RunDraws) -> FamilyRun:
-    values = {name: x[:, place] for name, x in drawn.values.items()}
-    tail = (1.0 - LEVEL) / 2.0
-    curve = drawn.curve[:, place, : len(member.table.y)]
-    return FamilyRun(
-        name=member.run.name,
-        settings=dict(member.settings),
-        rate=interval(1.0 / values["relaxation_time"]),
-        plateau=interval(values["fixed_point"]),
-        step=member.table.step,
-        reward=member.table.y,
-        curve=np.quantile(curve, [0.5, tail, 1.0 - tail], axis=0),
-    )
+def _run(member: FamilyMember) -> FamilyRun:
+    table, course = member.table, smooth_course(member.table)
+    curve = table.y if course is None else course.smooth
+    return FamilyRun(member.run.name, dict(member.settings), table.step, table.y, curve)
 
 
 def _cautions(
@@ -235,9 +171,6 @@ def _cautions(
             )
     if len(members) < 2 * len(vary) + 2:
         out.append(f"{len(members)} runs for {len(vary)} settings: too few to separate their effects; name fewer")
-    studies = sorted({m.study for m in members})
-    if len(studies) > 1:
-        out.append(f"the runs come from {', '.join(map(plain, studies))}: what else differs there is in the effects")
     formats = {m.run.format for m in members}
     if len(formats) > 1:
         out.append(f"the logs are of several formats ({', '.join(sorted(map(plain, formats)))}): is it one reward?")

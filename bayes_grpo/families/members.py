@@ -19,16 +19,13 @@ from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.families.index import LONGEST, Index, cell
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.regimes.built_in.exponential import REGIME
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
-STUDIES = ("repo", "repository", "project", "team", "study")
-"""Columns of an index that say where a run comes from."""
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
 
@@ -40,13 +37,11 @@ class FamilyMember(NamedTuple):
         run: The run.
         table: Its rows.
         settings: Varied settings by name.
-        study: Where it comes from; "" where no column says so.
     """
 
     run: Run
     table: RowTable
     settings: Mapping[str, float]
-    study: str
 
 
 @dataclass(frozen=True)
@@ -66,22 +61,20 @@ class LeftOutRun(Result):
     failed: str
 
 
-def read_runs(logs: Like, index: Index, read: Mapping[str, Any] | None = None) -> list[Run]:
-    """Reads runs, with the settings of an index.
+def read_runs(logs: Like, read: Mapping[str, Any] | None = None) -> list[Run]:
+    """Reads runs.
 
     Args:
-        logs: Files, folders, patterns such as ``runs/*.json``, and runs. Of a folder with an index from a file, the
-            logs that the index names.
-        index: Settings of the runs.
+        logs: Files, folders, patterns such as ``runs/*.json``, and runs.
         read: Keyword arguments of `bayes_grpo.read_log`.
 
     Raises:
         LogReadError: A log cannot be read, or none was found.
     """
-    found, _ = named_runs(logs, read, index.rows if index.source else None)
+    found, _ = named_runs(logs, read)
     if not found:
-        raise LogReadError("expected the logs of runs, found none; check the paths and the index")
-    return [index.with_settings(run) for run in found]
+        raise LogReadError("expected the logs of runs, found none; check the paths")
+    return found
 
 
 def known_settings(run: Run) -> dict[str, Any]:
@@ -118,7 +111,7 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
     if not out:
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one, and set it in an index CSV or in a "
+            "vary: no setting is known of all runs and differs; name one, and set it in a "
             "bayes_grpo.toml in the folder of the log"
         )
     return out
@@ -128,34 +121,14 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def repetitions(runs: Sequence[Run], settings: Sequence[Mapping[str, float]]) -> list[list[int]]:
-    """Groups of two runs or more that state the same settings, all of them.
-
-    Args:
-        runs: The runs.
-        settings: Varied settings of each.
-    """
-    groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for i, (run, own) in enumerate(zip(runs, settings, strict=True)):
-        known = known_settings(run) | dict(own)
-        groups.setdefault(tuple(sorted((k, setting_text(v)) for k, v in known.items())), []).append(i)
-    return [g for g in groups.values() if len(g) > 1]
-
-
-class Members(NamedTuple):
-    """Runs that can be looked at together, and those that the regime cannot be put on."""
-
-    members: list[FamilyMember]
-    left_out: tuple[LeftOutRun, ...]
-
-
-def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: str = "auto") -> Members:
-    """The runs with their rows and settings.
+def members_of(
+    runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
+) -> tuple[list[FamilyMember], tuple[LeftOutRun, ...]]:
+    """The runs with their rows and settings, and those that the regime cannot be put on.
 
     Args:
         runs: The runs.
         vary: Settings that were varied.
-        index: What is known of the runs besides their logs.
         signal: "auto", "reward" or "eval".
 
     Raises:
@@ -167,20 +140,18 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: s
     members: list[FamilyMember] = []
     left_out: list[LeftOutRun] = []
     for run in runs:
-        columns = index.of(run)
         try:
             # Noise that a log states moved no exponent of the shared families.
-            table = replace(rows_of(run, signal, LONGEST), noise=None, level=None)
+            table = replace(rows_of(run, signal, MAX_ROWS_OF_SEVERAL), noise=None, level=None)
             REGIME.check(table)
         except FitError as error:
             known = {}
             for name in vary:
                 with suppress(SettingError):
-                    known[name] = _setting(run, name, columns)
+                    known[name] = _setting(run, name)
             left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
-        study = next((str(columns[c]) for c in STUDIES if columns.get(c)), "")
-        members.append(FamilyMember(run, table, {name: _setting(run, name, columns) for name in vary}, study))
+        members.append(FamilyMember(run, table, {name: _setting(run, name) for name in vary}))
     if len(members) < 3:
         why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
@@ -192,19 +163,14 @@ def members_of(runs: Sequence[Run], vary: Sequence[str], index: Index, signal: s
                 "vary another setting"
             )
     check_alike([(m.run, m.table) for m in members])
-    return Members(members, tuple(left_out))
+    return members, tuple(left_out)
 
 
-def _setting(run: Run, name: str, columns: Mapping[str, Any]) -> float:
-    """Value of a setting of a run: the index first, then what the log states."""
-    given = cell(columns, name)
-    given = known_settings(run).get(name) if given is None else given
+def _setting(run: Run, name: str) -> float:
+    given = known_settings(run).get(name)
     who = plain(run.name, 80)
     if given is None:
-        raise SettingError(
-            f"{name}: not known of run {who}; set it in an index CSV (columns run_id and {name}) or in a "
-            "bayes_grpo.toml in the folder of the log"
-        )
+        raise SettingError(f"{name}: not known of run {who}; set it in a bayes_grpo.toml in the folder of the log")
     value = math.nan
     with suppress(TypeError, ValueError):
         value = float(given)

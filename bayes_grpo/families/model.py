@@ -6,7 +6,7 @@ fluctuation, and the two levels in units of the standard deviation of all rows. 
     trait[i, q] ~ N(mean[q] + x[i] · slopes[:, q] + offset[i, q], spread[q]²),
 
 x the logarithms of the varied settings about their mean. The filter integrates the levels out, in which the rows are
-linear; they are drawn afterwards.
+linear.
 """
 
 from __future__ import annotations
@@ -15,19 +15,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from bayes_grpo.common.intervals import spread as evenly
-from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import mean_path
-from bayes_grpo.dynamics.likelihood import log_likelihood
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import sample_model
-from bayes_grpo.fitting.sampling.target import state_space_at
 from bayes_grpo.regimes.built_in.exponential import REGIME
 from bayes_grpo.rows.padding import Rows, stacked
 
@@ -42,8 +34,6 @@ _SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation
 _FLOOR = 0.02
 """Least spread between runs: no two runs agree better."""
 CHAINS, _WARMUP, _DRAWS = 4, 400, 1000
-_SHOWN = 400
-"""Draws at which the runs are drawn."""
 
 
 class FamilyData(NamedTuple):
@@ -77,22 +67,11 @@ class FamilyDraws(NamedTuple):
         slopes: Shape (..., k, P).
         mean: Shape (..., P).
         spread: Shape (..., P).
-        expected: Expected traits of every run, shape (..., n, P).
-        u: Logarithmic traits of every run, shape (..., n, 3).
     """
 
     slopes: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
-    expected: np.ndarray
-    u: np.ndarray
-
-
-class RunDraws(NamedTuple):
-    """Draws of every run: parameters in their units, shape (draws, n) each, and the curve, shape (draws, n, T)."""
-
-    values: dict[str, np.ndarray]
-    curve: np.ndarray
 
 
 def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyData:
@@ -148,7 +127,7 @@ def family_model(data: FamilyData) -> None:
     values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(REGIME.sampled)}
     for j, q in enumerate(REGIME.linear, p):
         values[q.name] = (data.origin + data.unit * expected[:, j], data.unit * spread[j])
-    for name, value in (("mean", mean), ("slopes", slopes), ("spread", spread), ("expected", expected), ("u", u)):
+    for name, value in (("mean", mean), ("slopes", slopes), ("spread", spread)):
         numpyro.deterministic(name, value)
     numpyro.sample("y", REGIME.distribution(values, data.rows).to_event(1), obs=data.rows.y)
 
@@ -186,49 +165,3 @@ def _checked(data: FamilyData, sites: Any, stats: Any, retried: bool) -> tuple[F
              ("spread", draws.spread))}  # fmt: skip
     named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}
     return draws, check_convergence(named, stats["energy"], stats["diverging"], stats["num_steps"], retried)
-
-
-def draw_runs(data: FamilyData, draws: FamilyDraws, seed: int) -> RunDraws:
-    """Draws of every run's parameters and curve, given all rows.
-
-    Args:
-        data: The runs.
-        draws: Draws of the model.
-        seed: Seed.
-    """
-    u, expected, spread = (x.reshape(-1, *x.shape[2:]) for x in (draws.u, draws.expected, draws.spread))
-    picks, p = evenly(len(u), _SHOWN), u.shape[-1]
-    noise = np.random.default_rng(seed).standard_normal((len(picks), *expected[0, :, p:].shape))
-    level = data.origin + data.unit * expected[picks][..., p:]
-    given = (u[picks], level, data.unit * spread[picks, p:], noise)
-    with jax.enable_x64(True):
-        values, levels, curve = over_draws(_runs_program, (), 100, given, data.rows)
-    both = np.concatenate([np.asarray(values), np.asarray(levels)], axis=-1)
-    return RunDraws({q: both[..., j] for j, q in enumerate(TRAITS)}, np.asarray(curve))
-
-
-def _runs_program() -> Any:
-    """Parameters, levels and curve of every run at a draw.
-
-    With prior mean m and variance S of the levels, the log likelihood is a quadratic in m of slope g and second
-    derivative -A, and given the rows the levels are normal with mean m + S g and covariance S - S A S (Tweedie's
-    formula).
-    """
-
-    def one(u: Array, mean: Array, sd: Array, noise: Array, rows: Rows) -> tuple[Array, Array, Array]:
-        values = jnp.stack([q.transform.forward(u[j]) for j, q in enumerate(REGIME.sampled)])
-        slope = jax.grad(lambda m: log_likelihood(state_space_at(REGIME, values, m, sd, rows), jnp.asarray(rows.y)))
-        here = slope(mean)
-        # The slope is linear: its differences are exact.
-        curved = jnp.stack([(slope(mean + sd * e) - here) * sd for e in jnp.eye(len(sd))])
-        root = jnp.linalg.cholesky(jnp.eye(len(sd)) * (1.0 + 1e-9) + 0.5 * (curved + curved.T))
-        level = mean + sd * (sd * here + root @ noise)
-        space = state_space_at(REGIME, values, level, jnp.zeros_like(level), rows)
-        start = jnp.stack([jnp.asarray(entry) for entry in space.initial_mean])
-        return values, level, mean_path(space, start, rows.y.shape[0])
-
-    def runs(draw: Any, rows: Rows) -> tuple[Array, Array, Array]:
-        u, level, sd, noise = draw
-        return jax.vmap(one, in_axes=(0, 0, None, 0, 0))(u, level, sd, noise, rows)
-
-    return jax.vmap(runs, in_axes=(0, None))

@@ -91,12 +91,6 @@ class RecipeDifference:
         """Probability that B's mean over seeds is higher, shape (...)."""
         return (self.weight * norm.cdf(self.mean[..., 1] / np.sqrt(self.cov[..., 1, 1]))).sum(axis=-1)
 
-    @property
-    def p_next(self) -> float:
-        """Probability that a new seed of B ends higher than a new one of A."""
-        sd = np.sqrt(self.cov[..., 1, 1] + 2.0 * self.spread**2)
-        return float((self.weight * norm.cdf(self.mean[..., 1] / sd)).sum(axis=-1))
-
     def draws(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draws of the spread, of A and of the difference, shape (size,) each."""
         at = rng.choice(len(self.spread), size=size, p=self.weight)
@@ -157,7 +151,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
         rng: Randomness.
 
     Returns:
-        The smallest of `FURTHER` that tells with probability `_TOLD`; None where none does.
+        The smallest of `FURTHER` that tells with probability `_POWER`; None where none does.
     """
     size = 300
     draws = difference_of(a, b, unit, prior).draws(size, rng)

@@ -1,8 +1,8 @@
-"""The result of a family of runs: how settings move quantities, and every run given the others."""
+"""The result of a family of runs: how settings move quantities."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.siblings.shared import OneOrder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +39,6 @@ class Exponent(Result):
         posterior: The exponent. Of a level: its change per e-fold of the setting over its own size at the middle of
             the settings, or over the range of the rewards where ``relative`` is False.
         prior: The same by the prior alone.
-        expected: What theory expects; NaN where it expects nothing.
         p_zero: Probability that the exponent lies within `ROPE` about 0.
         p_positive: Probability that it is above 0.
         contraction: 1 − posterior variance over prior variance: how much of it is data.
@@ -54,7 +52,6 @@ class Exponent(Result):
     words: str
     posterior: Interval
     prior: Interval
-    expected: float
     p_zero: float
     p_positive: float
     contraction: float
@@ -88,22 +85,18 @@ class Exponent(Result):
 
 @dataclass(frozen=True)
 class FamilyRun(Result):
-    """One run given all runs of its family.
+    """One run of a family.
 
     Attributes:
         name: Its name.
         settings: Its varied settings.
-        rate: Response rate at its highest learning rate, 1/step.
-        plateau: Where it settles.
         step: Steps of its rows.
         reward: Its rows.
-        curve: The unforced curve at the rows: its median and the ends of its interval, shape (3, n).
+        curve: A smooth curve through them, shape (n,).
     """
 
     name: str
     settings: dict[str, float]
-    rate: Interval
-    plateau: Interval
     step: np.ndarray
     reward: np.ndarray
     curve: np.ndarray
@@ -122,27 +115,18 @@ class Family(Result):
         vary: Varied settings.
         signal: "reward" or "eval_reward".
         exponents: How every quantity depends on every setting.
-        spreads: Quantity → standard deviation between runs that the varied settings leave over: of its logarithm, for
-            levels in reward.
-        repetitions: Names of runs that state the same settings, all of them, group by group.
-        unvaried: Settings that differ between the runs and are not varied.
-        runs: Every run given the others.
+        runs: The runs.
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
-        orders: Runs that saw the same data at the same steps, group by group.
         left_out: Runs with too few rows for the regime, and whether they failed.
     """
 
     vary: tuple[str, ...]
     signal: str
     exponents: tuple[Exponent, ...]
-    spreads: Mapping[str, Interval]
-    repetitions: tuple[tuple[str, ...], ...]
-    unvaried: tuple[str, ...]
     runs: tuple[FamilyRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
-    orders: tuple[OneOrder, ...] = ()
     left_out: tuple[LeftOutRun, ...] = ()
 
     in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)
@@ -153,16 +137,8 @@ class Family(Result):
         return self.convergence.passed
 
     def exponent(self, quantity: str, setting: str) -> Exponent:
-        """One exponent by its names.
-
-        Raises:
-            KeyError: There is none of these names.
-        """
-        for e in self.exponents:
-            if (e.quantity, e.setting) == (quantity, setting):
-                return e
-        there = ", ".join(f"{e.quantity} on {e.setting}" for e in self.exponents)
-        raise KeyError(f"no exponent of {quantity} on {setting}; there are {there}")
+        """One exponent by its names; `KeyError` where there is none of these names."""
+        return {(e.quantity, e.setting): e for e in self.exponents}[quantity, setting]
 
     @property
     def sentence(self) -> str:
@@ -185,21 +161,6 @@ class Family(Result):
             each = _listed([f"{_named(run)}: {run.failed}" for run in lost])
             out += f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {each}. "
         return out
-
-    @property
-    def repetition_sentence(self) -> str:
-        """Which runs repeat each other, and what the varied settings leave over."""
-        spreads = ", ".join(f"{k.replace('_', ' ')} {x.median:.2g} [{x.low:.2g}, {x.high:.2g}]"
-                            for k, x in self.spreads.items())  # fmt: skip
-        if self.repetitions:
-            groups = "; ".join(", ".join(group) for group in self.repetitions)
-            who = f"Runs that state the same settings, repetitions where nothing unstated differs: {groups}."
-        else:
-            who = "No two runs state the same settings: none is a repetition, and nothing here is noise of seeds alone."
-        rest = f"Spread between runs that {', '.join(self.vary)} does not explain (sd): {spreads}"
-        if self.unvaried:
-            rest += f"; it contains the effects of {', '.join(self.unvaried)}, which differ too"
-        return f"{who} {rest}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row an exponent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.analysis.settings import AnalysisSettings
-from bayes_grpo.common.errors import BayesGrpoError, LogReadError, SettingError
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
@@ -18,12 +17,11 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journal_of, table_of, write_table
 from bayes_grpo.fleets.unit import FLEET_TASKS, UNFORESEEN, FleetRow, FleetUnit, Log, fingerprint, work
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike, logs_in, read_log
+from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
+from bayes_grpo.siblings.gather import logs_at
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
@@ -35,7 +33,6 @@ def fleet(
     do: Sequence[str] = ("diagnose",),
     *,
     regime: str = "oscillator",
-    forecast_regimes: Sequence[str] = FORECAST_REGIMES,
     until: float | None = None,
     signal: str = "auto",
     out: PathLike | None = None,
@@ -58,11 +55,10 @@ def fleet(
             is looked into.
         do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
         regime: Regime to fit.
-        forecast_regimes: Regimes that a forecast averages over.
         until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
             that lies ahead, else 1.5 times its last step; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
-        out: File for the table: .parquet, .csv or .json.
+        out: File for the table: .parquet or .csv.
         resume: Whether to use the journal's rows; otherwise the journal is emptied first.
         jobs: Worker processes; with 1 the work is done in this process.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
@@ -80,9 +76,7 @@ def fleet(
     """
     begin, tell = time.perf_counter(), teller(progress)
     table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
-    settings = AnalysisSettings(
-        regime=regime, regimes=tuple(forecast_regimes), until=until, signal=signal, sampler=sampler, seed=seed
-    )
+    settings = AnalysisSettings(regime=regime, until=until, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(FLEET_TASKS[task] for task in do), "diagnosis")))
     skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
@@ -107,10 +101,7 @@ def _check(
     unknown = [task for task in do if task not in FLEET_TASKS]
     if unknown or not do:
         raise SettingError(f"do: expected some of {', '.join(FLEET_TASKS)}, found {unknown[0] if unknown else ''!r}")
-    if not settings.regimes:
-        raise SettingError("forecast_regimes: expected at least one regime, found none")
-    for name in (settings.regime, *settings.regimes):
-        get_regime(name)
+    get_regime(settings.regime)
     if settings.signal not in ("auto", "reward", "eval"):
         raise SettingError(f"signal: expected auto, reward or eval, found {settings.signal!r}")
     check_settings(settings.sampler or SamplerSettings(), settings.seed)
@@ -172,7 +163,7 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) 
         if isinstance(given, Run):
             yield _log(given, given)
             continue
-        for path, found in _found(os.fspath(given), read, skipped):
+        for path, found, _ in logs_at(os.fspath(given), read, skipped):
             whole = path.resolve()
             if whole in seen:
                 continue
@@ -185,31 +176,3 @@ def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) 
 
 def _log(run: Run, place: Path | Run) -> Log:
     return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), len(run.step))
-
-
-def _found(given: str, read: Mapping[str, Any], skipped: Collection[Path]) -> Iterator[tuple[Path, Run | Exception]]:
-    """Paths, each with the run that it holds or the reason why it holds none."""
-
-    def one(path: Path) -> Run:
-        return read_log(path, **read)
-
-    path = Path(given)
-    paths = [path]
-    if glob.has_magic(given) and not path.exists():
-        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
-        if not paths:
-            yield path, LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
-    for path in paths:
-        if path.resolve() in skipped:
-            continue
-        try:
-            if not path.is_dir() or is_output_directory(path):
-                yield path, one(path)
-                continue
-            found = None
-            for found in logs_in(path, one, skipped):
-                yield found
-            if found is None:
-                raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
-        except BayesGrpoError as error:
-            yield path, error

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SUFFIXES = (".parquet", ".csv", ".json")
+SUFFIXES = (".parquet", ".csv")
 """Formats of a table."""
 _FIRST = {
     **dict.fromkeys(("log", "source", "log_hash", "status"), "str"),
@@ -87,7 +87,7 @@ def check_table(path: Path) -> None:
         )
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
         raise MissingExtraError(
-            "writing Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet], or write .csv or .json"
+            "writing Parquet needs pyarrow, which is not installed; install bayes-grpo[parquet], or write .csv"
         )
     check_writable(path)
 
@@ -101,11 +101,8 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     with written_whole(path) as temporary:
         if path.suffix.lower() == ".parquet":
             frame.to_parquet(temporary, engine="pyarrow", index=False)
-        elif path.suffix.lower() == ".csv":
-            frame.to_csv(temporary, index=False)
         else:
-            text = json.dumps(records_of(frame), allow_nan=False, ensure_ascii=False, indent=1)
-            temporary.write_text(text + "\n", encoding="utf-8")
+            frame.to_csv(temporary, index=False)
 
 
 def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

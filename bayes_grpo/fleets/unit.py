@@ -25,6 +25,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.result import model_hash
 from bayes_grpo.fitting.summary import Summary
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.summary import ForecastSummary
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
@@ -83,7 +84,7 @@ class FleetUnit:
     def key(self) -> str:
         """Identifies finished work: content of the log, parts, settings, version of the package."""
         s = self.settings
-        names = [s.regime if "fit" in self.parts else None, *((s.regimes or ()) if "forecast" in self.parts else ())]
+        names = [s.regime if "fit" in self.parts else None, *(FORECAST_REGIMES if "forecast" in self.parts else ())]
         options = {
             "content": self.log.fingerprint,
             "parts": sorted(self.parts),

@@ -49,15 +49,12 @@ class Grid(NamedTuple):
     rate: float | None
 
 
-def grid_of(
-    run: Run, table: RowTable, known: Mapping[str, float], requested: Mapping[str, Sequence[float] | None]
-) -> Grid:
+def grid_of(run: Run, table: RowTable, requested: Mapping[str, Sequence[float] | None]) -> Grid:
     """Candidates of the next run.
 
     Args:
         run: The present run.
         table: Its rows.
-        known: Further known settings, such as those of an index.
         requested: Setting → values to try; None or empty for half, same and double.
 
     Raises:
@@ -67,12 +64,12 @@ def grid_of(
     rate: float | None = None
     for name in PLANNED:
         wanted = [_checked(name, x) for x in requested.get(name) or ()]
-        now = known.get(name, setting_of(run, table, name))
+        now = setting_of(run, table, name)
         if now is None:
             if wanted:
                 raise SettingError(
                     f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
-                    f"--set {name}=…, a line in bayes_grpo.toml by the log, or --index CSV with that column"
+                    f"--set {name}=… or a line in bayes_grpo.toml by the log"
                 )
             if name == "learning_rate":
                 now = UNKNOWN_RATE
@@ -82,7 +79,7 @@ def grid_of(
                 cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
         elif name == "learning_rate":
             rate = float(now)
-        elif name in WHOLE and name not in known and not wanted and _assumed(run, name):
+        elif name in WHOLE and not wanted and _assumed(run, name):
             note = getattr(run.settings, name).note
             cautions.append(f"{name}: {now:g} is {note}, so it is not varied; give --set {name}=…")
             continue

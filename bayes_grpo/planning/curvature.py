@@ -54,8 +54,7 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     rate = learning_rate if learning_rate is not None else logged
     if not (np.isfinite(rate) and rate > 0):
         raise SettingError(
-            "curvature from a fit: the fitted log holds no learning rate; give the one of that run with "
-            "--fit-learning-rate"
+            "curvature from a fit: the fitted log has no learning rate; fit it with --set learning_rate=…"
         )
     momentum, convention = float(attrs["momentum"]), attrs["momentum_convention"]
     posterior = fit.data["posterior"].dataset

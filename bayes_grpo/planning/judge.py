@@ -1,13 +1,19 @@
-"""The answer to a plan: every candidate judged at the same draws, the best first."""
+"""The answer to a plan: every candidate judged at the same draws, the best first.
+
+A gain is therefore a difference and not two intervals side by side. Candidates share a draw's margin to failure, and
+each draw's luck is the same for all: where a rate fails, a higher one does.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, interval
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
@@ -15,30 +21,34 @@ from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.probabilities import failure_in
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
-from bayes_grpo.planning.difficulty import difficulty_of
-from bayes_grpo.planning.lessons import learned_lessons
-from bayes_grpo.planning.outlook import base_of_run, prior_exponents, run_effects
-from bayes_grpo.planning.planned import Candidate, Course, Plan
-from bayes_grpo.planning.prospect import Prospect
+from bayes_grpo.planning.outlook import (
+    Base,
+    Exponents,
+    RewardScale,
+    base_of_run,
+    expected_reward,
+    exponent_draws,
+    learned_exponents,
+    reward_of_one_run,
+)
+from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.tried import TriedSettings, tried_settings
-from bayes_grpo.risk.failing import shared_rate
+from bayes_grpo.risk.change import change
+from bayes_grpo.risk.failing import Failing, p_fails, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
-from bayes_grpo.rows.table import RowTable, is_share
+from bayes_grpo.rows.table import RowTable
 from bayes_grpo.siblings.gather import Like
-from bayes_grpo.siblings.nearby import NearbyRuns
 
-_SHOWN = 3
-"""Number of candidates, in addition to the present settings, whose curves are kept."""
+_FLAT, _FAR = 0.2, 4.0
+"""Probability of no trend, and factor between settings, from which on a plan warns."""
 
 
 def judge(
     run: Run,
     table: RowTable,
     grid: Grid,
-    index: Index,
     like: Like | None,
     *,
     budget: float | None,
@@ -52,8 +62,7 @@ def judge(
         run: The present run.
         table: Its rows.
         grid: The candidates.
-        index: Settings that logs lack.
-        like: Reference runs, or the runs near the log where there are any; None for none.
+        like: Reference runs; None for none.
         budget: Largest cost of the next run, in steps of the present one; its length if None.
         risk: Largest P(fails) of what is recommended.
         seed: Seed.
@@ -62,110 +71,159 @@ def judge(
     Raises:
         FitError: No regime can be put on the rows.
     """
-    lessons = learned_lessons()
-    reward = reward_range(table, dict(run.settings.items()))
-    tell("the present run")
-    base = base_of_run(table, reward, seed_of(seed, "base"))
     known = {"refresh_interval": table.optimizer.refresh} | grid.present
     known |= {name: x for name in UNMOVED if (x := setting_of(run, table, name)) is not None}
     tried = None
-    if like is not None and (not isinstance(like, NearbyRuns) or like.like(run)):
+    if like is not None:
         tell("reference runs")
-        tried = tried_settings(run, table, known, grid.rate is not None, index, like)
+        tried = tried_settings(run, table, known, grid.rate is not None, like)
+    tell("the present run")
     own = diagnose(run).probability
     hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
-    size = grid.present.get("group_size")
-    share = is_share(run.reward[np.isfinite(run.reward)])
-    prospect = Prospect(
+    reward = reward_range(table, dict(run.settings.items()))
+    base = base_of_run(table, reward, seed_of(seed, "base"))
+    weight = np.diff(table.step, prepend=table.start)
+    mean_rate = float(np.average(table.rate, weights=weight))
+    adam = table.optimizer.convention == "ema"
+    judging = _Judging(
         base=base,
-        exponents=prior_exponents(
-            lessons, list(grid.present), len(base), table.optimizer.convention == "ema", seed_of(seed, "exponents")
-        ),
-        table=table,
-        reward=reward,
+        exponents=exponent_draws(list(grid.present), len(base), adam, seed_of(seed, "exponents")),
+        scale=RewardScale(reward, table.scale, mean_rate * table.length),
+        mean_rate=mean_rate,
         most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
-        difficulty=difficulty_of(run, share, None if size is None else round(size)),
-        run_effect=run_effects(lessons, len(base), seed_of(seed, "exponents")),
         present=grid.present,
         known=known,
         failed=rows_collapsed(table.y) or failure_in(own) is not None,
         rate=shared_rate(grid.rate, table.optimizer.convention),
         tried=tried or TriedSettings(),
         budget=table.length if budget is None else budget,
-        lessons=lessons,
         seed=seed,
     )
     tell(f"{len(grid.candidates)} candidates")
-    kept = prospect.end(grid.present)
-    candidates = [_judged(prospect, settings, kept) for settings in grid.candidates]
-    kept_on = next(c for c in candidates if c.settings == grid.present)
-    most = max(risk, kept_on.p_fails)
+    candidates = [judging.candidate(settings) for settings in grid.candidates]
+    kept = next(c for c in candidates if c.settings == grid.present)
+    most = max(risk, kept.p_fails)
     candidates.sort(
-        key=lambda c: (c.p_fails <= most and (c.tried or c is kept_on), c.expected_gain, c is kept_on), reverse=True
+        key=lambda c: (c.p_fails <= most and (c.tried or c is kept), c.expected_gain, c is kept), reverse=True
     )
-    shown = [c.settings for c in candidates[:_SHOWN] if c.settings != grid.present]
     return Plan(
         run=plain(run.name),
         signal=table.signal,
         present=grid.present,
         candidates=tuple(candidates),
-        budget=prospect.budget,
+        budget=judging.budget,
         risk=risk,
-        present_failed=prospect.failed,
+        present_failed=judging.failed,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
-        courses=tuple(_course(prospect, settings) for settings in (*shown, grid.present)),
-        # Without a group size no share of groups is known, nor where it comes from.
-        difficulty="" if prospect.difficulty is None or size is None else prospect.difficulty.sentence,
-        cautions=(*grid.cautions, *_cautions(prospect, candidates[0])),
+        cautions=(*grid.cautions, *_cautions(judging, candidates[0])),
         siblings=tried,
     )
 
 
-def _judged(prospect: Prospect, settings: dict[str, float], kept: np.ndarray) -> Candidate:
-    failing, found = prospect.failing(settings), prospect.outcome(settings)
-    cost = prospect.step_cost(settings)
-    steps = prospect.budget / cost
-    end = prospect.ends(found, prospect.fails(settings), steps)
-    gain = end - kept
-    size = settings.get("group_size")
-    useless = math.nan if prospect.difficulty is None or size is None else prospect.difficulty.useless(round(size))
-    return Candidate(
-        settings=settings,
-        cost_per_step=cost,
-        steps=steps,
-        expected=float(end.mean()),
-        if_it_holds=float(prospect.ends(found, False, steps).mean()),
-        reward=interval(end),
-        next_run=interval(prospect.one_run(found, end)),
-        gain=interval(gain),
-        expected_gain=float(gain.mean()),
-        p_better=float(np.mean(gain > 0) + 0.5 * np.mean(gain == 0)),
-        p_fails=failing.p,
-        fails=failing.interval,
-        tried=failing.tried,
-        rests=failing.rests,
-        useless=useless,
-    )
+@dataclass(frozen=True, eq=False)
+class _Judging:
+    """What every candidate is judged by.
+
+    Attributes:
+        base: The present run.
+        exponents: Exponents of the settings.
+        scale: Scale of the rewards.
+        mean_rate: Mean of the learning rate over its highest, by which the schedule slows the run.
+        most: Highest expected reward; the highest row of the run where the range has no known end. A regime's plateau
+            can lie anywhere above the rows, and no row shows that the task allows it.
+        present: Present settings that a plan may move.
+        known: All settings of the present run that P(fails) uses, by the names of `Change`.
+        failed: Whether the present run failed.
+        rate: Its learning rate on the scale that runs share; None without one.
+        tried: Outcomes of reference runs at their settings.
+        budget: Largest cost of the next run, in steps of the present one.
+        seed: Seed.
+    """
+
+    base: Base
+    exponents: Mapping[str, Exponents]
+    scale: RewardScale
+    mean_rate: float
+    most: float
+    present: Mapping[str, float]
+    known: Mapping[str, float]
+    failed: bool
+    rate: float | None
+    tried: TriedSettings
+    budget: float
+    seed: int
+
+    def candidate(self, settings: dict[str, float]) -> Candidate:
+        """Settings with their cost, reward and risk."""
+        failing = self.failing(settings)
+        end = self.end(settings, failing)
+        gain = end - self._kept
+        cost = self.step_cost(settings)
+        one = reward_of_one_run(self.base, end, learned_exponents().run_sd, self.scale)
+        return Candidate(
+            settings=settings,
+            cost_per_step=cost,
+            steps=self.budget / cost,
+            expected=float(end.mean()),
+            next_run=interval(one),
+            gain=interval(gain),
+            expected_gain=float(gain.mean()),
+            p_better=float(np.mean(gain > 0) + 0.5 * np.mean(gain == 0)),
+            p_fails=failing.p,
+            fails=failing.interval,
+            tried=failing.tried,
+            rests=failing.rests,
+        )
+
+    def step_cost(self, settings: Mapping[str, float]) -> float:
+        """Cost of an optimizer step, in steps of the present run: it follows the completions."""
+        moved = (settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings)
+        return math.prod(moved, start=1.0)
+
+    def failing(self, settings: Mapping[str, float]) -> Failing:
+        """How probably settings fail."""
+        return p_fails(
+            change(self.known, settings),
+            rate=self.rate,
+            worked=self.tried.worked,
+            fell=self.tried.fell,
+            failed=self.failed,
+        )
+
+    def end(self, settings: Mapping[str, float], failing: Failing) -> np.ndarray:
+        """Reward at the end of the budget, mean over seeds, shape (draws,): a run that fails ends where it began."""
+        ratio = {name: math.log(value / self.present[name]) for name, value in settings.items()}
+        exposure = self.mean_rate * self.budget / self.step_cost(settings)
+        end, begin = (expected_reward(self.base, self.exponents, ratio, x, self.scale) for x in (exposure, 0.0))
+        return np.minimum(np.where(self._fails(failing), begin, end), self.most)
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        """Reward at the end under the present settings."""
+        return self.end(self.present, self.failing(self.present))
+
+    @cached_property
+    def _luck(self) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform numbers, (draws,), that decide, and which posterior draw and margin a draw has, (draws, 2)."""
+        rng, size = np.random.default_rng(seed_of(self.seed, "risk")), len(self.base)
+        return rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2))
+
+    def _fails(self, failing: Failing) -> np.ndarray:
+        """Which draws fail, shape (draws,)."""
+        luck, places = self._luck
+        row, column = (places * np.array(failing.draws.shape)).astype(int).T
+        return luck < failing.draws[row, column]
 
 
-def _course(prospect: Prospect, settings: Mapping[str, float]) -> Course:
-    spent = np.linspace(0.0, 1.5, 61) * prospect.budget
-    steps = spent / prospect.step_cost(settings)
-    reward = prospect.ends(prospect.outcome(settings), prospect.fails(settings)[:, None], steps)
-    tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(reward, [tail, 1.0 - tail], axis=0)
-    return Course(dict(settings), steps, spent, reward.mean(axis=0), low, high)
-
-
-def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
+def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
-    if math.isfinite(prospect.most):
+    if math.isfinite(judging.most):
         out.append(
-            f"no reward above {prospect.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
+            f"no reward above {judging.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
         )
-    if prospect.failed:
+    if judging.failed:
         out.append(
             "this run seems to have failed itself: P(fails) is that of settings near a run that failed, and its "
             "curve says little of what stable settings bring"
@@ -174,9 +232,9 @@ def _cautions(prospect: Prospect, best: Candidate) -> tuple[str, ...]:
         out.append("P(fails) takes this run for one that worked: it is what became of siblings of public runs that did")
     if not best.tried:
         out.append(best.rests)
-    flat = float(np.mean(prospect.base.rate == 0))
-    if flat > 0.2:
+    flat = float(np.mean(judging.base.rate == 0))
+    if flat > _FLAT:
         out.append(f"with probability {flat:.2f} this log has no trend, and then no setting moves its reward's rate")
-    if any(max(v / prospect.present[n], prospect.present[n] / v) > 4.0 for n, v in best.settings.items()):
+    if any(max(v / judging.present[n], judging.present[n] / v) > _FAR for n, v in best.settings.items()):
         out.append("the best candidate lies far from the present settings, where exponents need not hold")
     return tuple(out)

@@ -4,18 +4,20 @@ The reward at the end of a run of t steps, its schedule stretched over them, is
 
     R(t) = plateau + (start − plateau)·exp(−rate'·m·t),    rate' = rate·∏ (s'/s)^a,
 
-where m is the mean learning rate over the highest one. The priors of the exponents come from pairs of public runs
-(`bayes_grpo.planning.lessons`). R(t) shifts by Σ c·log(s'/s), in log-odds of its place in the reward's range, or in
-standard deviations of the rows without a range. So the predictive spread grows with the change of settings and stays
-within the range. A run near its failure threshold loses reward before it fails
-(`bayes_grpo.planning.lessons.Nearing`).
+where m is the mean learning rate over the highest one. R(t) shifts by Σ c·log(s'/s), in log-odds of its place in the
+reward's range, or in standard deviations of the rows without a range. So the predictive spread grows with the change
+of settings and stays within the range. The normal priors of the exponents a and c are learned from pairs of public
+runs: `exponents.json`, made by `benchmarks.lab.learners.exponents`.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,19 +28,79 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.readings import weighted_laws
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.forecasting.priors import forecast_priors
-from bayes_grpo.planning.difficulty import Difficulty
-from bayes_grpo.planning.lessons import VARIANCE, Belief, Lessons
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.table import RowTable
 
+EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
+LEAST_SD = {"group_size": 0.7, "prompts_per_step": 0.7}
+"""Least spread of the rate's exponent, from the first 120 decisions of `benchmarks/plans.py`: public runs seldom
+changed these settings alone."""
 _DRAWS = 1000
-STRETCH = 0.8
+_STRETCH = 0.8
 """Standard deviation of the extrapolation error beyond the run's own length, log-odds per e-fold of the length; from
 the first 120 simulated decisions of `benchmarks/plans.py`."""
-ONSET = 0.1
+_ONSET = 0.1
 """Share of a run's length over which the shift by other settings builds up."""
-EDGE = 0.01
+_EDGE = 0.01
 """Minimum distance from the ends of the range for shifts in log-odds, as a share of the range."""
+
+
+class Belief(NamedTuple):
+    """Normal prior of an exponent."""
+
+    centre: float
+    sd: float
+
+
+class LearnedExponents(NamedTuple):
+    """Priors pooled over public runs.
+
+    Attributes:
+        rate: Setting → exponent of the response rate. All public runs use Adam, which divides by a gradient that is
+            mostly noise, so more completions per step learn faster.
+        level: Setting → shift of the level per e-fold of the setting, log-odds.
+        run_sd: Standard deviation between runs of equal settings, log-odds.
+    """
+
+    rate: Mapping[str, Belief]
+    level: Mapping[str, Belief]
+    run_sd: float
+
+
+@cache
+def learned_exponents() -> LearnedExponents:
+    """The priors that come with the package."""
+    kept = json.loads(EXPONENTS_PATH.read_text(encoding="utf-8"))
+    rate = {name: Belief(*own["rate"]) for name, own in kept["exponents"].items()}
+    rate |= {name: rate[name]._replace(sd=max(rate[name].sd, least)) for name, least in LEAST_SD.items()}
+    level = {name: Belief(*own["plateau"]) for name, own in kept["exponents"].items()}
+    return LearnedExponents(rate, level, float(kept["apart"]))
+
+
+class Exponents(NamedTuple):
+    """Draws of a setting's exponents, shape (draws,) each; that of the level in log-odds per e-fold of the setting."""
+
+    rate: np.ndarray
+    level: np.ndarray
+
+
+def exponent_draws(names: Sequence[str], size: int, adam: bool, seed: int) -> dict[str, Exponents]:
+    """Draws of the exponents of settings.
+
+    Args:
+        names: Settings.
+        size: Number of draws.
+        adam: Whether the optimizer divides by the gradient's size; where it does not, theory expects the same speed
+            whatever the number of completions.
+        seed: Seed.
+    """
+    out, known = {}, learned_exponents()
+    for name in names:
+        rng, rate, level = np.random.default_rng(seed_of(seed, name)), known.rate[name], known.level[name]
+        if not adam and name in LEAST_SD:
+            rate = rate._replace(centre=0.0)
+        out[name] = Exponents(*(b.centre + b.sd * rng.standard_normal(size) for b in (rate, level)))
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,67 +111,43 @@ class Base:
         rate: Response rate at the highest learning rate, 1/step; 0 for a draw without a trend.
         plateau: Plateau of the reward.
         start: Initial reward.
-        fluctuation: Stationary standard deviation of the latent reward.
-        seed: Difference of another seed, reward.
-        swing: Standard normal draws of the fluctuation at the end of a run.
+        single: What one run adds to the mean over seeds, reward: its seed and its fluctuation at the end.
+        apart: Difference between two runs of equal settings beyond that, standard normal.
         stretch: Extrapolation error beyond the run's length, log-odds per e-fold of it.
     """
 
     rate: np.ndarray
     plateau: np.ndarray
     start: np.ndarray
-    fluctuation: np.ndarray
-    seed: np.ndarray
-    swing: np.ndarray
+    single: np.ndarray
+    apart: np.ndarray
     stretch: np.ndarray
 
     def __len__(self) -> int:
         return len(self.rate)
 
 
-class LearnedExponents(NamedTuple):
-    """Draws of a setting's exponents, shape (draws,) each; that of the level in log-odds per e-fold of the setting."""
-
-    rate: np.ndarray
-    fluctuation_variance: np.ndarray
-    level: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What settings lead to, shape (draws,) each.
+class RewardScale(NamedTuple):
+    """On which scale rewards of a run move.
 
     Attributes:
-        rate: Response rate at the highest learning rate, 1/step.
-        plateau: Where the curve settles.
-        start: Where it begins.
-        fluctuation: Stationary standard deviation of the latent reward.
-        shift: Shift of the curve, log-odds of the place in the reward's range.
-        stretch: Move per e-fold of the length beyond the present run's, log-odds.
-        length: Steps of the present run; the shift builds up within `ONSET` of them.
-        reward: Where the reward can lie.
+        range: Where the reward can lie.
         unit: Standard deviation of the rows, reward.
+        length: Steps of the run at its highest learning rate.
     """
 
-    rate: np.ndarray
-    plateau: np.ndarray
-    start: np.ndarray
-    fluctuation: np.ndarray
-    shift: np.ndarray
-    stretch: np.ndarray
-    length: float
-    reward: RewardRange
+    range: RewardRange
     unit: float
+    length: float
 
-    def at(self, exposure: np.ndarray | float) -> np.ndarray:
-        """Expected reward after steps at the highest learning rate, shape (draws,) or (draws, steps)."""
-        t = np.asarray(exposure, float)
-        own = (self.rate, self.plateau, self.start, self.shift, self.stretch)
-        rate, plateau, start, shift, stretch = (x[:, None] if t.ndim else x for x in own)
-        level = plateau + (start - plateau) * np.exp(-rate * t)
-        beyond = np.log(np.maximum(t / self.length, 1.0))
-        away = shift * (1.0 - np.exp(-t / (ONSET * self.length))) + stretch * beyond
-        return saturated(level, away, self.reward, self.unit)
+    def moved(self, level: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """Levels moved by a shift in log-odds of their place in the range; without a range in units."""
+        low, high = self.range.low, self.range.high
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return level + self.unit * shift
+        place = np.clip((level - low) / (high - low), _EDGE, 1.0 - _EDGE)
+        # What lies beyond the edge stays where it is: only the way that was moved counts.
+        return level + (high - low) * (expit(logit(place) + shift) - place)
 
 
 def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
@@ -137,98 +175,44 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
         parts.append((rate, level, start, values["fluctuation_sd"][picks]))
     rng = np.random.default_rng(seed_of(seed, "order"))
     order = rng.permutation(sum(len(p[0]) for p in parts))
-    return _with_seeds(tuple(np.concatenate(x)[order] for x in zip(*parts, strict=True)), table.scale, rng)
+    rate, plateau, start, fluctuation = (np.concatenate(x)[order] for x in zip(*parts, strict=True))
+    prior, n = seed_prior(), len(order)
+    seeds = table.scale * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
+    single = seeds + fluctuation * rng.standard_normal(n)
+    stretch, apart = _STRETCH * rng.standard_normal(n), rng.standard_normal(n)
+    return Base(rate, plateau, start, single, apart, stretch)
 
 
-def _with_seeds(own: Sequence[np.ndarray], unit: float, rng: np.random.Generator) -> Base:
-    prior, n = seed_prior(), len(own[0])
-    seed_effect = unit * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
-    rate, plateau, start, fluctuation = own
-    swing, stretch = rng.standard_normal(n), STRETCH * rng.standard_normal(n)
-    return Base(rate, plateau, start, fluctuation, seed_effect, swing, stretch)
-
-
-def run_effects(lessons: Lessons, size: int, seed: int) -> np.ndarray:
-    """Draws of the difference between two runs of equal settings, log-odds, shape (size,)."""
-    return lessons.run_sd * np.random.default_rng(seed_of(seed, "apart")).standard_normal(size)
-
-
-def prior_exponents(
-    lessons: Lessons, names: Sequence[str], size: int, adam: bool, seed: int
-) -> dict[str, LearnedExponents]:
-    """Exponents of settings by their priors alone.
-
-    Args:
-        lessons: What others' runs teach.
-        names: Settings.
-        size: Number of draws.
-        adam: Whether the optimizer divides by the gradient's size; where it does not, theory expects the same speed
-            whatever the number of completions.
-        seed: Seed.
-    """
-    out = {}
-    for name in names:
-        rng, known = np.random.default_rng(seed_of(seed, name)), lessons.exponents[name]
-        rate, plateau = known["rate"], known["plateau"]
-        if not adam and name in ("group_size", "prompts_per_step"):
-            rate = Belief(0.0, rate.sd)
-        drawn = (b.centre + b.sd * rng.standard_normal(size) for b in (rate, VARIANCE[name], plateau))
-        out[name] = LearnedExponents(*drawn)
-    return out
-
-
-def saturated(level: np.ndarray, shift: np.ndarray, reward: RewardRange, unit: float) -> np.ndarray:
-    """Levels moved on a scale that ends where the reward does.
-
-    Args:
-        level: Levels, reward.
-        shift: By how much, in log-odds of the place in the reward's range; without a range in units.
-        reward: Where the reward can lie.
-        unit: Standard deviation of the rows, reward.
-    """
-    if not (math.isfinite(reward.low) and math.isfinite(reward.high)):
-        return level + unit * shift
-    place = np.clip((level - reward.low) / (reward.high - reward.low), EDGE, 1.0 - EDGE)
-    moved = expit(logit(place) + shift)
-    # What lies beyond the edge stays where it is: only the way that was moved counts.
-    return level + (reward.high - reward.low) * (moved - place)
-
-
-def outcome(
-    base: Base,
-    exponents: Mapping[str, LearnedExponents],
-    log_ratio: Mapping[str, float],
-    reward: RewardRange,
-    difficulty: Difficulty | None,
-    sizes: tuple[int, int] | None,
-    *,
-    unit: float,
-    length: float,
-    nearing: np.ndarray | None = None,
-) -> Outcome:
-    """What settings lead to.
+def expected_reward(
+    base: Base, exponents: Mapping[str, Exponents], log_ratio: Mapping[str, float], exposure: float, scale: RewardScale
+) -> np.ndarray:
+    """Expected reward under other settings, mean over seeds, shape (draws,).
 
     Args:
         base: The present run.
         exponents: Exponents of every setting that is moved.
         log_ratio: Logarithm of every setting over the present one.
-        reward: Where the reward can lie.
-        difficulty: Of the prompts, for the factor of finite groups; None where it plays no part.
-        sizes: Group size now and then; None where they are not known.
-        unit: Standard deviation of the rows, reward.
-        length: Steps of the present run, at the highest learning rate.
-        nearing: What levels lose or gain as settings near or leave the border at which runs fail, log-odds, shape
-            (draws,); None where nothing is known of it.
+        exposure: Steps at the highest learning rate.
+        scale: Scale of the rewards.
     """
-    rate, log_variance = base.rate.copy(), np.zeros(len(base))
-    shift = np.zeros(len(base)) if nearing is None else nearing
+    rate, shift = base.rate, np.zeros(len(base))
     for name, x in log_ratio.items():
         if x != 0.0:
-            e = exponents[name]
-            rate *= np.exp(e.rate * x)
-            log_variance += e.fluctuation_variance * x
-            shift = shift + e.level * x
-    if difficulty is not None and sizes is not None and sizes[0] != sizes[1]:
-        rate *= difficulty.drift(sizes[1]) / difficulty.drift(sizes[0])
-    fluctuation = base.fluctuation * np.exp(0.5 * log_variance)
-    return Outcome(rate, base.plateau, base.start, fluctuation, shift, base.stretch, length, reward, unit)
+            rate = rate * np.exp(exponents[name].rate * x)
+            shift = shift + exponents[name].level * x
+    level = base.plateau + (base.start - base.plateau) * np.exp(-rate * exposure)
+    shift = shift * (1.0 - math.exp(-exposure / (_ONSET * scale.length)))
+    return scale.moved(level, shift + base.stretch * math.log(max(exposure / scale.length, 1.0)))
+
+
+def reward_of_one_run(base: Base, mean: np.ndarray, run_sd: float, scale: RewardScale) -> np.ndarray:
+    """Reward of a single run, shape (draws,).
+
+    Args:
+        base: The present run.
+        mean: Mean over seeds, shape (draws,).
+        run_sd: Standard deviation between runs of equal settings, log-odds.
+        scale: Scale of the rewards.
+    """
+    one = scale.moved(mean, run_sd * base.apart) + base.single
+    return np.clip(one, scale.range.low, scale.range.high)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.decision.budget import check_amount
-from bayes_grpo.families.index import LONGEST, index_of
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.candidates import PLANNED, grid_of
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.planning.candidates import grid_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def plan(
     refresh_interval: Sequence[float] | None = None,
     budget: float | None = None,
     risk: float = RISK,
-    index: PathLike | Mapping[str, Mapping[str, Any]] | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     like: Like | None = None,
@@ -49,7 +47,6 @@ def plan(
         budget: Largest cost of the next run in steps of the present one; a step's cost follows its completions. The
             present run's length if None.
         risk: Largest P(fails) of what is recommended, unless the present settings have more.
-        index: Settings that logs lack: CSV file with a column that names the log, or a mapping of names to settings.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         like: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.
@@ -70,18 +67,16 @@ def plan(
         raise SettingError(f"risk: expected a probability above 0, found {risk!r}")
     tell = teller(progress)
     tell("reading")
-    known = index_of(index)
-    run = known.with_settings(present if isinstance(present, Run) else read_log(present, **dict(read or {})))
-    table = rows_of(run, signal, LONGEST)
-    given = {name: value for name in PLANNED if (value := known.number(run, name)) is not None}
+    run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
+    table = rows_of(run, signal, MAX_ROWS_OF_SEVERAL)
     values = {
         "group_size": group_size,
         "prompts_per_step": prompts_per_step,
         "learning_rate": learning_rate,
         "refresh_interval": refresh_interval,
     }
-    grid = grid_of(run, table, given, values)
+    grid = grid_of(run, table, values)
     # This takes seconds to import, which a refusal need not wait for.
     from bayes_grpo.planning.judge import judge
 
-    return judge(run, table, grid, known, like, budget=budget, risk=risk, seed=seed, tell=tell)
+    return judge(run, table, grid, like, budget=budget, risk=risk, seed=seed, tell=tell)

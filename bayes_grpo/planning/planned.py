@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, percent
 from bayes_grpo.common.results import Result, fields_of, frame_of
 from bayes_grpo.planning.tried import TriedSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOLD = 0.05
-"""A risk above this leads the sentence."""
 UNSURE = (0.2, 0.8)
 """Between these probabilities of being better than the present settings, nothing is recommended for sure."""
 WORDS = {
@@ -36,8 +32,6 @@ class Candidate:
         cost_per_step: Cost of an optimizer step, in steps of the present run.
         steps: Steps that it is run for, within the budget.
         expected: Expected reward at their end, runs that fail counted with what they leave.
-        if_it_holds: The same if it does not fail.
-        reward: The same as an interval, mean over seeds.
         next_run: Reward of one run there: with seed and fluctuation.
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
@@ -46,15 +40,12 @@ class Candidate:
         fails: Its interval: share of such runs that fail.
         tried: Whether some public run moved each setting as far.
         rests: Source of that probability, in words.
-        useless: Share of groups without spread; NaN if unknown.
     """
 
     settings: Mapping[str, float]
     cost_per_step: float
     steps: float
     expected: float
-    if_it_holds: float
-    reward: Interval
     next_run: Interval
     gain: Interval
     expected_gain: float
@@ -63,28 +54,6 @@ class Candidate:
     fails: Interval
     tried: bool
     rests: str
-    useless: float
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """Expected reward of a candidate, by the length of the run.
-
-    Attributes:
-        settings: Its settings.
-        step: Steps, shape (k,).
-        cost: Their cost, shape (k,).
-        mean: Expected reward, mean over seeds, shape (k,).
-        low: Lower end of its interval.
-        high: Upper end.
-    """
-
-    settings: Mapping[str, float]
-    step: np.ndarray
-    cost: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 def amount_of(name: str, value: float) -> str:
@@ -106,8 +75,6 @@ class Plan(Result):
         present_failed: Whether the present run seems to have failed itself.
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
-        courses: Expected reward against steps and cost: the best few and the present settings (last).
-        difficulty: Where the shares of useless groups come from; "" where they are not known.
         cautions: What not to believe, one sentence each.
         siblings: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
@@ -120,8 +87,6 @@ class Plan(Result):
     budget: float
     risk: float
     present_failed: bool
-    courses: tuple[Course, ...]
-    difficulty: str
     cautions: tuple[str, ...]
     siblings: TriedSettings | None = None
     present_hacked: float = 0.0
@@ -137,7 +102,6 @@ class Plan(Result):
         "present",
         "recommended",
         "candidates",
-        "courses",
         "cautions",
     )
 
@@ -160,40 +124,31 @@ class Plan(Result):
         return "change" if best.p_better > UNSURE[1] else "cannot tell"
 
     @property
-    def sentence(self) -> str:
-        """The recommendation in words; of a reward that is hacked, that first."""
-        if not self.present_hacked:
-            return self._advice
-        hacked = f"The present run's reward is being hacked (probability {probability_text(self.present_hacked)})"
-        advice = f"{self._advice[0].lower()}{self._advice[1:]}"
-        return f"{hacked}: mend it before all else. By the reward as it is: {advice}"
+    def answer(self) -> str:
+        """The recommendation; of a reward that is hacked, that first."""
+        if self.present_hacked:
+            return f"The present reward is being hacked ({percent(self.present_hacked)}); fix it before all else."
+        best = self.recommended
+        if self.verdict == "keep":
+            return "Keep the present settings."
+        changed = self.changes(best) + (f" ({percent(best.p_fails)} risk of failure)" if best.tried else "")
+        return f"Try {changed}." if self.verdict == "change" else f"No setting is clearly better; try {changed}."
 
     @property
-    def _advice(self) -> str:
-        best, kept = self.recommended, self.kept
-        what = "reward" if self.signal == "reward" else "held-out reward"
+    def why(self) -> str:
+        """What the best candidate is expected to bring."""
+        best, g = self.recommended, self.recommended.gain
         if best.settings == self.present:
-            return f"Keep the present settings: none of the others is expected to bring more {what} at the same cost."
-        if self.verdict == "keep":
-            return (
-                f"Keep the present settings: {self.changes(best)} is better with probability "
-                f"{probability_text(best.p_better)} only, at the same cost."
-            )
-        g = best.gain
-        numbers = (
-            f"expected {what} {best.expected:.3g} against {kept.expected:.3g} at the same cost, gain "
-            f"{best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], P(better) {probability_text(best.p_better)}, "
-            f"{_risk(best.p_fails, best.fails)}"
+            return "No other settings are expected to bring more at the same cost."
+        return (
+            f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
+            f"better {percent(best.p_better)}."
         )
-        tail = f"{numbers} ({LEVEL:.0%} interval, mean over seeds)."
-        text = (
-            f"Take {self.changes(best)} next, for {best.steps:.0f} steps: {tail}"
-            if self.verdict == "change"
-            else f"Cannot tell whether other settings are better; the best guess is {self.changes(best)}: {tail}"
-        )
-        if best.p_fails <= TOLD:
-            return text
-        return f"May fail, with probability {probability_text(best.p_fails)}: {text[0].lower()}{text[1:]}"
+
+    @property
+    def sentence(self) -> str:
+        """Recommendation and gain."""
+        return f"{self.answer} {self.why}"
 
     def changes(self, candidate: Candidate) -> str:
         """What a candidate changes, in words."""
@@ -210,8 +165,3 @@ class Plan(Result):
         """One row a candidate, the best first; its settings are the index."""
         rows = ({**c.settings, **fields_of(c, "settings")} for c in self.candidates)
         return frame_of(rows, list(self.present))
-
-
-def _risk(p: float, fails: Interval) -> str:
-    low, high = (probability_text(x) for x in (fails.low, fails.high))
-    return f"P(fails) {probability_text(p)} [{low}, {high}]"

@@ -1,4 +1,4 @@
-"""The result of a stability check, and of a plan of group sizes."""
+"""The result of a stability check."""
 
 from __future__ import annotations
 
@@ -13,16 +13,7 @@ from bayes_grpo.risk.failing import Failing
 if TYPE_CHECKING:
     import pandas as pd
 
-CurvatureSource = Literal["low_lag_run", "independent", "prior", "same_run", "measured"]
-
-
-_SOURCES = {
-    "low_lag_run": "the curvature comes from a run with little lag",
-    "independent": "the curvature was measured independently of any reward curve",
-    "prior": "the curvature is a prior guess, not a measurement",
-    "same_run": "the curvature comes from the reward curve of this very run",
-    "measured": "the curvature was measured on the update itself, in its stiffest direction, and not fitted to a curve",
-}
+CurvatureSource = Literal["low_lag_run", "same_run", "measured"]
 
 
 @dataclass(frozen=True)
@@ -30,15 +21,14 @@ class Verdict:
     """Stability under one lag model.
 
     Attributes:
-        lag_model: "rule", "delay" or "hold".
+        lag_model: "rule" or "hold".
         threshold: Largest stable gain g = η K.
         margin: Threshold over gain, above 1 is stable.
-        probability_stable: Probability that the threshold holds by this curvature alone: for a measured one the share
-            of its draws, 0 or 1 for a single one; for one that the reward shows over how much stiffer the stiffest
-            direction may be (`bayes_grpo.risk.stiffness`).
+        probability_stable: Share of the draws of a measured curvature below the threshold. NaN for a curvature that the
+            reward shows: directions that it does not show may be far stiffer and decide.
     """
 
-    lag_model: Literal["rule", "delay", "hold"]
+    lag_model: Literal["rule", "hold"]
     threshold: float
     margin: Interval
     probability_stable: float
@@ -56,16 +46,12 @@ class StabilityReport(Result):
         lag_exposure: Share of the gradient that is late.
         onset: Gain above which a lag-free run oscillates.
         rule: Verdict of the published rule.
-        delay: Exact verdict for gradients always K_ref steps old.
         hold: Exact verdict for a sampling policy frozen for K_ref steps.
         source: Where the curvature comes from.
         circular: Whether the verdict holds by construction and so says nothing.
         failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
         rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
-        stiffness_ratio: How much stiffer the stiffest direction is than the curvature that the reward shows, as
-            learned in the laboratory; None for a measured curvature.
-        level: Probability of the intervals.
         n_draws: Number of curvature draws; 1 for a single value.
     """
 
@@ -76,47 +62,29 @@ class StabilityReport(Result):
     lag_exposure: float
     onset: float
     rule: Verdict
-    delay: Verdict
     hold: Verdict
     source: CurvatureSource
     circular: bool
     failing: Failing
     rate: float | None
-    stiffness_ratio: Interval | None
-    level: float
     n_draws: int
 
     in_json = (..., "sentence")
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, with its lag models, momentum convention and source of curvature."""
-        verdicts = "; ".join(
-            f"{words} {'' if self.circular else _judge(verdict) + ' '}(margin {_show(verdict.margin, self)})"
-            for words, verdict in (
-                ("by the published rule", self.rule),
-                ("with gradients always as old as the refresh interval", self.delay),
-                ("with a sampling policy frozen between refreshes", self.hold),
-            )
-        )
-        convention = "heavy-ball" if self.convention == "heavy_ball" else "EMA (Adam)"
-        text = (
-            f"{self.stable}. {convention} momentum {self.momentum:g}, refresh interval {self.refresh_interval:g}, "
-            f"lag exposure {self.lag_exposure:g}: {verdicts}. Here {_SOURCES[self.source]}."
-        )
-        if self.stiffness_ratio is not None and not self.circular:
-            r = self.stiffness_ratio
-            text += (
-                " Margins use the curvature that the reward shows. Each verdict averages over how much stiffer the "
-                f"stiffest direction may be: {r.median:.3g} times [{r.low:.3g}, {r.high:.3g}] in small networks. "
-                "The probability in front is learned from public runs."
-            )
+        """The verdict in words, and how far its margins can be trusted."""
         if self.circular:
-            text += (
-                " These margins are circular: a curvature fitted to a lagged curve meets the rule whatever it is."
-                " Use a low-lag run, an independent measurement or a prior."
+            return (
+                f"{self.stable}. These margins are circular: a curvature fitted to a lagged curve meets the rule "
+                "whatever it is. Use a low-lag run or a measurement."
             )
-        return text
+        if self.source == "measured":
+            return f"{self.stable}."
+        return (
+            f"{self.stable}. Margins use the curvature that the reward shows; stiffer directions decide, which only a "
+            "measurement shows."
+        )
 
     @property
     def stable(self) -> str:
@@ -126,16 +94,4 @@ class StabilityReport(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""
-        return frame_of((self.rule, self.delay, self.hold), "lag_model")
-
-
-def _judge(verdict: Verdict) -> str:
-    if verdict.probability_stable in (0.0, 1.0):
-        return "stable" if verdict.probability_stable else "unstable"
-    return f"stable with probability {probability_text(verdict.probability_stable)}"
-
-
-def _show(interval: Interval, report: StabilityReport) -> str:
-    if report.n_draws == 1:
-        return f"{interval.median:.3g}"
-    return f"{interval.median:.3g}, {report.level:.0%} interval {interval.low:.3g} to {interval.high:.3g}"
+        return frame_of((self.rule, self.hold), "lag_model")

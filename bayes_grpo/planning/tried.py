@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import counted, plain
+from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.probabilities import failure_of
-from bayes_grpo.families.index import Index
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.risk.change import Change, change
@@ -24,14 +23,7 @@ from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
 
 
 class Tried(NamedTuple):
-    """A reference run at its settings.
-
-    Attributes:
-        name: Its name.
-        settings: Its known planned settings.
-        change: Their change from the present settings.
-        failed: Whether it failed, by its rewards or its diagnosis.
-    """
+    """A reference run, its known settings, their change from the present ones, and whether it failed."""
 
     name: str
     settings: Mapping[str, float]
@@ -63,28 +55,17 @@ class TriedSettings(Result):
 
     @property
     def sentence(self) -> str:
-        """How many failed at which settings, in words."""
+        """How many failed, and from which learning rate on."""
         if not self.runs:
             why = f" ({self.left_out[-1].name}: {self.left_out[-1].why})" if self.left_out else ""
             return f"reference runs: none shows what fails at which settings{why}"
-        groups: dict[tuple[tuple[str, float], ...], list[bool]] = {}
-        for x in self.runs:
-            groups.setdefault(tuple(x.settings.items()), []).append(x.failed)
-        differ = {k for key in groups for k, v in key if any(dict(other).get(k) != v for other in groups)}
-        order = sorted(groups.items(), key=lambda g: -sum(g[1]))
-        parts = [
-            f"{sum(v)} of {len(v)} at "
-            + (", ".join(f"{k.replace('_', ' ')} {x:g}" for k, x in key if k in differ) or "the same settings")
-            for key, v in order[:6]
-        ]
-        more = f" and {counted(len(order) - 6, 'further setting')}" if len(order) > 6 else ""
         total = sum(x.failed for x in self.runs)
-        return f"reference runs: {total} of {len(self.runs)} failed: {'; '.join(parts)}{more}"
+        rates = sorted(x.settings["learning_rate"] for x in self.runs if x.failed)
+        where = f", at learning rates from {rates[0]:g} on" if rates else ""
+        return f"reference runs: {total} of {len(self.runs)} failed{where}"
 
 
-def tried_settings(
-    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, index: Index, like: Like
-) -> TriedSettings:
+def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rated: bool, like: Like) -> TriedSettings:
     """Outcomes of reference runs at their settings.
 
     Args:
@@ -92,7 +73,6 @@ def tried_settings(
         table: Its rows.
         present: Its settings, by the names of `Change`.
         rated: Whether its learning rate is known; without it, no change to reference runs is known.
-        index: Settings that logs lack.
         like: Sources of reference runs.
 
     Raises:
@@ -101,7 +81,7 @@ def tried_settings(
     found = gather_siblings(run, table, like)
     runs, left_out = [], list(found.left_out)
     for other, rows in zip(found.runs, found.tables, strict=True):
-        settings = {k: v for k in present if (v := _setting(other, rows, k, index)) is not None}
+        settings = {k: v for k in present if (v := setting_of(other, rows, k)) is not None}
         if not rated or "learning_rate" not in settings:
             whose = "its log" if rated else "the present run's log"
             left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
@@ -109,8 +89,3 @@ def tried_settings(
         failed = rows_collapsed(rows.y) or failure_of(other) is not None
         runs.append(Tried(plain(other.name, 80), settings, change(present, settings), failed))
     return TriedSettings(tuple(runs), tuple(left_out))
-
-
-def _setting(run: Run, table: RowTable, name: str, index: Index) -> float | None:
-    given = index.number(run, name)
-    return setting_of(run, table, name) if given is None else given

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import counted
 from bayes_grpo.risk.border import BORDER_NODES, borders, failure_probability, prior_weight, width_of
 from bayes_grpo.risk.change import SIGNS, Change
@@ -57,7 +58,6 @@ class LearnedFailures(NamedTuple):
         pairs: Ordered pairs of each, shape (cases,).
         failed: How many of these failed, shape (cases,).
         repository: Repository of each, shape (cases,).
-        kinds: Failure → failed runs.
         about: Pairs and failed ones by repository.
     """
 
@@ -66,19 +66,17 @@ class LearnedFailures(NamedTuple):
     pairs: np.ndarray
     failed: np.ndarray
     repository: np.ndarray
-    kinds: Mapping[str, int]
     about: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Failing:
+class Failing(Result):
     """Failure probability of a run.
 
     Attributes:
         change: What changes.
         p: Probability, mean over the posterior.
         interval: Of the share of such runs that fail, by the posterior.
-        kinds: Failure → its probability; they add up to `p`.
         near: Ordered pairs of public runs with about this change.
         near_failed: How many of these failed.
         repositories: From how many repositories these come.
@@ -88,15 +86,11 @@ class Failing:
         borders: Learning rates at which full fine-tuning of public runs begins to fail; None where the run's own
             learning rate is unknown.
         draws: P(fails) at each draw of the posterior and of a run's threshold, shape (draws, nodes).
-        room: E-folds below the threshold, negative above it, likewise; None where the threshold is not learned from
-            public runs.
-        before: The same at the settings of the present run.
     """
 
     change: Change
     p: float
     interval: Interval
-    kinds: Mapping[str, float]
     near: int
     near_failed: int
     repositories: int
@@ -105,8 +99,8 @@ class Failing:
     failed: bool
     borders: Interval | None
     draws: np.ndarray
-    room: np.ndarray | None
-    before: np.ndarray | None
+
+    in_json = ("p", "interval", "near", "near_failed", "repositories", "tried", "beyond", "measured")
 
     @property
     def tried(self) -> bool:
@@ -145,20 +139,6 @@ class Failing:
             f"[{b.low:.1g}, {b.high:.1g}], adapters at higher ones"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return {
-            "p": self.p,
-            "interval": self.interval._asdict(),
-            "kinds": dict(self.kinds),
-            "near": self.near,
-            "near_failed": self.near_failed,
-            "repositories": self.repositories,
-            "tried": self.tried,
-            "beyond": list(self.beyond),
-            "measured": self.measured,
-        }
-
 
 @cache
 def learned_failures() -> LearnedFailures:
@@ -171,7 +151,6 @@ def learned_failures() -> LearnedFailures:
         np.array([case["pairs"] for case in cases], float),
         np.array([case["failed"] for case in cases], float),
         np.array([case["repository"] for case in cases]),
-        kept["kinds"],
         kept["about"],
     )
 
@@ -196,7 +175,6 @@ def p_fails(
     change: Change,
     *,
     rate: float | None = None,
-    full: float | None = None,
     worked: Sequence[Change] = (),
     fell: Sequence[Change] = (),
     failed: bool = False,
@@ -208,7 +186,6 @@ def p_fails(
     Args:
         change: From the settings of the present run to those of the next run.
         rate: Highest learning rate of the present run, on the scale that runs share (`shared_rate`); None if unknown.
-        full: Whether the present run trains all weights (1) or an adapter (0); None if unknown.
         worked: Changes from the present run to other runs that worked; they bound the threshold from below.
         fell: Changes from the present run to other runs that failed; they bound the threshold from above.
         failed: Whether the present run failed. It then lies as far above its threshold as the public runs that
@@ -218,24 +195,19 @@ def p_fails(
         known: Learned model; None for the one of the package.
     """
     learned = known or learned_failures()
-    gaps, room = None, None
     if margin is not None:
         p = _by_margin(np.asarray(margin, float), learned)
     elif failed:
-        p = _after_failure(change, rate, full, learned)
+        p = _after_failure(change, rate, learned)
     else:
-        gaps = _picked(_gaps(learned), _weights(rate, full, worked, fell, learned))
-        p = _by_others(change, gaps, learned)
-        room = gaps - effects(change, learned).sum(axis=-1)[:, None]
-    beyond = () if margin is not None or failed else _beyond(change, learned)
+        p = _by_others(change, _picked(_gaps(learned), _weights(rate, worked, fell, learned)), learned)
+    beyond = () if margin is not None or failed else tuple(_WORDS[k] for k in _farther(change, learned))
     mean = p.mean(axis=-1)
     near = _near(change, learned)
-    whole, total = float(p.mean()), max(sum(learned.kinds.values()), 1)
     return Failing(
         change=change,
-        p=whole,
+        p=float(p.mean()),
         interval=interval(mean, LEVEL),
-        kinds={name: whole * count / total for name, count in learned.kinds.items()},
         near=round(float(learned.pairs[near].sum())),
         near_failed=round(float(learned.failed[near].sum())),
         repositories=len(set(learned.repository[near])),
@@ -244,8 +216,6 @@ def p_fails(
         failed=failed and margin is None,
         borders=None if rate is None or margin is not None else _rates_of_others(learned),
         draws=p,
-        room=room,
-        before=gaps,
     )
 
 
@@ -270,26 +240,25 @@ def _at(change: Change, known: LearnedFailures, gaps: np.ndarray | None = None) 
 
 
 def _weights(
-    rate: float | None, full: float | None, worked: Sequence[Change], fell: Sequence[Change], known: LearnedFailures
+    rate: float | None, worked: Sequence[Change], fell: Sequence[Change], known: LearnedFailures
 ) -> np.ndarray | None:
     """Weights of the borders at each draw, shape (draws, nodes); None where all are equally likely."""
     if rate is None and not worked and not fell:
         return None
     # A border at which a run that worked would have failed is as improbable as that; and one at which it would not.
-    weight = _by_rate(rate, full, known) * np.prod([1.0 - _at(other, known) for other in worked], axis=0)
+    weight = _by_rate(rate, known) * np.prod([1.0 - _at(other, known) for other in worked], axis=0)
     weight = weight * np.prod([_at(other, known) for other in fell], axis=0)
     return weight / weight.sum(axis=-1, keepdims=True)
 
 
-def _by_rate(rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
+def _by_rate(rate: float | None, known: LearnedFailures) -> np.ndarray:
     """Weights of the borders above a run by its learning rate, shape (draws, nodes)."""
     q, gap = known.posterior, _gaps(known)
     if rate is None:
         return np.ones_like(gap)
-    share = 0.5 if full is None else full
     scale, scatter = q["scale"][:, None], q["scatter"][:, None]
     own, adapter = (prior_weight(gap, math.log(rate), x, scatter) for x in (scale, scale + q["full"][:, None]))
-    return share * own + (1.0 - share) * adapter
+    return 0.5 * (own + adapter)  # no log says whether a run trains all weights or an adapter
 
 
 def _rates_of_others(known: LearnedFailures) -> Interval:
@@ -314,7 +283,8 @@ def _picked(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.ndarray:
     p = _at(change, known, gaps)
-    far = sum(x for _, x in _excess(change, known))
+    # Only what moves towards failure, or where nobody can say, widens the answer.
+    far = sum(x for k, x in _farther(change, known).items() if getattr(SIGNS, k) * getattr(change, k) >= 0.0)
     if far > 0.0:
         spread = (np.arange(len(p)) + 0.5) / len(p)
         p = p + (1.0 - math.exp(-far)) * np.random.default_rng(0).permutation(spread)[:, None] * (1.0 - p)
@@ -335,7 +305,7 @@ def _near(change: Change, known: LearnedFailures) -> np.ndarray:
     return (alike & (np.abs(known.change - own) <= NEAR)).all(axis=-1)
 
 
-def _after_failure(change: Change, rate: float | None, full: float | None, known: LearnedFailures) -> np.ndarray:
+def _after_failure(change: Change, rate: float | None, known: LearnedFailures) -> np.ndarray:
     """P(fails) where the present run failed, shape (draws, 1): averaged over public runs that failed."""
     ways = np.flatnonzero(known.failed)
     _, place = np.unique(known.repository[ways], return_inverse=True)
@@ -343,28 +313,17 @@ def _after_failure(change: Change, rate: float | None, full: float | None, known
     both, first = 0.0, 0.0
     for way, weight in zip(known.change[ways], share, strict=True):
         start = None if rate is None else rate / math.exp(way[0])
-        then = weight * _by_rate(start, full, known) * _at(Change(*way), known)
+        then = weight * _by_rate(start, known) * _at(Change(*way), known)
         both = both + (then * _at(Change(*(way + np.array(change))), known)).sum(axis=-1)
         first = first + then.sum(axis=-1)
     return np.asarray(both / first)[:, None]
 
 
-def _excess(change: Change, known: LearnedFailures) -> list[tuple[str, float]]:
-    """Settings moved farther towards failure than in any public run, and by how many e-folds."""
-    out = []
+def _farther(change: Change, known: LearnedFailures) -> dict[str, float]:
+    """Settings that no public run moved as far in that direction, and by how many e-folds."""
+    out = {}
     for i, (name, x) in enumerate(change._asdict().items()):
-        sign = getattr(SIGNS, name)
-        tried = known.change[:, i]
-        most = float((np.sign(x) * tried).max(initial=0.0))
-        if (sign == 0.0 or x * sign > 0.0) and abs(x) > most + SAME:
-            out.append((name, abs(x) - most))
+        more = abs(x) - float((np.sign(x) * known.change[:, i]).max(initial=0.0))
+        if x != 0.0 and more > SAME:
+            out[name] = more
     return out
-
-
-def _beyond(change: Change, known: LearnedFailures) -> tuple[str, ...]:
-    """Settings that no public run moved as far, in either direction, in words."""
-    out = []
-    for i, (name, x) in enumerate(change._asdict().items()):
-        if x != 0.0 and abs(x) > float((np.sign(x) * known.change[:, i]).max(initial=0.0)) + SAME:
-            out.append(_WORDS[name])
-    return tuple(out)

@@ -17,7 +17,8 @@ from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable, is_share, row
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
-
+MAX_ROWS_OF_SEVERAL = 512
+"""The same where several runs are read together, and for a plan."""
 
 MIN_ROWS = 4
 """Fewer logged rewards than this cannot tell a regime from its noise at all."""

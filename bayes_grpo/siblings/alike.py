@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -38,22 +37,6 @@ _ROWS = 200
 """Latest rows of the run that are looked at."""
 _OVERLAP = 2.0 / 3.0
 """Share of the run's rows that a sibling has to have courses for."""
-
-
-class SeenRows(NamedTuple):
-    """Rows of the run and those to come.
-
-    Attributes:
-        step: Steps at which they end, shape (n + h,).
-        y: The rows, shape (n,).
-        effect: Effects of the data on all of them; None where no order is shared.
-        share: Share of a row's noise variance that is such an effect.
-    """
-
-    step: np.ndarray
-    y: np.ndarray
-    effect: StepEffect | None
-    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +73,24 @@ class Foreseen:
         return latent, rows
 
 
-def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | None:
+def foreseen(
+    step: np.ndarray, y: np.ndarray, siblings: Sequence[SmoothCourse], effect: StepEffect | None, share: float
+) -> Foreseen | None:
     """Forecast of rows from reference runs; None where fewer than two of them extend beyond the run's last row.
 
     Args:
-        rows: The run's rows and those to come.
+        step: Steps at which the run's rows and those to come end, shape (n + h,).
+        y: The run's rows, shape (n,).
         siblings: Smooth curves of its reference runs, to their ends.
+        effect: Effects of the data on all rows; None where no order is shared.
+        share: Share of a row's noise variance that is such an effect.
     """
-    n = len(rows.y)
-    used = [j for j, c in enumerate(siblings) if _reaches(c, rows.step[:n])]
+    n = len(y)
+    used = [j for j, c in enumerate(siblings) if _reaches(c, step[:n])]
     if len(used) < 2:
         return None
     skip = max(0, n - _ROWS)
-    n, step, y = n - skip, rows.step[skip:], rows.y[skip:]
+    n, step, y = n - skip, step[skip:], y[skip:]
     courses = np.stack([_along(siblings[j], step) for j in used])
     courses = _continued(courses, n)
     if courses is None:
@@ -115,9 +103,9 @@ def foreseen(rows: SeenRows, siblings: Sequence[SmoothCourse]) -> Foreseen | Non
     own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
     alike = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
-    if rows.effect is not None and rows.share > 0.0:
-        mean, var = (x[skip:] for x in rows.effect)
-        effects.append((math.sqrt(rows.share) * mean, 1.0 - rows.share * (1.0 - var)))
+    if effect is not None and share > 0.0:
+        mean, var = (x[skip:] for x in effect)
+        effects.append((math.sqrt(share) * mean, 1.0 - share * (1.0 - var)))
     found, alone = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
         cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2

@@ -64,11 +64,6 @@ class SmoothCourse:
     smooth: np.ndarray
     stretches: tuple[Stretch, ...]
 
-    @property
-    def residual(self) -> np.ndarray:
-        """Rows less their course in standard deviations of the noise, shape (n,); NaN at rows of no stretch."""
-        return (self.table.y - self.smooth) / self.sd
-
     def scored(self, stretch: Stretch, share: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Inverse covariance of the standardized rows of a stretch, and its product with them.
 

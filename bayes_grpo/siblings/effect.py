@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
-from bayes_grpo.siblings.course import SmoothCourse
+from bayes_grpo.siblings.course import SmoothCourse, Stretch
 from bayes_grpo.siblings.order import DataOrder, Windows, blocks_of, incidence_of
 
 NONE = 0.5
 """Pseudo-count of reference runs with an order of their own, or with none."""
+CERTAIN = 0.5
+"""Probability from which a run counts as sharing an order with its reference runs."""
 
 
 class StepEffect(NamedTuple):
@@ -74,48 +77,32 @@ def step_effects(order: DataOrder, courses: Sequence[SmoothCourse]) -> Effects:
     return Effects(share, tuple(blocks))
 
 
-class Membership(NamedTuple):
-    """Which order a run shares.
-
-    Attributes:
-        place: Place of the order; −1 for none.
-        probability: Its probability.
-    """
-
-    place: int
-    probability: float
-
-
-def membership_of(run: SmoothCourse, orders: Sequence[Effects], sizes: Sequence[int], others: int) -> Membership:
-    """Which of its siblings' orders a run shares, by its own rows.
+def order_of(run: SmoothCourse, orders: Sequence[Effects], sizes: Sequence[int], others: int) -> int | None:
+    """Place of the order that a run shares with a probability of at least `CERTAIN`; None where it shares none.
 
     Args:
         run: The run as far as it has come.
-        orders: Effects of each order, from siblings alone.
-        sizes: Siblings that share each.
-        others: Siblings that share none of them.
+        orders: Effects of each order, from reference runs alone.
+        sizes: Reference runs that share each.
+        others: Reference runs that share none of them.
     """
     score = [math.log(others + NONE)]
     for effects, size in zip(orders, sizes, strict=True):
         gain = 0.0
         for s in run.stretches:
             at = effects.at(np.stack([run.table.step[s.rows], run.table.window[s.rows]]))
-            gain += _density(run, s.root, s.value, s.rows, effects.share, at) - _density(
-                run, s.root, s.value, s.rows, 0.0, at
-            )
+            gain += _density(run, s, effects.share, at) - _density(run, s, 0.0, at)
         score.append(math.log(size) + gain)
-    weight = np.exp(np.array(score) - max(score))
-    weight /= weight.sum()
+    weight = softmax(score)
     best = int(np.argmax(weight))
-    return Membership(best - 1, float(weight[best]))
+    return best - 1 if best > 0 and weight[best] >= CERTAIN else None
 
 
-def _density(
-    run: SmoothCourse, root: np.ndarray, value: np.ndarray, rows: slice, share: float, at: StepEffect
-) -> float:
+def _density(run: SmoothCourse, stretch: Stretch, share: float, at: StepEffect) -> float:
     """Log density of a stretch less a constant, where effects have a share of the noise."""
+    rows = stretch.rows
     y = (run.table.y[rows] - run.table.centre) / run.sd - math.sqrt(share) * at.mean
-    cov = (root * value) @ root.T + np.diag(1.0 - share + share * at.var)
+    cov = (stretch.root * stretch.value) @ stretch.root.T + np.diag(1.0 - share + share * at.var)
     lower = np.linalg.cholesky(cov)
     half = np.linalg.solve(lower, y)
     return -0.5 * float(half @ half) - float(np.sum(np.log(np.diag(lower))))

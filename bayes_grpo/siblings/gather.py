@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.errors import FitError, LogReadError
+from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.finding import is_output_directory
 from bayes_grpo.logs.reading import RunLike, logs_in, read_log
@@ -50,14 +51,12 @@ class SiblingRuns:
         runs: The runs.
         tables: Their rows of the same signal.
         left_out: Runs and files that are none, with the reasons.
-        named: How many runs were named.
         searched: Whether the runs were found near the log and not named.
     """
 
     runs: tuple[Run, ...]
     tables: tuple[RowTable, ...]
     left_out: tuple[NotSibling, ...]
-    named: int
     searched: bool = False
 
 
@@ -94,59 +93,76 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
         ]
         kept = [kept[i] for i in sorted(order[:MOST_SIBLINGS])]
     searched = isinstance(like, NearbyRuns)
-    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), len(found), searched)
+    return SiblingRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), searched)
 
 
-def named_runs(
-    like: Like, read: Mapping[str, Any] | None = None, wanted: Container[str] | None = None
-) -> tuple[list[Run], list[NotSibling]]:
+def named_runs(like: Like, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[NotSibling]]:
     """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
 
     Args:
         like: Where the runs are.
         read: Keyword arguments of `bayes_grpo.read_log`.
-        wanted: Names of logs; of a folder only these are read. All if None.
 
     Raises:
         LogReadError: A path that was named does not exist or cannot be read.
     """
-    options = dict(read or {})
-
-    def inside(path: Path) -> Run:
-        if wanted is not None and path.is_file() and path.stem not in wanted and path.name not in wanted:
-            raise LogReadError(f"{plain(path)}: not named in the index")
-        return read_log(path, **options)
-
     found: list[Run] = []
     left_out: list[NotSibling] = []
     alone = isinstance(like, str | os.PathLike | Run) or is_tabular(like)
     every: Any = [like] if alone else like
     for given in every:
         if not isinstance(given, str | os.PathLike):
-            found.append(given if isinstance(given, Run) else read_log(given, **options))
+            found.append(given if isinstance(given, Run) else read_log(given, **dict(read or {})))
             continue
-        for path in _expanded(os.fspath(given)):
-            if path.is_dir() and not is_output_directory(path):
-                for inner, log in logs_in(path, inside):
-                    if isinstance(log, Run):
-                        found.append(log)
-                    else:
-                        left_out.append(NotSibling(plain(inner.name, 80), "no log that can be read"))
+        for path, log, named in logs_at(os.fspath(given), read):
+            if isinstance(log, Run):
+                found.append(log)
+            elif named:
+                raise log
             else:
-                found.append(read_log(path, **options))
+                left_out.append(NotSibling(plain(path.name, 80), "no log that can be read"))
     once: dict[Any, Run] = {}
     for run in found:
         once.setdefault((run.source, run.log_hash, run.name), run)
     return list(once.values()), left_out
 
 
-def _expanded(given: str) -> Sequence[Path]:
-    if glob.has_magic(given) and not Path(given).exists():
+class FoundLog(NamedTuple):
+    """A path with the run that it holds, or the reason why it holds none; ``named``: not found in a folder."""
+
+    path: Path
+    log: Run | BayesGrpoError
+    named: bool
+
+
+def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[FoundLog]:
+    """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
+
+    Args:
+        given: The path or pattern.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
+    """
+    one, paths = partial(read_log, **dict(read or {})), [Path(given)]
+    if glob.has_magic(given) and not paths[0].exists():
         paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
         if not paths:
-            raise LogReadError(f"{plain(given)}: expected logs, found nothing of this pattern; check the path")
-        return paths
-    return [Path(given)]
+            why = f"{plain(given)}: expected logs, found nothing of this pattern; check the path"
+            yield FoundLog(Path(given), LogReadError(why), True)
+    for path in paths:
+        if path.resolve() in skipped:
+            continue
+        try:
+            if not path.is_dir() or is_output_directory(path):
+                yield FoundLog(path, one(path), True)
+                continue
+            found = None
+            for found in logs_in(path, one, skipped):
+                yield FoundLog(*found, False)
+            if found is None:
+                raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
+        except BayesGrpoError as error:
+            yield FoundLog(path, error, True)
 
 
 def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:

@@ -4,11 +4,11 @@ Runs whose order of data is shared move together at the same step:
 
     y[j, s] = course[j](s) + sd[j] (√share · effect[s] + √(1 − share) · noise[j, s])
 
-with standard normal effects and noises (a NumPyro model of the same is among the tests). For two runs
-the product of their rows, weighted by the inverse covariances that their courses leave, is an unbiased estimate of the
-share, whose variance without any sharing is known (a score test; Rao's MINQUE, https://doi.org/10.2307/2283583). Runs
-are grouped so that the pairs inside a group say most; a group counts where it says more than chance finds among so many
-runs (`threshold`). Within it the share has its exact likelihood on a grid.
+with standard normal effects and noises. For two runs the product of their rows, weighted by the inverse covariances
+that their courses leave, is an unbiased estimate of the share. Its variance without any sharing is known (a score test;
+Rao's MINQUE, https://doi.org/10.2307/2283583). Runs are grouped so that the pairs inside a group say most. A group
+counts where it says more than chance finds among so many runs (`threshold`). Within it the share has its exact
+likelihood on a grid.
 """
 
 from __future__ import annotations
@@ -42,12 +42,7 @@ type Windows = np.ndarray
 
 
 class PairScores(NamedTuple):
-    """What pairs of runs say of the share.
-
-    Attributes:
-        score: Product of weighted rows of the same steps, shape (runs, runs), 0 on the diagonal.
-        information: Its variance without sharing, and its mean over the share; likewise.
-    """
+    """Products of weighted rows of the same steps, and their variances without sharing, shape (runs, runs) each."""
 
     score: np.ndarray
     information: np.ndarray
@@ -121,7 +116,10 @@ def groups_of_one_order(pairs: PairScores) -> list[tuple[int, ...]]:
     left = list(range(len(pairs.score)))
     out: list[tuple[int, ...]] = []
     known = pairs.information[pairs.information > 0.0]
-    border = threshold(len(left), float(np.median(known))) if len(known) else math.inf
+    border = math.inf
+    if len(known):
+        information = max(float(np.median(known)), 1.0)
+        border = threshold(min(len(left), 60), min(_SIZES, key=lambda n: abs(math.log(n / information))))
     while len(left) > 1:
         at = np.ix_(left, left)
         chosen, z = best_group(pairs.score[at], pairs.information[at])
@@ -162,20 +160,14 @@ def best_group(score: np.ndarray, information: np.ndarray) -> tuple[list[int], f
     return best
 
 
-def threshold(runs: int, information: float) -> float:
-    """Standard deviations that the best group of so many runs exceeds by chance with probability `FALSE`.
+@cache
+def threshold(runs: int, rows: int) -> float:
+    """Standard deviations that the best group of so many runs exceeds by chance with probability `FALSE`, simulated.
 
     Args:
-        runs: Number of runs; beyond 60 that of 60, because so many more are chosen among first.
-        information: What a pair of them says, in rows that courses do not take: products of few rows have long tails.
+        runs: Number of runs.
+        rows: What a pair of them says, in white rows: products of few rows have long tails.
     """
-    rows = min(_SIZES, key=lambda n: abs(math.log(n / max(information, 1.0))))
-    return _simulated(min(runs, 60), rows)
-
-
-@cache
-def _simulated(runs: int, rows: int) -> float:
-    """The same by simulation of white rows, with a seed of its own."""
     rng = np.random.default_rng(runs)
     alike = np.ones((runs, runs)) - np.eye(runs)
     found = []

@@ -8,14 +8,11 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.alike import Foreseen, SeenRows, foreseen
+from bayes_grpo.siblings.alike import Foreseen, foreseen
 from bayes_grpo.siblings.course import SmoothCourse, cuts_of, smooth_course
-from bayes_grpo.siblings.effect import Effects, StepEffect, membership_of, step_effects
+from bayes_grpo.siblings.effect import Effects, StepEffect, order_of, step_effects
 from bayes_grpo.siblings.gather import NotSibling, SiblingRuns
 from bayes_grpo.siblings.order import DataOrder, orders_of
-
-CERTAIN = 0.5
-"""Probability from which a run counts as sharing an order with its reference runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class ReadTogether:
         t = self.table
         both = np.concatenate([t.step, step]), np.concatenate([t.window, window])
         share = 0.0 if self.effects is None else self.effects.share
-        return foreseen(SeenRows(both[0], t.y, self.effect(*both), share), self.courses)
+        return foreseen(both[0], t.y, self.courses, self.effect(*both), share)
 
 
 type Courses = dict[tuple[bytes, bytes, bytes, float, float], SmoothCourse | None]
@@ -96,7 +93,7 @@ def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None =
         orders = orders_of(courses)
         known = [step_effects(o, courses) for o in orders]
         sizes = [len(o.members) for o in orders]
-        found = membership_of(own, known, sizes, len(courses) - sum(sizes))
-        if found.place >= 0 and found.probability >= CERTAIN:
-            order, effects = orders[found.place], known[found.place]
+        place = order_of(own, known, sizes, len(courses) - sum(sizes))
+        if place is not None:
+            order, effects = orders[place], known[place]
     return ReadTogether(table, own, tuple(names), tuple(courses), tuple(left_out), order, effects, siblings.searched)

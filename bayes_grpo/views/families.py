@@ -13,7 +13,6 @@ from bayes_grpo.views.document import (
     Drawing,
     Tabular,
     chance,
-    digits,
     number,
     ranged,
     section,
@@ -32,8 +31,6 @@ def family_document(f: Family) -> Document:
     """Which settings move which quantity, with what exponent."""
     known = [e for e in f.exponents if e.verdict != "cannot tell"]
     answer = f"{len(known)} of {len(f.exponents)} effects of settings are known from {len(f.runs)} runs."
-    orders = [f"{', '.join(x.runs)} saw the same data at the same steps, {ranged(x.share, '.2f')} of a row's noise."
-              for x in f.orders]  # fmt: skip
     return Document(
         title=", ".join(f.vary),
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
@@ -42,11 +39,7 @@ def family_document(f: Family) -> Document:
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         table=_exponents(f),
         plot=Drawing(partial(plot_family, f), f"Curves of the runs. {answer}", ratio=0.5),
-        sections=(
-            section("Repetitions", f.repetition_sentence),
-            section("Data order", *orders),
-            section("Cautions", *f.cautions, tone="doubt"),
-        ),
+        sections=(section("Cautions", *f.cautions, tone="doubt"),),
         unchecked=f.cautions[0] if f.cautions else "",
         docs="how/sweep",
     )
@@ -59,14 +52,13 @@ def _exponents(f: Family) -> Tabular:
             e.words,
             number(ranged(e.posterior, "+.2f")),
             number(span(e.prior, "+.2f")),
-            number(digits(e.expected, "+.2g")),
             chance(e.p_zero),
             number(f"{e.runs} at {e.values} values"),
             words(e.verdict, mark=e.verdict != "cannot tell"),
         )
         for e in f.exponents
     )
-    heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "theory", "P(none)", "runs", "verdict")
+    heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "P(none)", "runs", "verdict")
     note = f"Quantity ∝ setting^exponent; {LEVEL:.0%} intervals. For a plateau: relative change per e-fold."
     return table("Effects of settings", heads, rows, note)
 
@@ -95,7 +87,6 @@ def compared_document(c: Compared) -> Document:
             if c.not_comparable and c.parts
             else section("Parts", tables=(parts,) if c.parts else ()),
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
-            section("Data order", *(() if c.same_order is None else (c.same_order.sentence,))),
             section("Cautions", *c.cautions, tone="doubt"),
         ),
         unchecked=c.cautions[0] if c.cautions else "",
@@ -105,12 +96,12 @@ def compared_document(c: Compared) -> Document:
 
 def _answers(title: str, answers: tuple[RecipeAnswer, ...]) -> Tabular:
     rows = (
-        (x.words, x.a, x.b, x.difference, chance(x.p_better), chance(x.p_next),
+        (x.words, x.a, x.b, x.difference, chance(x.p_better),
          words(x.verdict, mark=x.verdict != "cannot tell"))
         for x in answers
     )  # fmt: skip
-    heads = ("where", "A", "B", "B less A", "P(B better)", "P(next seed)", "verdict")
-    note = f"Means over seeds, {LEVEL:.0%} intervals. P(next seed): a new seed of B beats a new seed of A."
+    heads = ("where", "A", "B", "B less A", "P(B better)", "verdict")
+    note = f"Means over seeds, {LEVEL:.0%} intervals."
     if "parts" in title:
         note += " Rows: the last fifth of those that all runs have."
     return table(title, heads, rows, note)

@@ -29,7 +29,6 @@ from bayes_grpo.views.plots.planning import label, plot_plan
 
 _LAGS = {
     "rule": "published rule",
-    "delay": "gradients always as old as the refresh interval",
     "hold": "policy frozen between refreshes",
 }
 _LISTED = 6
@@ -41,7 +40,6 @@ def stability_document(r: StabilityReport) -> Document:
     """Whether settings are stable, by each model of lag."""
     i, p = r.failing.interval, 1.0 - r.failing.p
     convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
-    ratio = r.stiffness_ratio
     return Document(
         title="Stability",
         about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
@@ -54,12 +52,8 @@ def stability_document(r: StabilityReport) -> Document:
         sections=(
             section(
                 "Details",
-                r.sentence,
+                r.sentence.removeprefix(f"{r.stable}. "),
                 f"Without lag, oscillation begins at g = {r.onset:.4g}.",
-                ""
-                if ratio is None or r.circular
-                else f"The stiffest direction is {ranged(ratio)} times as stiff as the reward shows ("
-                f"{ratio.level:.0%}, learned from small networks).",
             ),
         ),
         unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
@@ -76,27 +70,20 @@ def _lags(r: StabilityReport) -> Tabular:
             words(_LAGS[v.lag_model], term="lag"),
             v.threshold,
             number(short(v.margin)),
-            number("circular") if r.circular else chance(v.probability_stable),
+            number("circular" if r.circular else "unknown")
+            if math.isnan(v.probability_stable)
+            else chance(v.probability_stable),
         )
-        for v in (r.rule, r.delay, r.hold)
+        for v in (r.rule, r.hold)
     )
     heads = ("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
-    note = f"g = learning rate × curvature = {short(r.gain)}; {r.level:.0%} intervals."
+    note = f"g = learning rate × curvature = {short(r.gain)}; {LEVEL:.0%} intervals."
     return table("Margins", heads, rows, note)
 
 
 @shows(Plan)
 def plan_document(plan: Plan) -> Document:
     """The settings of the next run, with their expected gain and risk."""
-    best, changed = plan.recommended, plan.changes(plan.recommended)
-    risk = f" ({percent(best.p_fails)} risk of failure)" if best.tried else ""
-    answer = {
-        "change": f"Try {changed}{risk}.",
-        "keep": "Keep the present settings.",
-        "cannot tell": f"No setting is clearly better; the best guess is {changed}{risk}.",
-    }[plan.verdict]
-    if plan.present_hacked:
-        answer = f"The present reward is being hacked ({percent(plan.present_hacked)}); fix it before all else."
     now = ", ".join(
         f"{WORDS[name]} {amount_of(name, value)}"
         if plan.rate_known or name != "learning_rate"
@@ -106,19 +93,17 @@ def plan_document(plan: Plan) -> Document:
     return Document(
         title=plan.run,
         about=f"signal {plan.signal}; present settings: {now}",
-        answer=answer,
-        why=f"Expected gain {best.expected_gain:+.3g} {span(best.gain, '+.3g')}, chance of being better "
-        f"{percent(best.p_better)}.",
+        answer=plan.answer,
+        why=plan.why,
         tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
         table=_candidates(plan),
-        plot=Drawing(partial(plot_plan, plan), f"Expected reward against cost. {answer}"),
+        plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {plan.answer}"),
         sections=(
             section("Candidates", tables=(_costs(plan),)),
             section(
                 "Evidence",
-                sentence_case(f"{changed}: {best.rests}"),
+                sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.rests}"),
                 "" if plan.siblings is None else plan.siblings.sentence,
-                plan.difficulty,
             ),
             section("Cautions", *plan.cautions, tone="doubt"),
         ),
@@ -156,8 +141,7 @@ def _candidates(plan: Plan) -> Tabular:
 def _costs(plan: Plan) -> Tabular:
     def line(c: Candidate) -> tuple[object, ...]:
         fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
-        useless = "" if math.isnan(c.useless) else f"{c.useless:.0%}"
-        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails), number(useless)
+        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails)
 
-    heads = ("settings", "one run", "P(fails), interval", "groups without spread")
+    heads = ("settings", "one run", "P(fails), interval")
     return table("More about the candidates", heads, map(line, _shown(plan)))

@@ -39,7 +39,7 @@ def update_document(u: Update) -> Document:
         table=_numbers(u),
         sections=(
             *_alarms(u),
-            section("Outlook", *outlook, u.siblings_text),
+            section("Outlook", *outlook),
             section("Diagnosis", u.diagnosis),
             section("Notes", *u.notes[-6:]),
         ),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 
@@ -164,8 +163,6 @@ class Update(ModeProbabilities, Result):
         notes: Errors and assumptions.
         seconds: Time of the look.
         top: Status and what to do; None without a diagnosis.
-        siblings: Whether the run departs from its reference runs, as in the dictionary of a diagnosis; None without
-            any.
     """
 
     name: str
@@ -180,26 +177,19 @@ class Update(ModeProbabilities, Result):
     notes: tuple[str, ...]
     seconds: float
     top: TopLine | None = None
-    siblings: Mapping[str, Any] | None = None
 
     in_json = ("top", ..., "sentence")
 
     @property
     def sentence(self) -> str:
-        """The look in words: status, alarms, diagnosis, reference runs, forecast, advice."""
+        """The look in words: status, alarms, diagnosis, forecast, advice."""
         parts = [] if self.top is None else [self.top.sentence]
-        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis, self.siblings_text]
+        parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
         if self.outlook is not None:
             forecast = self.outlook.sentence
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in parts if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
-
-    @property
-    def siblings_text(self) -> str:
-        """The comparison with reference runs, a sentence; "" without any."""
-        text = "" if self.siblings is None else plain(self.siblings["sentence"], 800)
-        return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 class Memory(NamedTuple):

@@ -23,8 +23,6 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
-from bayes_grpo.siblings.departure import Departure, departure_among
 from bayes_grpo.siblings.gather import Like, SiblingRuns, gather_siblings
 from bayes_grpo.siblings.together import Courses, read_together
 from bayes_grpo.watching.alarms import alarms_of
@@ -47,18 +45,6 @@ class Siblings(NamedTuple):
     courses: Courses
 
 
-def siblings_of(run: Run, table: RowTable, like: Like, known: Siblings | None) -> Siblings:
-    """The reference runs of a run with such rows, the known ones unless it has grown.
-
-    Raises:
-        LogReadError: A named path does not exist or cannot be read.
-    """
-    rows = len(table.y)
-    if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
-        return Siblings(like, rows, gather_siblings(run, table, like), {})
-    return known
-
-
 def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | None = None) -> tuple[Update, Memory]:
     """One look at a run.
 
@@ -78,21 +64,17 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     alarmed = dict(known.alarmed) if known.first in ((), first) else {}  # what was found in another run is new again
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
-        read: Part[tuple[RowTable, Siblings]] = Part(reason="")
-        departure: Part[Departure] = Part(reason="")
-        siblings: Siblings | None = None
-        if watching.like:
+        read: Part[Siblings] = Part(reason="")
+        if watching.like and watching.forecasts:
             read = Part.of(partial(_siblings, run, watching, known.siblings))
-        if read.value is not None:
-            table, siblings = read.value
-            departure = Part.of(partial(departure_among, run, table, siblings.runs))
+        siblings = read.value
         parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)
         found = analyze(run, parts, settings=_settings(watching), look=_look(known, siblings))
         diagnosis, ahead, top = found.diagnosis.value, found.forecast.value, found.top
         alarms: Part[tuple[Alarm, ...]] = Part((), "")
         if diagnosis is not None:
             alarms = Part.of(partial(alarms_of, run, diagnosis, watching, alarmed))
-        made = (("siblings", read), ("siblings", departure), *((name, getattr(found, name)) for name in parts))
+        made = (("siblings", read), *((name, getattr(found, name)) for name in parts))
         notes = [f"no {name}: {part.reason}" for name, part in (*made, ("alarms", alarms)) if part.reason]
     outlook = None if ahead is None else _outlook(ahead)
     if top is not None and outlook is not None:
@@ -112,7 +94,6 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         alarmed=every,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
         seconds=time.perf_counter() - begin,
-        siblings=None if departure.value is None else departure.value.to_dict(),
     )
     after = known._replace(alarmed=every, first=first, siblings=siblings)
     if ahead is not None and ahead.state is not None:
@@ -120,10 +101,17 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     return update, after
 
 
-def _siblings(run: Run, watching: Watching, known: Siblings | None) -> tuple[RowTable, Siblings]:
-    """The rows of a run and its reference runs."""
-    table = rows_of(run, watching.signal)
-    return table, siblings_of(run, table, watching.like, known)
+def _siblings(run: Run, watching: Watching, known: Siblings | None) -> Siblings:
+    """The reference runs of a run, the known ones unless it has grown.
+
+    Raises:
+        LogReadError: A named path does not exist or cannot be read.
+    """
+    table, like = rows_of(run, watching.signal), watching.like
+    rows = len(table.y)
+    if known is None or known.like != like or not known.rows <= rows < AGAIN * known.rows:
+        return Siblings(like, rows, gather_siblings(run, table, like), {})
+    return known
 
 
 def _settings(watching: Watching) -> AnalysisSettings:

@@ -76,7 +76,6 @@ def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
     calls = {
         ("inspect", log, "--json"): "log: 30 rows, steps 1 to 30, 0 evaluations",
         ("diagnose", log, "--json"): r"\w+",
-        ("stability", "--learning-rate", 1e-5, "--learning-time", 200, "--fit-learning-rate", 1e-5, "--json"): "Stable",
     }
     for given, headline in calls.items():
         found = json.loads(call(*given).out)

@@ -10,11 +10,7 @@ from tests.helpers.command import call
 ROWS = "\n".join(["step,reward,learning_rate", *(f"{i},{0.5 + 0.01 * (i % 3)},1e-5" for i in range(1, 31))])
 
 
-@pytest.mark.parametrize(
-    ("words", "function"),
-    [(("diagnose",), "diagnose"), (("plan", "--group-size", "8"), "plan")],
-)
-def test_siblings_are_handed_on(words, function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_siblings_are_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     import bayes_grpo as bg
 
     log, asked = tmp_path / "run.csv", []
@@ -24,8 +20,8 @@ def test_siblings_are_handed_on(words, function, tmp_path: Path, monkeypatch: py
         asked.append(like)
         raise FitError("seen")
 
-    monkeypatch.setattr(bg, function, seen, raising=False)
-    call(words[0], log, *words[1:], "--reference-runs", tmp_path, "--reference-runs", "other")
+    monkeypatch.setattr(bg, "plan", seen, raising=False)
+    call("plan", log, "--reference-runs", tmp_path, "--reference-runs", "other")
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
-    call(words[0], log, *words[1:])
+    call("plan", log)
     assert asked == [[str(tmp_path), "other"], [str(tmp_path / "others")]]

@@ -2,22 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from bayes_grpo.probing.file import save_probes
+from bayes_grpo.probing.probe import probe
 from tests.helpers.command import call
-
-SAME_RATE = [
-    "stability",
-    "--learning-rate",
-    "1e-6",
-    "--learning-time",
-    200,
-    "--fit-learning-rate",
-    "1e-6",
-    "--refresh",
-    8,
-]
-"""A bound asked for at the learning rate that the learning time was measured at."""
 
 
 def test_simulated_runs_are_read_like_any_log(tmp_path):
@@ -47,32 +37,33 @@ def test_existing_directory_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--momentum", 1, "--curvature", 1], "momentum"),
-        (["--refresh", 0, "--curvature", 1], "at least 1"),
-        ([], "exactly one of"),
-        (["--curvature", 1, "--learning-time", 5], "exactly one of"),
-        (["--curvature", -1], "positive"),
-        (["--curvature", 1, "--fit-learning-rate", 1e-6], "--fit-learning-rate"),
+        ([], "expected either a log or --measured"),
         (["absent.nc"], "absent.nc: no such file"),
-        (["--learning-time", 50], "found no learning rate that it was measured at"),
+        (["{probe}", "--measured", "{probe}"], "expected either a log or --measured"),
+        (["--measured", "{probe}", "--momentum", 1], "momentum"),
+        (["--measured", "{probe}", "--refresh", 0], "at least 1"),
     ],
 )
-def test_impossible_settings(words, message):
-    code, out, err = call("stability", "--learning-rate", "1e-6", *words)
+def test_impossible_settings(words, message, probe_file):
+    code, out, err = call("stability", "--learning-rate", "1e-6", *(str(x).format(probe=probe_file) for x in words))
     assert code == 3
     assert out == ""
     assert message in err
     assert "Traceback" not in err
 
 
-def test_stability_names_its_models_and_margins():
-    """(1 − μ)/K_ref over g = (1 − μ)/τ is τ/K_ref, whatever the momentum."""
-    code, out, _ = call(*SAME_RATE, "--json")
-    assert code == 0
-    report = json.loads(out)
-    assert report["rule"]["margin"]["median"] == pytest.approx(200 / 8)
-    assert report["hold"]["margin"]["median"] > report["delay"]["margin"]["median"] > 25
-    assert "EMA (Adam)" in report["sentence"]
+@pytest.fixture(scope="module")
+def probe_file(tmp_path_factory):
+    """A probe of eight random parts."""
+    rng = np.random.default_rng(0)
+    h, noise = np.diag([4.0, 2.0, 1.0]), 0.1 * rng.standard_normal((8, 3, 3))
+    parts = [
+        lambda s, m=h + e + e.T, p=p: p - m @ (np.ones(3) + s)
+        for e, p in zip(noise, rng.normal(size=(8, 3)), strict=True)
+    ]
+    path = tmp_path_factory.mktemp("probes") / "probe.json"
+    save_probes([probe(parts, at=25.0)], path)
+    return path
 
 
 def test_a_log_gives_learning_time_and_rate(tmp_path):
@@ -89,4 +80,4 @@ def test_a_log_gives_learning_time_and_rate(tmp_path):
     assert more["failing"]["p"] > same["failing"]["p"]
     log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
     code, _, err = call("stability", log, "--learning-rate", rate)
-    assert (code, "--fit-learning-rate" in err) == (3, True)
+    assert (code, "--set learning_rate=" in err) == (3, True)

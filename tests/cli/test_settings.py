@@ -1,11 +1,9 @@
-"""Settings and columns in a file next to the log, in an index or on the command line."""
+"""Settings and columns in a file next to the log, or on the command line."""
 
 import json
 
 import pytest
 
-import bayes_grpo as bg
-from bayes_grpo.families.index import index_of
 from tests.helpers.command import call
 
 
@@ -38,14 +36,3 @@ def test_settings_and_columns_beside_the_log_are_those_that_the_command_line_ove
     assert found["reward"]["key"] == "score_a"
     assert found["settings"]["model_size"]["value"] == 3
     assert json.loads(call("inspect", log, "--column", "reward=score_b", "--json").out)["reward"]["key"] == "score_b"
-
-
-def test_columns_of_an_index_are_settings_of_the_run(log, tmp_path):
-    (tmp_path / "index.csv").write_text("run_id,lr,model_params_b,logging_window,schedule\nrun,2e-6,1.5,2,nonsense\n")
-    index = index_of(tmp_path / "index.csv")
-    run = index.with_settings(bg.read_log(log, columns={"reward": "score_a"}, settings={"model_size": 9}))
-    assert (run.settings.learning_rate.value, run.settings.model_size.value) == (2e-6, 9)
-    assert str(run.settings.learning_rate.provenance) == "config"
-    assert run.settings.schedule.value != "nonsense"
-    assert run.window.tolist() == [1.0] * 8  # rows lie one step apart
-    assert index_of({"another": {}}).with_settings(run) is run

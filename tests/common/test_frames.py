@@ -104,7 +104,7 @@ def test_diagnosis():
 def test_stability():
     report = bg.stability(1e-3, 0.9, "ema", 4, curvature=2.0)
     table = report.to_frame()
-    assert list(table.index) == ["rule", "delay", "hold"]
+    assert list(table.index) == ["rule", "hold"]
     assert table.loc["hold", "margin"] == report.hold.margin.median
 
 

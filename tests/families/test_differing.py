@@ -49,7 +49,6 @@ def test_a_total_that_rises_while_the_task_falls_is_no_comparison():
     assert found.not_comparable == "by the total B is better, by the gold reward A is better"
     assert found.sentence.startswith("The totals are no comparison: by the total B is better, by the gold reward A")
     assert view(found).answer.startswith("The totals are no comparison")
-    assert "What differs: order of the data." in view(found).why
 
 
 def test_runs_of_one_recipe_that_differ_are_no_seeds():
@@ -58,11 +57,11 @@ def test_runs_of_one_recipe_that_differ_are_no_seeds():
     assert "runs of A differ in group_size: their spread is not noise of seeds alone" in found.cautions
 
 
-def test_settings_length_and_order_of_the_data_are_listed():
+def test_settings_and_length_are_listed():
     a = [relaxing("a", group_size=8, kl_weight=0.1), relaxing("a2", group_size=8, kl_weight=0.1)]
     b = [relaxing("b", group_size=16, kl_weight=0.1, rows=80)]
-    assert differences(a, b, False) == ("group size 8 in A, 16 in B", "last step 60 in A, 80 in B", "order of the data")
-    assert differences(a[:1], a[1:], None) == ()
+    assert differences(a, b) == ("group size 8 in A, 16 in B", "last step 60 in A, 80 in B")
+    assert differences(a[:1], a[1:]) == ()
 
 
 @pytest.mark.parametrize("rows", [0, 2])

@@ -4,19 +4,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
-from bayes_grpo.families.index import Index, index_of
-from bayes_grpo.families.members import members_of, read_runs, repetitions, settings_that_differ, varied_in
+from bayes_grpo.families.members import members_of, read_runs, settings_that_differ, varied_in
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
-
-EMPTY = Index({})
-
-
-def test_settings_come_from_the_index_then_from_the_log():
-    index = index_of({"run1": {"lr": "3e-6", "model_params_b": 1.5}, "run0": {"size": 8}, "run2": {"model_size": "4"}})
-    found = members_of(swept(3), ["learning_rate", "model_size"], index).members
-    assert [m.settings["learning_rate"] for m in found] == [1e-6, 3e-6, 4e-6]
-    assert [m.settings["model_size"] for m in found] == [8.0, 1.5, 4.0]
 
 
 def test_a_scheduled_rate_is_reported_at_its_highest():
@@ -30,7 +20,7 @@ def test_a_scheduled_rate_is_reported_at_its_highest():
         )
         for i in range(3)
     ]
-    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"], EMPTY).members] == [
+    assert [m.settings["learning_rate"] for m in members_of(falling, ["learning_rate"])[0]] == [
         1e-6,
         2e-6,
         3e-6,
@@ -54,7 +44,7 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
     ("runs", "vary", "said"),
     [
         (GROUPS, ["refresh_interval"], "refresh_interval: not known of run g4"),
-        (GROUPS, ["model_size"], "set it in an index CSV"),
+        (GROUPS, ["model_size"], "set it in a bayes_grpo.toml"),
         (swept(4), ["group_size"], "at least two values among 4 runs, found 8 alone"),
         (GROUPS[:2], ["group_size"], "at least 3 runs, found 2"),
         (twice(GROUPS), ["group_size"], "g4 cannot be compared with g4: the run itself, or a copy of it"),
@@ -75,7 +65,7 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
 )
 def test_what_is_no_family_is_one_line(runs, vary, said):
     with pytest.raises((FitError, SettingError)) as error:
-        members_of(runs, vary, EMPTY)
+        members_of(runs, vary)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -83,11 +73,11 @@ def test_what_is_no_family_is_one_line(runs, vary, said):
 def test_runs_that_the_law_cannot_be_put_on_are_left_out_and_named():
     short = make_run(steps(5), [0.1, 0.3, 0.2, 0.4, 0.3], name="short", group_size=32)
     still = make_run(steps(30), np.full(30, 0.5), name="still", group_size=64)
-    found = members_of([*GROUPS, short, still], ["group_size"], EMPTY)
-    assert [m.run.name for m in found.members] == ["g4", "g8", "g16"]
-    assert [x.name for x in found.left_out] == ["short", "still"]
-    assert "regime exponential: needs at least 7 rows" in found.left_out[0].why
-    assert [x.settings for x in found.left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
+    members, left_out = members_of([*GROUPS, short, still], ["group_size"])
+    assert [m.run.name for m in members] == ["g4", "g8", "g16"]
+    assert [x.name for x in left_out] == ["short", "still"]
+    assert "regime exponential: needs at least 7 rows" in left_out[0].why
+    assert [x.settings for x in left_out] == [{"group_size": 32.0}, {"group_size": 64.0}]
 
 
 def test_different_rewards_of_one_trainer_are_named():
@@ -95,41 +85,12 @@ def test_different_rewards_of_one_trainer_are_named():
 
     keyed = [replace(run, keys={"reward": "accuracy" if i else "reward"}) for i, run in enumerate(GROUPS)]
     with pytest.raises(FitError, match="another reward: accuracy in place of reward"):
-        members_of(keyed, ["group_size"], EMPTY)
+        members_of(keyed, ["group_size"])
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "eight", "nan"])
-def test_impossible_values_are_named(value):
-    index = index_of({"g4": {"group_size": value}})
-    with pytest.raises(SettingError, match="expected a number above 0 for run g4"):
-        members_of(GROUPS, ["group_size"], index)
-
-
-def test_an_index_file_selects_and_a_folder_gives_what_it_names(tmp_path, write_trl_log):
-    for i in range(4):
-        write_trl_log(tmp_path / f"run{i}.json", relaxing("x", seed=i).reward)
-    (tmp_path / "index.csv").write_text("run_id,group_size\nrun0,4\nrun1,8\n", encoding="utf-8")
-    index = index_of(tmp_path / "index.csv")
-    assert [run.name for run in read_runs(tmp_path, index)] == ["run0", "run1"]
-    everything = read_runs(str(tmp_path / "run*.json"), index_of(None))
-    assert [run.name for run in everything] == ["run0", "run1", "run2", "run3"]
-
-
-def test_an_index_without_a_column_of_logs_is_one_line(tmp_path):
-    path = tmp_path / "index.csv"
-    path.write_text("family,lr\na,1\n", encoding="utf-8")
-    with pytest.raises(SettingError, match="expected an index with a column run_id, found family, lr"):
-        index_of(path)
-
-
-def test_what_differs_is_varied_and_runs_of_equal_settings_alone_are_repetitions():
+def test_what_differs_is_varied():
     runs = [*GROUPS, relaxing("again", seed=5, group_size=8)]
     assert varied_in(runs) == ["group_size"]
-    none: list[dict[str, float]] = [{}] * 4
-    assert repetitions(runs, none) == [[1, 3]]
-    # A setting that one run alone states, or that is no number, makes two runs different and is not varied.
-    named = [*runs[:3], relaxing("again", seed=5, group_size=8, kl_weight=0.1)]
-    assert repetitions(named, none) == []
     other = [*runs[:3], relaxing("again", seed=5, group_size=8, schedule="constant")]
     assert varied_in(other) == ["group_size"]
     assert list(settings_that_differ(GROUPS)) == ["group_size"]
@@ -142,6 +103,6 @@ def test_what_differs_is_varied_and_runs_of_equal_settings_alone_are_repetitions
 def test_nothing_to_read_is_an_error(tmp_path):
     for given in ([], str(tmp_path / "*.json")):
         with pytest.raises(LogReadError):
-            read_runs(given, EMPTY)
+            read_runs(given)
     with pytest.raises(BayesGrpoError):
-        read_runs(str(tmp_path / "none.json"), EMPTY)
+        read_runs(str(tmp_path / "none.json"))

@@ -2,7 +2,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.alike import SeenRows, _conditioned, foreseen
+from bayes_grpo.siblings.alike import _conditioned, foreseen
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.together import read_together
 from tests.siblings.made import family
@@ -56,7 +56,7 @@ def test_siblings_that_do_not_reach_beyond_the_last_row_are_none():
     runs = family([0] * 4, rows=40)
     known = read([runs[0], *(r.until(30.0) for r in runs[1:])])
     assert known.foreseen(runs[0].step[30:], runs[0].window[30:]) is None
-    assert foreseen(SeenRows(runs[0].step, runs[0].reward[:30], None, 0.0), []) is None
+    assert foreseen(runs[0].step, runs[0].reward[:30], [], None, 0.0) is None
 
 
 def test_nothing_after_the_last_row_is_seen():

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.selection import few
 from tests.snapshots.taken import CASES, EXACT, SAMPLED, STORED, answer, differences
 
-SAMPLING = {"fit", "forecast", "compare", "backtest", "plan", "compare-runs", "watch"}
+SAMPLING = {"fit", "forecast", "compare", "backtest", "plan", "compare-runs", "watch", "stability"}
 QUICK = (
     *(case for case in CASES if case.startswith("inspect")),
     "diagnose dipped_then_collapsed", "diagnose hacked", "diagnose masked", "diagnose short", "fit rising",

@@ -333,31 +333,8 @@ def test_a_look_beside_siblings_reads_them_once(run, looks, tmp_path):
         assert any(note.startswith("with 4 reference runs") for note in look.notes)
     assert memory.siblings is not None
     assert after.siblings is memory.siblings
-    assert second.siblings is not None
-    assert second.siblings["named"] == 4
     gone, _ = update_of(run, replace(watching, like=(str(folder / "gone"),)), memory)
     assert gone.outlook is not None  # the forecast goes on without them
     assert sum(note.startswith("no siblings") for note in gone.notes) == 1
-    assert gone.siblings is None
     with pytest.raises(SettingError, match="as a tuple"):
         Watching(like=str(folder))  # pyright: ignore[reportArgumentType]
-
-
-def test_a_look_says_whether_the_run_departs_from_its_siblings(tmp_path):
-    """The words of a diagnosis beside siblings, from rows that look after look brings, siblings being read once."""
-    runs = family([0] * 6, rows=60, share=0.3, seed=3)
-    watching = Watching(forecasts=False, like=(str(written(tmp_path, runs[1:])),))
-    falling = replace(runs[0], reward=runs[0].reward - np.where(runs[0].step > 50, 0.4, 0.0))
-    before, memory = update_of(falling.until(50), watching)
-    after, _ = update_of(falling, watching, memory)
-    assert before.siblings is not None
-    assert not before.siblings["departs"]
-    assert "does not depart" in before.sentence
-    assert after.siblings is not None
-    assert after.siblings == diagnose(falling, like=str(tmp_path)).to_dict()["siblings"]
-    assert after.siblings["departs"]
-    assert "The run departs from its reference runs since about step" in after.sentence
-    assert after.siblings_text in text_of(after, 900)
-    assert json.loads(json.dumps(after.to_dict(), allow_nan=False))["siblings"]["departs"] is True
-    alone, _ = update_of(falling, replace(watching, like=()), memory)
-    assert (alone.siblings, alone.siblings_text) == (None, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,10 +41,12 @@ def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
     shades = dict(zip(values, mpl.colormaps["viridis"](np.linspace(0.05, 0.85, len(values))), strict=True))
     seen: set[float] = set()
     for run in sorted(family.runs, key=lambda run: run.settings[name]):
-        value, (middle, low, high) = run.settings[name], run.curve
+        value = run.settings[name]
         label = None if value in seen or len(values) > _NAMED else drawable(f"{name} {value:g}", 40)
-        _draw(axes, (run.step, run.reward), (low, middle, high), shades[value], label)
+        axes.plot(run.step, run.reward, ".", ms=1.8, color=shades[value], alpha=0.35)
+        axes.plot(run.step, run.curve, color=shades[value], lw=1.6, label=label)
         seen.add(value)
+    axes.set_title("rows and smooth curves", fontsize=9, loc="left")
     _finish(figure, axes, family.signal, family.sentence)
     return figure
 
@@ -63,20 +65,14 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     axes = figure.add_subplot()
     seen: set[str] = set()
     for curve in compared.curves:
-        label = None if curve.side in seen else curve.side
-        bands = (curve.low, curve.middle, curve.high)
-        _draw(axes, (curve.step, curve.reward), bands, _SIDES[curve.side], label)
+        color, label = _SIDES[curve.side], None if curve.side in seen else curve.side
+        axes.plot(curve.step, curve.reward, ".", ms=1.8, color=color, alpha=0.35)
+        axes.fill_between(curve.step, curve.low, curve.high, color=color, alpha=0.13, lw=0)
+        axes.plot(curve.step, curve.middle, color=color, lw=1.6, label=label)
         seen.add(curve.side)
+    axes.set_title(f"every run given the others ({LEVEL:.0%} bands)", fontsize=9, loc="left")
     _finish(figure, axes, compared.signal, compared.sentence)
     return figure
-
-
-def _draw(axes: Axes, rows: tuple[Any, Any], bands: tuple[Any, Any, Any], color: Any, label: str | None) -> None:
-    """One run: its rows, its curve and the band of that."""
-    step, (low, middle, high) = rows[0], bands
-    axes.plot(*rows, ".", ms=1.8, color=color, alpha=0.35)
-    axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
-    axes.plot(step, middle, color=color, lw=1.6, label=label)
 
 
 def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
@@ -84,7 +80,6 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
     axes.set_ylabel("reward" if signal == "reward" else "held-out reward", fontsize=9)
-    axes.set_title(f"every run given the others ({LEVEL:.0%} bands)", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title_lines(sentence, 120, 900), fontsize=10, x=0.01, ha="left")

@@ -1,4 +1,4 @@
-"""The picture of a plan: expected reward against cost for the best few candidates and the present settings."""
+"""Picture of a plan: what its best candidates gain over the present settings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-_COLORS = ("#1d4ed8", "#0f766e", "#9333ea")
-_PRESENT = "#6b7280"
+_BAR, PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
+_LISTED = 10
+"""Candidates whose gains are drawn."""
 
 
 def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
-    """Draws the expected reward of the best candidates, and of the present settings, over the cost of a run.
+    """Draws what the best candidates of a plan gain.
 
     Args:
         plan: The plan.
@@ -28,21 +29,18 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
-    *best, present = plan.courses
-    known = [(c, color, label(c.settings, plan.present)) for c, color in zip(best, _COLORS, strict=False)]
-    for course, color, name in (*known, (present, _PRESENT, "present settings")):
-        axes.fill_between(course.cost, course.low, course.high, color=color, alpha=0.12, lw=0)
-        axes.plot(course.cost, course.mean, color=color, lw=1.8, label=drawable(name, 60))
-    axes.axvline(plan.budget, color=_PRESENT, lw=0.8, ls=":")
-    axes.set_xlabel("cost of the run, steps of the present run", fontsize=9)
-    axes.set_ylabel("reward" if plan.signal == "reward" else "held-out reward", fontsize=9)
-    axes.set_title(f"expected reward at the end of a run ({LEVEL:.0%} bands, mean over seeds)", fontsize=9, loc="left")
-    axes.legend(fontsize=8, frameon=False, loc="best")
+    figure = canvas(figure, (8.0, 5.2))
+    axes, some = figure.subplots(), plan.candidates[:_LISTED]
+    for i, c in enumerate(some):
+        axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
+        axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
+    axes.axvline(0.0, color=PRESENT, lw=0.8)
+    axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)
+    axes.set_ylim(len(some) - 0.5, -0.5)
+    axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title_lines(plan.sentence, 120, 900), fontsize=10, x=0.01, ha="left")
+    figure.suptitle(title_lines(plan.sentence, 100, 900), fontsize=10, x=0.01, ha="left")
     return figure
 
 

@@ -1,16 +1,11 @@
 """Learns what settings do to a run from pairs of public runs: `bayes_grpo/planning/exponents.json`, and how good it is.
 
-    python -m benchmarks.lab.learners.exponents --index runs/index.csv runs/more/index.csv --lab runs \
-        --failing kept --cache folder
+    python -m benchmarks.lab.learners.exponents --index runs/index.csv runs/more/index.csv --cache folder
 
 Of every pair of siblings neither of which failed, the outlook from the one to the settings of the other is held against
 the level at which the other ended. Centre and spread of the exponents of a setting are those under which what happened
-was most probable, with priors about what theory expects; a sibling counts once, however many look at it. What levels
-lose near the border at which runs fail is learned with the learning rate. Coverage is of whole repositories left out,
-of what they tell of borders too.
-
-The search starts where the priors are. Its loss is rough, being of a few hundred draws: of four starts the best ended
-0.6 lower, at the same spread of the level; two that began narrower ended 3 and 7 higher.
+was most probable, with priors about what theory expects; a sibling counts once, however many look at it. Coverage
+is of whole repositories left out. The search starts where the priors are.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +24,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.planning.lessons import EXPONENTS_PATH, Nearing
-from bayes_grpo.planning.outlook import LearnedExponents, outcome, saturated
-from bayes_grpo.risk.failing import LearnedFailures, learned_failures
-from benchmarks.lab.learners.failing import failures_without, lab_families, posterior_of
+from bayes_grpo.planning.outlook import EXPONENTS_PATH, Exponents, expected_reward, reward_of_one_run
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.learners.sibling_ends import (
     PAIR_DRAWS,
@@ -39,7 +32,6 @@ from benchmarks.lab.learners.sibling_ends import (
     SiblingPair,
     public_reads,
     sibling_pairs,
-    with_borders,
 )
 from benchmarks.lab.learners.siblings import sibling_families, siblings_in
 
@@ -47,10 +39,6 @@ _THEORY = {"learning_rate": 1.0, "refresh_interval": 0.0, "group_size": 0.2, "pr
 _CENTRE_SD, _SPREAD, _SPREAD_SD = 0.3, 0.3, (0.3, 0.7)
 """Priors: of the rate's centre about theory's, of the logarithm of spreads of rate and level about this one. Levels
 move neither way on average."""
-_STRENGTH, _REACH = (0.3, 1.0), (1.0, 1.0)
-"""Priors of what is lost near the border: of the strength's median and the spread of its logarithm, of the reach."""
-_UNKNOWN = (0.0, 0.0)
-"""Nothing is lost near the border."""
 
 
 def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.ndarray) -> np.ndarray:
@@ -58,28 +46,12 @@ def ends_of(pair: SiblingPair, exponents: Mapping[str, Sequence[float]], z: np.n
     learned, ratio = {}, {}
     for i, (name, place) in enumerate(PLANNED_PLACES.items()):
         if pair.change[place]:
-            rate, rate_sd, plateau, plateau_sd = exponents[name]
-            learned[name] = LearnedExponents(rate + rate_sd * z[2 * i], z[0] * 0.0, plateau + plateau_sd * z[2 * i + 1])
+            rate, rate_sd, level, level_sd = exponents[name]
+            learned[name] = Exponents(rate + rate_sd * z[2 * i], level + level_sd * z[2 * i + 1])
             ratio[name] = float(pair.change[place])
     run = pair.run
-    found = outcome(
-        run.base,
-        learned,
-        ratio,
-        run.reward,
-        None,
-        None,
-        unit=run.unit,
-        length=run.mean_rate * float(run.step[-1]),
-        nearing=Nearing(*exponents["nearing"]).shift(pair.before, pair.after),
-    )
-    level = found.at(run.mean_rate * pair.step)
-    one = (
-        saturated(level, exponents["apart"][0] * z[-1], run.reward, run.unit)
-        + run.base.seed
-        + found.fluctuation * run.base.swing
-    )
-    return np.clip(one, run.reward.low, run.reward.high)
+    mean = expected_reward(run.base, learned, ratio, run.mean_rate * pair.step, run.scale)
+    return reward_of_one_run(replace(run.base, apart=z[-1]), mean, exponents["apart"][0], run.scale)
 
 
 def even_normals() -> np.ndarray:
@@ -91,9 +63,9 @@ def even_normals() -> np.ndarray:
 
 def score_of_end(pair: SiblingPair, draws: np.ndarray) -> float:
     """Log density of what happened, in standard deviations of the rows, by a kernel as wide as what is read."""
-    width = math.hypot(pair.error, 0.1 * pair.run.unit)
+    width = math.hypot(pair.error, 0.1 * pair.run.scale.unit)
     told: Any = logsumexp(norm.logpdf(pair.level, draws, width))
-    return float(told) - math.log(len(draws)) + math.log(pair.run.unit)
+    return float(told) - math.log(len(draws)) + math.log(pair.run.scale.unit)
 
 
 def learn_apart(pairs: Sequence[SiblingPair]) -> list[float]:
@@ -102,33 +74,12 @@ def learn_apart(pairs: Sequence[SiblingPair]) -> list[float]:
     share = _shares(alike)
 
     def loss(q: float) -> float:
-        values = {"apart": [math.exp(q)], "nearing": _UNKNOWN}
+        values = {"apart": [math.exp(q)]}
         told = sum(w * score_of_end(p, ends_of(p, values, z)) for p, w in zip(alike, share, strict=True))
         return -told + 0.5 * ((q - math.log(_SPREAD)) / _SPREAD_SD[1]) ** 2
 
     tried: list[float] = np.linspace(-3.0, 0.5, 15).tolist()
     return [math.exp(min(tried, key=loss))]
-
-
-def learn_rate(pairs: Sequence[SiblingPair], apart: list[float]) -> dict[str, list[float]]:
-    """Centre and spread of the learning rate's exponents, and what levels lose near the border."""
-    z, alone = even_normals(), _alone("learning_rate", pairs)
-    share = _shares(alone)
-
-    def values(q: np.ndarray) -> dict[str, list[float]]:
-        own = [float(q[0]), math.exp(q[1]), 0.0, math.exp(q[2])]
-        return {"apart": apart, "learning_rate": own, "nearing": [math.exp(q[3]), float(q[4])]}
-
-    def loss(q: np.ndarray) -> float:
-        told = sum(w * score_of_end(p, ends_of(p, values(q), z)) for p, w in zip(alone, share, strict=True))
-        near = ((q[3] - math.log(_STRENGTH[0])) / _STRENGTH[1]) ** 2 + ((q[4] - _REACH[0]) / _REACH[1]) ** 2
-        return -told + 0.5 * near + _prior("learning_rate", q)
-
-    start = np.array(
-        [_THEORY["learning_rate"], math.log(_SPREAD), math.log(_SPREAD), math.log(_STRENGTH[0]), _REACH[0]]
-    )
-    found: Any = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 200, "xatol": 0.02, "fatol": 0.02})
-    return values(found.x)
 
 
 def learn_setting(name: str, pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[float]]) -> list[float]:
@@ -137,7 +88,7 @@ def learn_setting(name: str, pairs: Sequence[SiblingPair], known: Mapping[str, S
     Args:
         name: The setting.
         pairs: Pairs.
-        known: What is known of "apart" and "nearing".
+        known: What is known of "apart".
     """
     z, alone = even_normals(), _alone(name, pairs)
     share = _shares(alone)
@@ -174,23 +125,17 @@ def _shares(pairs: Sequence[SiblingPair]) -> list[float]:
     return [1.0 / seen[p.family, p.to] for p in pairs]
 
 
-def learn_all(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> dict[str, list[float]]:
-    """What is learned from pairs: of every setting, what siblings of equal settings lie apart, what nears the border.
-
-    Args:
-        pairs: Pairs.
-        failures: What is known of borders.
-    """
-    pairs = with_borders(pairs, failures)
-    known = learn_rate(pairs, learn_apart(pairs))
-    return known | {name: learn_setting(name, pairs, known) for name in PLANNED_PLACES if name != "learning_rate"}
+def learn_all(pairs: Sequence[SiblingPair]) -> dict[str, list[float]]:
+    """What is learned from pairs: of every setting, and what siblings of equal settings lie apart."""
+    known = {"apart": learn_apart(pairs)}
+    return known | {name: learn_setting(name, pairs, known) for name in PLANNED_PLACES}
 
 
 def covered_ends(pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
     """Where the ends lie in their predictions.
 
     Args:
-        pairs: Pairs, with their borders.
+        pairs: Pairs.
         known: What is known of exponents.
     """
     z, out = even_normals(), []
@@ -206,7 +151,7 @@ def covered_ends(pairs: Sequence[SiblingPair], known: Mapping[str, Sequence[floa
                 "setting": moved[0] if len(moved) == 1 else "several",
                 "inside": bool(low <= p.level <= high),
                 "log_score": score_of_end(p, draws),
-                "width": float((high - low) / p.run.unit),
+                "width": float((high - low) / p.run.scale.unit),
             }
         )
     return out
@@ -234,9 +179,6 @@ def main() -> None:
     """The program; its options are told by ``--help``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
-    parser.add_argument("--lab", type=Path, required=True, help="folder of the laboratory's runs")
-    parser.add_argument("--families", type=int, default=25, help="of the laboratory, of each seed")
-    parser.add_argument("--failing", type=Path, required=True, help="the cache of learners.failing, which comes before")
     parser.add_argument("--cache", type=Path, required=True)
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
@@ -244,14 +186,13 @@ def main() -> None:
     paths = {p.stem: p for index in options.index for p in sorted((index.parent / "csv").glob("*.csv"))}
     pairs = sibling_pairs(families, public_reads(families, paths, options.cache))
     say(f"{len(pairs)} pairs")
-    whole = learn_all(pairs, learned_failures())
+    whole = learn_all(pairs)
     table = {
         "about": {
             "made by": "benchmarks/lab/learners/exponents.py",
             "pairs": {r: sum(p.repo == r for p in pairs) for r in sorted({p.repo for p in pairs})},
         },
         "apart": round(whole["apart"][0], 3),
-        "nearing": [round(x, 3) for x in whole["nearing"]],
         "exponents": {
             name: {"rate": [round(x, 3) for x in whole[name][:2]], "plateau": [round(x, 3) for x in whole[name][2:]]}
             for name in PLANNED_PLACES
@@ -260,17 +201,15 @@ def main() -> None:
     with written_whole(EXPONENTS_PATH) as temporary:
         temporary.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     say(json.dumps(table))
-    lab = [f for each in lab_families(options.lab, options.families) for f in each]
-    draws, rows = posterior_of(families, options.failing / "whole_with_lab.npz", lab), []
+    rows = []
     for repo in sorted({p.repo for p in pairs}):
-        failures = failures_without(families, repo, draws, options.failing, lab)
-        known = learn_all([p for p in pairs if p.repo != repo], failures)
+        known = learn_all([p for p in pairs if p.repo != repo])
         say(f"without {repo}: {known}")
-        rows += covered_ends(with_borders([p for p in pairs if p.repo == repo], failures), known)
+        rows += covered_ends([p for p in pairs if p.repo == repo], known)
     result = {
-        **{name: table[name] for name in ("apart", "nearing", "exponents")},
+        **{name: table[name] for name in ("apart", "exponents")},
         "left_out": coverage_by_group(rows),
-        "within": coverage_by_group(covered_ends(with_borders(pairs, learned_failures()), whole)),
+        "within": coverage_by_group(covered_ends(pairs, whole)),
     }
     keep("learn_exponents", result)
     print(json.dumps(result, indent=1))

@@ -96,8 +96,6 @@ def changes_tried(families: Sequence[SiblingFamily]) -> dict[tuple[str, bytes], 
 
 def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """What is shipped."""
-    runs = {run.name: run for f in families for run in f.runs}
-    failed = [run.label for run in runs.values() if run.failed]
     return {
         "about": {
             "made by": "benchmarks/lab/learners/failing.py",
@@ -109,7 +107,6 @@ def failing_table(families: Sequence[SiblingFamily], posterior_draws: Mapping[st
                 for repo in sorted({f.repo for f in families})
             },
         },
-        "kinds": {label: failed.count(label) for label in sorted(set(failed))},
         "settings": list(Change._fields),
         "posterior": {
             name: [float(f"{x:.4g}") for x in values]
@@ -132,7 +129,6 @@ def as_learned(table: Mapping[str, Any], draws: Mapping[str, np.ndarray]) -> Lea
         np.array([c["pairs"] for c in cases], float),
         np.array([c["failed"] for c in cases], float),
         np.array([c["repository"] for c in cases]),
-        table["kinds"],
         table["about"],
     )
 

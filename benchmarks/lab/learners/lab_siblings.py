@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.simulate.settings import Numbers, ScheduleKind, Structure
 from benchmarks.lab.families import Draw
 from benchmarks.lab.learners.record import say
@@ -184,31 +183,3 @@ def lab_siblings(folder: Path, seed: int, numbers: Sequence[int]) -> list[LabSib
 
 def _file(folder: Path, seed: int, key: tuple[int, int]) -> Path:
     return folder / f"{seed}_{key[0]:03d}_{key[1]:02d}.npz"
-
-
-def logged_run(x: LabSibling) -> Run:
-    """A run of the laboratory as a log of every step."""
-    steps = np.arange(1.0, len(x.reward) + 1.0)
-    own = x.sibling.settings
-    stated = {name: own[name] for name in ("group_size", "prompts_per_step", "refresh_interval")} | {
-        "momentum": MOMENTUM,
-        "momentum_convention": "ema",
-        "reward_low": 0.0,
-        "reward_high": x.attainable,
-    }
-    return Run(
-        name=x.sibling.name,
-        source=x.sibling.name,
-        format="simulated",
-        log_hash=x.sibling.name,
-        step=steps,
-        reward=np.asarray(x.reward, float),
-        window=np.ones(len(steps)),
-        signals={
-            "frac_reward_zero_std": np.asarray(x.flat, float),
-            "learning_rate": np.full(len(steps), own["learning_rate"]),
-        },
-        eval_step=np.zeros(0),
-        eval_reward=np.zeros(0),
-        settings=Settings(**{k: Setting(v, Provenance.USER) for k, v in stated.items()}),
-    )

@@ -26,12 +26,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.families.index import LONGEST
 from bayes_grpo.families.members import check_alike
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.logs import read_log
-from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from benchmarks.lab.learners.record import keep, say
 
 SEED_NAME = re.compile(r"_s\d{2,5}$")
@@ -90,7 +89,7 @@ def group_of(
         for row in rows:
             if row["path"] not in read:
                 run = read_log(row["path"])
-                read[row["path"]] = reading_of(run, rows_of(run, "auto", LONGEST))
+                read[row["path"]] = reading_of(run, rows_of(run, "auto", MAX_ROWS_OF_SEVERAL))
         some = [read[row["path"]] for row in rows]
         check_alike([(r.run, r.table) for r in some])
     except BayesGrpoError as error:

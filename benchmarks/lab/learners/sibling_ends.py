@@ -1,4 +1,4 @@
-"""Pairs of siblings that held: what was read of the one, where the other ended, and how far both are from the border.
+"""Pairs of siblings that held: what was read of the one, and where the other ended.
 
 Runs are read once and kept in a folder, so that a second call goes on.
 """
@@ -13,15 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.families.index import LONGEST
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.outlook import Base, base_of_run
-from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import LearnedFailures, p_fails
+from bayes_grpo.planning.outlook import Base, RewardScale, base_of_run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
-from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.lab.learners.lab_siblings import LabSibling, logged_run
+from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from benchmarks.lab.learners.record import say
 from benchmarks.lab.learners.siblings import SiblingFamily
 
@@ -39,8 +35,7 @@ class ReadSignal(NamedTuple):
     step: np.ndarray
     y: np.ndarray
     mean_rate: float
-    reward: RewardRange
-    unit: float
+    scale: RewardScale
 
     def end(self, step: float) -> tuple[float, float]:
         """Mean of the last tenth of the rows up to a step, and its standard error."""
@@ -57,26 +52,20 @@ class SiblingPair(NamedTuple):
         family: Its family.
         to: The sibling's name.
         run: The run.
-        rate: Its highest learning rate; None where it is not known.
         change: What the sibling changed, shape (settings,).
         step: Where both are compared.
         level: The sibling's reward there.
         error: Its standard error.
-        before: E-folds between the run and the border at which it would fail, given that the sibling held, (draws,).
-        after: The same of the sibling.
     """
 
     repo: str
     family: str
     to: str
     run: ReadSignal
-    rate: float | None
     change: np.ndarray
     step: float
     level: float
     error: float
-    before: np.ndarray
-    after: np.ndarray
 
 
 Reads = Mapping[tuple[str, str], ReadSignal | None]
@@ -100,15 +89,6 @@ def public_reads(families: Sequence[SiblingFamily], paths: Mapping[str, Path], c
     }
 
 
-def lab_reads(runs: Sequence[LabSibling], cache: Path) -> Reads:
-    """Runs of the laboratory that did not fail."""
-    return {
-        (x.sibling.name, "auto"): read_signal(lambda x=x: logged_run(x), f"{x.sibling.name}.auto", cache)
-        for x in runs
-        if not x.sibling.failed
-    }
-
-
 def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> ReadSignal | None:
     """A run of one signal; None where it has none that a law can be put on.
 
@@ -123,7 +103,7 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
             run = run_of()
             if run is None:
                 return None
-            table = rows_of(run, name.rpartition(".")[2], LONGEST)
+            table = rows_of(run, name.rpartition(".")[2], MAX_ROWS_OF_SEVERAL)
             reward = reward_range(table, dict(run.settings.items()))
             base = base_of_run(table, reward, 7)
         except BayesGrpoError as error:
@@ -134,14 +114,15 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
     with np.load(file) as kept:
         d = dict(kept)
     some = np.random.default_rng(0).choice(len(d["rate"]), PAIR_DRAWS)
-    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "fluctuation", "seed", "swing")}
-    base = Base(**drawn, stretch=np.zeros(PAIR_DRAWS))
+    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "single", "apart")}
+    base, mean_rate = Base(**drawn, stretch=np.zeros(PAIR_DRAWS)), float(np.mean(d["relrate"]))
     reward = RewardRange(float(d["low"]), float(d["high"]))
-    return ReadSignal(base, d["step"], d["y"], float(np.mean(d["relrate"])), reward, float(d["scale"]))
+    scale = RewardScale(reward, float(d["scale"]), mean_rate * float(d["step"][-1]))
+    return ReadSignal(base, d["step"], d["y"], mean_rate, scale)
 
 
 def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[SiblingPair]:
-    """Pairs that changed nothing but planned settings, their borders not known yet (`with_borders`)."""
+    """Pairs that changed nothing but planned settings."""
     out = []
     for f in families:
         for place, changes, failed in f.views:
@@ -156,29 +137,6 @@ def sibling_pairs(families: Sequence[SiblingFamily], reads: Reads) -> list[Sibli
                     if a is not None and b is not None:
                         step = min(float(a.step[-1]), float(b.step[-1]))
                         if step >= _REACHED * float(a.step[-1]):
-                            rate, none = run.settings.get("learning_rate"), np.zeros(PAIR_DRAWS)
-                            ends = b.end(step)
-                            out.append(SiblingPair(f.repo, f.name, other.name, a, rate, x, step, *ends, none, none))
+                            out.append(SiblingPair(f.repo, f.name, other.name, a, x, step, *b.end(step)))
                         break
-    return out
-
-
-def with_borders(pairs: Sequence[SiblingPair], failures: LearnedFailures) -> list[SiblingPair]:
-    """Pairs with how far below their border the two runs lie, given that both held.
-
-    Args:
-        pairs: The pairs.
-        failures: What is known of borders.
-    """
-    out, seen = [], {}
-    for p in pairs:
-        key = p.change.tobytes(), p.rate
-        if key not in seen:
-            found = p_fails(Change(*p.change), rate=p.rate, known=failures)
-            if found.room is None or found.before is None:
-                raise RuntimeError("no border above a run that held")
-            held = np.maximum(1.0 - found.draws, 0.0).ravel()  # a share above 1 is rounding
-            picks = np.random.default_rng(3).choice(held.size, PAIR_DRAWS, p=held / held.sum())
-            seen[key] = found.before.ravel()[picks], found.room.ravel()[picks]
-        out.append(p._replace(before=seen[key][0], after=seen[key][1]))
     return out

@@ -1,4 +1,4 @@
-"""Learns how much stiffer the stiffest direction is than the reward shows: `bayes_grpo/risk/stiffness.json`.
+"""Learns how much stiffer the stiffest direction is than the reward shows.
 
     python -m benchmarks.lab.learners.stiffness
 
@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.files import written_whole
-from bayes_grpo.risk.stiffness import STIFFNESS_PATH
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.lab.enumeration import list_completions
 from benchmarks.lab.learners.held_policies import held_policies
@@ -77,13 +75,10 @@ def main() -> None:
     found = ratios()
     logs = np.log([x["ratio"] for x in found])
     table = {
-        "about": {"made by": "benchmarks/lab/learners/stiffness.py"},
         "centre": round(float(logs.mean()), 3),
         "sd": round(float(logs.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(logs)), 3),
         "policies": len(logs),
     }
-    with written_whole(STIFFNESS_PATH) as temporary:
-        temporary.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     low, middle, high = np.exp(np.quantile(logs, [0.0, 0.5, 1.0]))
     keep("learn_stiffness", table | {"least": low, "median": middle, "most": high, "ratios": found})
     print(json.dumps(table))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.stiffness import FREEDOM, Stiffness, learned_stiffness
+from benchmarks.lab.stiffness import FREEDOM, Stiffness, learned_stiffness
 
 
 def test_a_margin_holds_as_often_as_the_ratio_lies_below_it():
@@ -17,7 +17,7 @@ def test_a_margin_holds_as_often_as_the_ratio_lies_below_it():
     assert known.stable(np.array([np.inf])) == 1.0
 
 
-def test_what_is_shipped_is_wide():
+def test_what_was_learned_is_wide():
     """In the laboratory the ratio was anything from one to some hundreds."""
     told = learned_stiffness()
     assert told.policies >= 8

@@ -2,7 +2,7 @@
 
 A reward curve feels the directions that carry it; the stiffest one decides whether a run is stable. In the laboratory
 both are known without looking at any curve (`benchmarks.lab.curvature`), and their ratio, a log-normal number,
-was learned from several policies: `stiffness.json`, made by `benchmarks.lab.learners.stiffness`. Policies of one
+was learned from several policies by `benchmarks.lab.learners.stiffness`. Policies of one
 network are alike, so its logarithm has the tails of a Student t of as many degrees of freedom as four networks leave.
 """
 
@@ -11,15 +11,14 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from bayes_grpo.common.intervals import LEVEL, Interval
+from benchmarks.lab.learners.record import RESULTS
 
-STIFFNESS_PATH = Path(__file__).with_name("stiffness.json")
 FREEDOM = 3.0
 """Degrees of freedom of the ratio's logarithm: one less than the networks that it was learned from."""
 
@@ -55,6 +54,6 @@ class Stiffness(NamedTuple):
 
 @cache
 def learned_stiffness() -> Stiffness:
-    """The learned numbers that come with the package."""
-    kept = json.loads(STIFFNESS_PATH.read_text(encoding="utf-8"))
+    """The learned numbers."""
+    kept = json.loads((RESULTS / "learn_stiffness.json").read_text(encoding="utf-8"))["result"]
     return Stiffness(kept["centre"], kept["sd"], kept["policies"])
