@@ -54,7 +54,6 @@ from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .simulate.scenarios import simulate_scenario as simulate_scenario
 from .simulate.trainer_log import write_runs as write_runs
-from .training.monitor import Monitor as Monitor
 from .views.document import view as view
 from .views.plots.comparison import plot_comparison as plot_comparison
 from .views.plots.diagnosis import plot_diagnosis as plot_diagnosis

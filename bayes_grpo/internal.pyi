@@ -1,7 +1,7 @@
 """What the command line calls besides the public names, each once; `internal` imports them from here on first use."""
 
-from .decision.price import priced as priced
 from .diagnosis.status import MODES as MODES
+from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .planning.curvature import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse

@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import h5py
+
 from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
 from bayes_grpo.fleets.table import journal, table_of
@@ -29,7 +31,7 @@ from bayes_grpo.logs.options import read_sidecar
 from bayes_grpo.watching.watch import load_memory
 from benchmarks.common import keep, say
 from tests.helpers.patterns import all_patterns, seconds, strains
-from tests.helpers.saved_fit import save, saved_tree, with_attribute
+from tests.helpers.saved_fit import save, saved_tree
 from tests.helpers.stores import WRITERS
 from tests.helpers.trainer_samples import SAMPLES
 
@@ -173,12 +175,16 @@ def cases(folder: Path) -> dict[str, Case]:
         _read_fit(bytes(data), place)
 
     def attribute_of_fit(rng: random.Random, place: Path) -> None:
-        tree = saved_tree()
-        name = str(rng.choice(list(tree.attrs)))
+        path = place / "fit.nc"
+        path.write_bytes(fit)
+        name = str(rng.choice(list(saved_tree().attrs)))
         value = rng.choice(
             (None, 7, 1.5, "x", "[bold]x", "../../x", "[[]]", "{}", '{"a": NaN}', "[" * 3000, "a\nb", "é" * 5000)
         )
-        path = save(with_attribute(tree, name, value), place / "fit.nc")
+        with h5py.File(path, "a") as file:
+            del file.attrs[name]
+            if value is not None:
+                file.attrs[name] = value
         _one_line(lambda: load_fit(path))
 
     def fleet_journal(rng: random.Random, place: Path) -> None:

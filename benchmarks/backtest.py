@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,20 +29,14 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import (
-    MIN_BACKTEST_ROWS,
-    ORIGINS,
-    origin_of,
-    predicted,
-    scores_at,
-)
-from bayes_grpo.backtesting.scores import AVERAGED, Backtest, Score, ScoreLine
+from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.backtest_parts import AVERAGED, Backtest, Score, ScoreLine, origin_of, predicted, scores_at
 from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import Piece, piece_at
 from benchmarks.lab.learners.pool import learn_pool
@@ -186,7 +181,7 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
         "coverage": {f"origin_{100 * o:.0f}": c for o, (_, c) in ours.by_origin.items()},
         "highest_tenth": float(counts[-1]),
         "flat_behind": max(0.0, *(g["ratio"] - 1.0 for g in groups.values() if g["logs"] >= SEVERAL)),
-        "table": result.to_dict()["table"],
+        "table": json_safe([asdict(line) for line in result.lines]),
         "by_repository": groups,
         "pit": counts.tolist(),
         "seconds": sum(seconds),

@@ -22,9 +22,9 @@ from scipy.stats import norm
 
 from bayes_grpo import read_log
 from bayes_grpo.backtesting.backtest import ORIGINS
-from bayes_grpo.backtesting.scores import AVERAGED
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest import nested
+from benchmarks.backtest_parts import AVERAGED
 from benchmarks.common import keep, say
 
 PEER = Path(__file__).parent / "peers" / "auto_forecast.py"

@@ -83,9 +83,7 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
         basis = basis_of_run(run)
         last, y = float(basis.table.step[-1]), basis.table.y
         until = math.ceil(horizon_of(basis.settings, last).until)
-        fitted = fit_regimes(
-            basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
-        )
+        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
         whole = fitted.draws.get("oscillator") if fit_window(run).start_step is None else None
         found = forecast_of_regimes(basis, fitted, rows_ahead(basis.table, until, basis.ahead), draws=1000, seed=0)
         summary = summarize_forecast(found)
@@ -112,10 +110,7 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
 
 
 def _decided(decision: Decision) -> dict[str, Any]:
-    s = decision.stopping
-    if s is None:
-        return {}
-    return {"recommended": s.recommended, "now": s.now, "back": s.back is not None}
+    return {"recommended": decision.recommended, "now": decision.now, "back": decision.back is not None}
 
 
 def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
@@ -130,7 +125,7 @@ def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
         basis = basis_of_run(cut)
         if draws is None:
             draws = fit_regimes(
-                basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
+                basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False
             ).draws["oscillator"]
     except (BayesGrpoError, KeyError):
         return None
@@ -151,7 +146,7 @@ def _unled(said: Said) -> Mapping[str, Any]:
 
 
 def _calm(sentence: str) -> bool:
-    """Whether a sentence on what is to come is not told as what comes if nothing is changed."""
+    """Whether a sentence on what is to come is not told as what comes if nothing changes."""
     return not sentence.startswith((UNCHANGED, GO_BACK, START_OVER))
 
 

@@ -22,12 +22,12 @@ from zlib import crc32
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.analysis.growing import POINTS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, without
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, trusted
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
@@ -45,6 +45,8 @@ KEPT_EVERY = 0.05
 """Share of the plan between two checkpoints."""
 PROMPTS = 128
 """Completions behind the score of a checkpoint."""
+POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)
+"""Points of the forecast of a look."""
 DRAWS = 600
 """Paths of a forecast."""
 
@@ -220,42 +222,34 @@ def forecasts_of(problem: Problem, cache: Path) -> Iterator[tuple[int, Any]]:
     """
     folder = cache / problem.key
     folder.mkdir(parents=True, exist_ok=True)
-    start: dict[str, np.ndarray] = {}
     for look in problem.looks():
         path = folder / f"{look}.npz"
         if not path.exists():
-            _write(path, *_forecast(problem, look, start))
+            _write(path, *_forecast(problem, look))
         yield look, _read(path)
 
 
-def _forecast(problem: Problem, look: int, start: dict[str, np.ndarray]) -> tuple[Any, dict[str, Any]]:
-    """A forecast of a look, its laws started where the look before left them, and what the diagnosis says."""
+def _forecast(problem: Problem, look: int) -> tuple[Any, dict[str, Any]]:
+    """A forecast of a look, and what the diagnosis says."""
     seen = coarser(problem.run.until(float(look)))
     diagnosis = diagnose(seen)
     onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
     said = {"own": dict(diagnosis.probability), "onsets": onsets, "status": diagnosis.top.status}
-    return ahead_of(seen, float(problem.end), start), said
+    return ahead_of(seen, float(problem.end)), said
 
 
-def ahead_of(seen: Run, until: float, start: dict[str, np.ndarray]) -> Forecast | None:
+def ahead_of(seen: Run, until: float) -> Forecast | None:
     """A quick forecast of a run; None with too few rows, or a reward that never changes.
 
     Args:
         seen: The run so far.
         until: Horizon.
-        start: Law → draws that it starts from; is given those of this forecast.
     """
     try:
         basis = basis_of_run(seen)
         asked = rows_ahead(basis.table, until, basis.ahead)
-        fitted = fit_regimes(
-            basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start=start
-        )
-        start |= {name: x.points for name, x in fitted.draws.items()}
-        rough = [name for name, x in fitted.draws.items() if not x.diagnostics.passed]
-        if len(rough) < len(fitted.draws):
-            fitted = without(fitted, rough)
-        return forecast_of_regimes(basis, fitted, asked, draws=DRAWS)
+        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
+        return forecast_of_regimes(basis, trusted(fitted), asked, draws=DRAWS)
     except BayesGrpoError:
         return None
 

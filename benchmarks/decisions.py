@@ -26,10 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had, score_noise
+from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.recall import Doubt
-from bayes_grpo.decision.result import Stopping
+from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.smoothing import fit_trend
 from benchmarks.common import keep, say
 from benchmarks.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
@@ -44,22 +43,22 @@ NAMED = ("80% of the plan", "patience", "patience from the start", "end", "now",
 """Rules of thumb."""
 
 
-def doubt_of(look: Any) -> Doubt | None:
-    """What the diagnosis of a look says against its reward."""
-    since = look.diagnosis["onsets"].get("reward_hacking")
-    return None if since is None else Doubt(look.diagnosis["probability"]["reward_hacking"], since[1])
-
-
 def checkpoints_at(problem: Problem, step: float) -> Checkpoints:
     """Checkpoints that are there at a step, each with its score, and when others come."""
     kept = problem.kept[problem.kept <= step].astype(float)
     at = np.unique([*kept.astype(int), problem.place(step)])
     score = problem.score[at]
-    noise = np.nan if np.isnan(score).any() else score_noise(score, PROMPTS, 0.0, problem.reach)
+    noise = np.nan if np.isnan(score).any() else score_noise(score, problem.reach)
     return Checkpoints(kept, KEPT_EVERY * problem.end, at.astype(float), score, noise)
 
 
-def judged(problem: Problem, look: Any, restored: bool) -> Stopping | None:
+def score_noise(score: np.ndarray, reach: float) -> float:
+    """Standard deviation of a score that is the mean of `PROMPTS` completions, each of them right or wrong at worst."""
+    share = np.clip(float(np.mean(score)) / reach, 0.02, 0.98)
+    return float(reach * np.sqrt(share * (1.0 - share) / PROMPTS))
+
+
+def judged(problem: Problem, look: Any, restored: bool) -> Decision | None:
     """The decision of a look; None where nothing can be said, so that nothing is expected to come."""
     if look.step is None:
         return None
@@ -70,8 +69,7 @@ def judged(problem: Problem, look: Any, restored: bool) -> Stopping | None:
             cost_per_step=problem.cost,
             value_per_reward=problem.value,
             checkpoints=checkpoints,
-            doubt=doubt_of(look),
-        ).stopping
+        )
     except BayesGrpoError:
         return None
 
@@ -137,7 +135,7 @@ def rules(problem: Problem) -> dict[str, float]:
     }
 
 
-def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> tuple[dict[str, float], list[Stopping]]:
+def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> tuple[dict[str, float], list[Decision]]:
     """Stopping steps of the package's recommendation, decided once and renewed at every look; and the decisions."""
     first = judged(problem, looks[0][1], restored)
     if first is None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.result import Stopping
+from bayes_grpo.decision.result import Decision
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
@@ -58,9 +58,7 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
         return None
     try:
         basis = basis_of_run(run.until(now))
-        fitted = fit_regimes(
-            basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False, start={}
-        )
+        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
         asked = rows_ahead(basis.table, end, basis.ahead)
         plain = forecast_of_regimes(replace(basis, fallen=None), fitted, asked, draws=1000)
         events = forecast_of_regimes(basis, fitted, asked, draws=1000)
@@ -70,9 +68,7 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
     back = 0.0 if basis.fallen is None else float(true[int(basis.fallen.saved_step)] - true[now]) / reach
     row: dict[str, Any] = {"fallen": basis.fallen is not None, "loses": bool(true[now:].min() < 0.5 * true[now])}
     for name, found in zip(WAYS, (plain, events), strict=True):
-        stopping = decide(found, cost_per_step=cost, value_per_reward=1.0 / reach).stopping
-        if stopping is None:
-            return None
+        stopping = decide(found, cost_per_step=cost, value_per_reward=1.0 / reach)
         worth = _worth(stopping, net, now)
         row[name] = float(net.max() - worth)
         taken = max(back, 0.0) if stopping.back is not None else worth
@@ -80,7 +76,7 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
     return row
 
 
-def _worth(s: Stopping, net: np.ndarray, now: int) -> float:
+def _worth(s: Decision, net: np.ndarray, now: int) -> float:
     """True net value of what is recommended."""
     return float(net[int(np.clip(round(s.recommended) - now, 0, len(net) - 1))])
 

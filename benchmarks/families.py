@@ -279,7 +279,7 @@ def decided(number: int) -> dict[str, Any]:
         "taken": list(rules["recommended"]),
         "expected": found.recommended.expected,
         "came": came,
-        "covered": found.recommended.reward.low <= came <= found.recommended.reward.high,
+        "covered": found.recommended.next_run.low <= came <= found.recommended.next_run.high,
     }
 
 
@@ -297,7 +297,7 @@ def sbc(number: int) -> dict[str, Any]:
     }
 
     def data_of(runs: Sequence[Run]) -> FamilyData:
-        members = [FamilyMember(r, rows_of(r), {"model_size": g}, "") for r, g in zip(runs, sizes, strict=True)]
+        members = [FamilyMember(r, rows_of(r), {"model_size": g}) for r, g in zip(runs, sizes, strict=True)]
         return family_data(members, ["model_size"])._replace(**known)
 
     blank = data_of([run_of(f"r{i}", np.arange(1.0, length + 1.0), np.linspace(0, 1, length)) for i in range(n)])

@@ -41,7 +41,6 @@ import numpy as np
 
 from bayes_grpo import Run, read_log
 from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
-from bayes_grpo.backtesting.rivals import Rival
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.rows.rows_of import rows_of
@@ -49,7 +48,7 @@ from benchmarks.backtest_auto import normal_crps
 from benchmarks.common import RESULTS, keep, say
 from benchmarks.diagnosis_rivals import external, thresholds
 from benchmarks.lab.learners.seeds import rows_in
-from benchmarks.rivals import RIVALS
+from benchmarks.rivals import RIVALS, Rival
 
 FALLBACK = "mean10"
 OURS = "bayes_grpo"

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.backtesting.rivals import mean_of_last
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of
@@ -34,6 +33,7 @@ from bayes_grpo.siblings.nearby import NearbyRuns, kind_of
 from bayes_grpo.siblings.together import read_together
 from benchmarks.common import keep
 from benchmarks.families import cached
+from benchmarks.rivals import mean_of_last
 from benchmarks.siblings import Log, logs_of
 
 DRAWS, LEAST, STRANGERS = 800, 16, 8

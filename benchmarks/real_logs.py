@@ -56,7 +56,7 @@ def main() -> None:
         with options.index.open(encoding="utf-8") as file:
             index = {row["run_id"]: row for row in csv.DictReader(file)}
     results, refused = [], []
-    print(f"{'log':40s} {'signal':11s} {'regime':11s} rows  R²law R²lat Bayes smooth  conv  retry  sec")
+    print(f"{'log':40s} {'signal':11s} {'regime':11s} rows  R²law R²lat smooth  conv  retry  sec")
     for path in sorted(options.folder.glob("*.csv")):
         if options.only and path.stem not in options.only:
             continue
@@ -86,7 +86,6 @@ def main() -> None:
                     "rows": s.about.rows,
                     "r2": s.r2,
                     "r2_latent": s.r2_latent,
-                    "bayes_r2": s.bayes_r2.median,
                     "smoother_r2": smoother.get(name) if name in growing else None,
                     "converged": s.convergence.passed,
                     "retried": s.convergence.retried,
@@ -98,7 +97,7 @@ def main() -> None:
                 ceiling = "" if row["smoother_r2"] is None else f"{row['smoother_r2']:.3f}"
                 print(
                     f"{path.stem:40s} {name:11s} {regime:11s} {row['rows']:4d}  {s.r2:5.2f} {s.r2_latent:5.2f} "
-                    f"{row['bayes_r2']:5.2f} {ceiling:>6s}  {'ok' if row['converged'] else 'FAIL':4s}  "
+                    f"{ceiling:>6s}  {'ok' if row['converged'] else 'FAIL':4s}  "
                     f"{'yes' if row['retried'] else '':5s} {seconds:5.1f}",
                     flush=True,
                 )

@@ -29,15 +29,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from bayes_grpo import Run, forecast, read_log, rows_of
-from bayes_grpo.backtesting.backtest import (
-    DRAWS,
-    MIN_BACKTEST_ROWS,
-    ORIGINS,
-    Origin,
-    origin_of,
-    predicted,
-)
-from bayes_grpo.backtesting.rivals import mean_of_last
+from bayes_grpo.backtesting.backtest import DRAWS, MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
@@ -49,8 +41,10 @@ from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
 from bayes_grpo.siblings.together import Courses, read_together
+from benchmarks.backtest_parts import Origin, origin_of, predicted
 from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import apart
+from benchmarks.rivals import mean_of_last
 
 FEWEST = 5
 """Runs of a family at least."""

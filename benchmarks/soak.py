@@ -1,6 +1,6 @@
 """A day of watching in minutes: `python benchmarks/soak.py --keep`, with `--plot FILE` for the curves.
 
-A run of 24 hours, two rows every quarter of an hour, that collapses in its midst. Its log is rotated, cut back,
+A run of 24 hours, two rows every quarter of an hour, that collapses in its midst. Its log is cut back,
 replaced, deleted and written anew; two watchers follow it, one without a break and one that is started again for every
 look; the service that is told answers 500, does not answer, redirects to a file and to another host, and sends without
 end. All of it on this machine. Counted are findings told to each watcher's service, and memory at every look.
@@ -37,7 +37,6 @@ TROUBLES = ("500", "hangs", "file", "host", "endless", "fine")
 ENDLESS = 32_000_000
 """Bytes after which a service that sends without end gives up, if nobody else does."""
 EVENTS = {
-    30: "rotated",
     48: "cut back",
     52: "whole again",
     60: "deleted",
@@ -93,11 +92,10 @@ class Day:
         step = np.arange(1.0, TICKS * ROWS + 1.0)
         loss = 0.7 * np.clip((step - 90.0) / 10.0, 0.0, 1.0)
         self.rewards = 0.8 - 0.6 * np.exp(-step / 25.0) - loss + 0.02 * rng.standard_normal(len(step))
-        self.first = 0
 
     def write(self, last: int) -> None:
         """The log as it stands."""
-        rows = range(self.first, last)
+        rows = range(last)
         self.log.write_text("".join(json.dumps({"step": i + 1, "reward": self.rewards[i]}) + "\n" for i in rows))
 
     def __call__(self, seconds: float) -> None:
@@ -106,11 +104,6 @@ class Day:
         if self.tick > TICKS:
             raise Done
         last, event = self.tick * ROWS, EVENTS.get(self.tick, "")
-        if event == "rotated":
-            self.log.replace(self.log.with_name("log.jsonl.1"))
-            self.first = last - ROWS
-        if event in ("replaced", "written anew"):
-            self.first = 0
         if event == "deleted" or self.tick == 61:
             self.log.unlink(missing_ok=True)
         elif event == "cut back":

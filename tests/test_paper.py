@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.backtesting.backtest import ORIGINS
-from bayes_grpo.backtesting.rivals import RIVALS
 from bayes_grpo.backtesting.scores import crps
 from benchmarks.frozen import (
     FAILURES,
@@ -27,6 +26,7 @@ from benchmarks.paper_checks import KNOWN, verdict
 from benchmarks.paper_fits import said
 from benchmarks.paper_pictures import PICTURES, draw_all
 from benchmarks.paper_pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
+from benchmarks.rivals import RIVALS
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRANT = ROOT / "benchmarks" / "entrants" / "drift.py"

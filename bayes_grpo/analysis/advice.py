@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision, Stopping
+from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIKELY = 0.8
 """Probability from which on a forecast's gain, or its lack, is a reason to act."""
-UNCHANGED = "If nothing is changed: "
+UNCHANGED = "If nothing changes: "
 
 
 def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decision | None = None) -> TopLine:
@@ -32,9 +32,8 @@ def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decisi
     """
     if top.alarming:
         return top
-    stopping = None if decision is None else decision.stopping
-    if stopping is not None:
-        return _priced(top, stopping)
+    if decision is not None:
+        return _priced(top, decision)
     if ahead is None:
         return top
     chance = f"{percent(ahead.p_gain)} chance of a gain above {ahead.threshold:.2g} by step {ahead.until:g}"
@@ -46,19 +45,19 @@ def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decisi
     return top
 
 
-def _priced(top: TopLine, stopping: Stopping) -> TopLine:
+def _priced(top: TopLine, decision: Decision) -> TopLine:
     """What the costs say of a run that does not fail."""
     rests = f"{top.rests_on} and the costs given"
-    if stopping.back is not None:
-        return replace(top, action=_small(stopping.back.sentence), rests_on=rests)
+    if decision.back is not None:
+        return replace(top, action=_small(decision.back.sentence), rests_on=rests)
     if top.status == "watch" and not top.action.startswith("go on"):
         return top  # what was found is to be looked at, whatever further steps are worth
-    pays = f"going on pays with probability {probability_text(stopping.probability_pays)}"
-    if stopping.choice is not None and stopping.stops_now:
-        do = f"stop: {pays}; take the checkpoint of step {stopping.choice.step:g}."
+    pays = f"going on pays with probability {probability_text(decision.probability_pays)}"
+    if decision.choice is not None and decision.stops_now:
+        do = f"stop: {pays}; take the checkpoint of step {decision.choice.step:g}."
         return top if top.status == "done" else replace(top, action=do, rests_on=rests)
-    if stopping.recommended > stopping.now:
-        do = f"go on to step {stopping.recommended:g}: {pays}."
+    if decision.recommended > decision.now:
+        do = f"go on to step {decision.recommended:g}: {pays}."
         return replace(top, status=_moving(top), action=do, rests_on=rests)
     if top.status == "done":
         return top

@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, ForecastState, Part, Stable
+from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stable
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
@@ -27,13 +27,9 @@ from bayes_grpo.risk.change import Change
 if TYPE_CHECKING:
     from bayes_grpo.checking.result import Check
     from bayes_grpo.comparison.result import Comparison
-    from bayes_grpo.decision.result import Decision
     from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.window import FitRows
-    from bayes_grpo.forecasting.result import Forecast
-    from bayes_grpo.rows.table import RowTable
-    from bayes_grpo.siblings.together import ReadTogether
 
 Tell = Callable[..., None]
 """Called with a short phrase and the share of the work that is done."""
@@ -52,8 +48,6 @@ _NEEDS = {
     "regimes": ("comparison.compare",),
     "check": ("checking.check",),
     "forecast": (
-        "analysis.growing",
-        "decision.price",
         "forecasting.forecast",
         "forecasting.summary",
     ),
@@ -65,18 +59,6 @@ _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
 
-class GrowingRun(NamedTuple):
-    """Inputs for one forecast of a growing run (`bayes_grpo.analysis.growing`).
-
-    Attributes:
-        state: State after the previous look.
-        reference: Reads the run with its reference runs, given its rows; None without any.
-    """
-
-    state: ForecastState
-    reference: Callable[[RowTable], ReadTogether] | None = None
-
-
 class _Work(NamedTuple):
     """What every part is made from."""
 
@@ -84,7 +66,6 @@ class _Work(NamedTuple):
     settings: AnalysisSettings
     rows: FitRows
     fit: Fit | None
-    look: GrowingRun | None
     parts: dict[str, Future[Part[Any]]]
     tell: Tell
 
@@ -96,7 +77,6 @@ def analyze(
     settings: AnalysisSettings | None = None,
     rows: FitRows = "since_break",
     fit: Fit | None = None,
-    look: GrowingRun | None = None,
     progress: Tell | None = None,
 ) -> Analysis:
     """Computes the parts of an analysis of one run.
@@ -107,7 +87,6 @@ def analyze(
         settings: Settings; the defaults if None.
         rows: Rows of the fit: "since_break" or "all", as in `fit`. A forecast takes all.
         fit: A fit that was made before, in place of a new one.
-        look: Makes the forecast one look at a growing run.
         progress: Called with a short phrase, and with the share of the work that is done once it is known.
 
     Returns:
@@ -126,7 +105,7 @@ def analyze(
         import_module(f"bayes_grpo.{module}")
     tell = teller(progress)
     stages: Tell = tell if len(names) <= _FEW else lambda *_: None
-    work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, look, {}, stages)
+    work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, {}, stages)
     pool = ThreadPoolExecutor(max_workers=max(1, len(names)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # each result says the same
@@ -186,40 +165,28 @@ def _check(work: _Work) -> Check:
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.analysis.growing import forecast_look
+    from bayes_grpo.decision.question import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
-    run, s, state = work.run, work.settings, None
-    if work.look is not None:
-        made, state = forecast_look(_run_of(work), s, work.look.state, work.look.reference)
-    else:
-        made = forecast(
-            _fit_of(work) if run is None else run,
-            s.until,
-            schedule=s.schedule,
-            total_steps=s.total_steps,
-            signal=s.signal,
-            regimes=None if run is None else s.regimes,
-            draws=s.paths,
-            seed=s.seed,
-            sampler=s.sampler,
-            like=None if run is None else s.like,
-            progress=work.tell,
-        )
+    run, s = _run_of(work), work.settings
+    made = forecast(
+        run,
+        s.until,
+        schedule=s.schedule,
+        total_steps=s.total_steps,
+        signal=s.signal,
+        regimes=s.regimes,
+        draws=s.paths,
+        seed=s.seed,
+        nuts=s.nuts,
+        sampler=s.sampler,
+        like=s.like,
+        progress=work.tell,
+    )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    decision = Part.of(partial(_decision, work, made))
-    return Forecasted(made, summary, decision.value, decision.reason, state)
-
-
-def _decision(work: _Work, made: Forecast) -> Decision | None:
-    """When to stop, for what this run's log says of the cost of a step."""
-    from bayes_grpo.decision.price import priced
-    from bayes_grpo.decision.recall import doubt_of
-
-    question = work.settings.question if work.run is None else priced(work.settings.question, work.run)
-    found: Part[Diagnosis] = work.parts["diagnosis"].result() if "diagnosis" in work.parts else Part()
-    return question.answer(made, doubt_of(found.value))
+    decision = Part.of(lambda: with_checkpoints(s.question, run).answer(made))
+    return Forecasted(made, summary, decision.value, decision.reason)
 
 
 def _diagnosis(work: _Work) -> Diagnosis:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +12,6 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from bayes_grpo.checking.result import Check
     from bayes_grpo.comparison.result import Comparison
     from bayes_grpo.decision.result import Decision
@@ -75,36 +73,20 @@ class Fitted(NamedTuple):
     summary: Summary
 
 
-class ForecastState(NamedTuple):
-    """What the next look at a growing run starts from.
-
-    Attributes:
-        points: Regime → draws of its posterior, shape (draws, p).
-        rough: Regime → number of rows at which its points could not be trusted.
-        length: Number of rows that the compiled programs hold; 0 before the first look.
-    """
-
-    points: Mapping[str, np.ndarray] = {}
-    rough: Mapping[str, int] = {}
-    length: int = 0
-
-
 class Forecasted(NamedTuple):
     """A forecast.
 
     Attributes:
         forecast: Its paths.
         summary: Its numbers.
-        decision: When to stop; None where no cost, value or gain was given.
+        decision: When to stop; None without a cost and a value.
         undecided: Why a question about stopping has no answer; "" where it has one or there was none.
-        state: For the next look at a growing run; None where the forecast was made once.
     """
 
     forecast: Forecast
     summary: ForecastSummary
     decision: Decision | None
     undecided: str = ""
-    state: ForecastState | None = None
 
 
 class Stable(NamedTuple):

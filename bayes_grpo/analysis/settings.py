@@ -33,6 +33,8 @@ class AnalysisSettings:
         threshold: Gain of reward that counts; None for the forecast's own.
         reach: Rewards for which to report the first step.
         seed: Seed of all randomness.
+        nuts: Whether a forecast uses NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime
+            is left out.
         sampler: Settings of NUTS; None for the default.
         paths: Paths of the forecast.
         rollouts: Completions of the run, to explain its gain; None without.
@@ -50,6 +52,7 @@ class AnalysisSettings:
     threshold: float | None = None
     reach: Sequence[float] = ()
     seed: int = 0
+    nuts: bool = True
     sampler: SamplerSettings | None = None
     paths: int = 2000
     rollouts: Rollouts | None = None

@@ -1,4 +1,4 @@
-"""Scores of predictive draws (CRPS, log score, coverage, probability integral transform), and their table."""
+"""Scores of predictive draws (CRPS, log score, coverage), and their table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, fields_of, frame_of
+from bayes_grpo.common.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,19 +71,8 @@ def covered(draws: np.ndarray, y: np.ndarray, level: float = LEVEL) -> np.ndarra
     return (y >= low) & (y <= high)
 
 
-def pit(draws: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Probability integral transform: share of draws below ``y``, ties and the gap split at random, shape (h,).
-
-    Uniform where the forecast is calibrated (Gneiting, Balabdaoui and Raftery 2007,
-    https://doi.org/10.1111/j.1467-9868.2007.00587.x).
-    """
-    x = np.asarray(draws, float)
-    below, equal = np.sum(x < y, axis=0), np.sum(x == y, axis=0)
-    return (below + rng.uniform(size=len(y)) * (equal + 1)) / (len(x) + 1)
-
-
-AVERAGED = "forecast"
-"""Name of the averaged forecast among regimes and rivals."""
+FORECAST, LAST_VALUE = "forecast", "last value"
+"""The two forecasters that are scored."""
 
 
 @dataclass(frozen=True)
@@ -93,27 +83,21 @@ class Score:
         log: Name of the run.
         origin: Share of the rows before the forecast.
         step: Step of the last row before it.
-        name: "forecast", a regime or a rival.
-        kind: "forecast", "regime" (the level is one here) or "rival".
+        name: "forecast" or "last value".
         rows: Predicted rows.
         crps: Mean CRPS of these rows over the standard deviation of the whole curve.
         log_score: Mean log score of these rows plus the log of that standard deviation, so that units cancel.
         coverage: Share of the rows inside the 90% interval.
-        pit: Probability integral transform of the rows.
-        weight: Weight of a regime in the averaged forecast; NaN otherwise.
     """
 
     log: str
     origin: float
     step: float
     name: str
-    kind: str
     rows: int
     crps: float
     log_score: float
     coverage: float
-    pit: tuple[float, ...]
-    weight: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -121,24 +105,20 @@ class ScoreLine:
     """One forecaster over all logs and origins of a backtest.
 
     Attributes:
-        name: "forecast", a regime or a rival.
-        kind: "forecast", "regime" or "rival".
+        name: "forecast" or "last value".
         crps: Mean over logs and origins.
         by_origin: Origin → (mean CRPS, mean coverage).
         log_score: Mean log score.
         coverage: Mean coverage of the 90% interval.
         cases: Logs times origins.
-        weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
     """
 
     name: str
-    kind: str
     crps: float
     by_origin: dict[float, tuple[float, float]]
     log_score: float
     coverage: float
     cases: int
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -155,7 +135,7 @@ class Backtest(Result):
 
     in_json = (
         "sentence",
-        ("ratio_to_best_rival", "ratio"),
+        ("ratio_to_last_value", "ratio"),
         ("interval_level", LEVEL),
         ("table", "lines"),
         "scores",
@@ -164,68 +144,43 @@ class Backtest(Result):
 
     @property
     def lines(self) -> tuple[ScoreLine, ...]:
-        """The table: the averaged forecast first, then regimes and rivals, the best first.
-
-        Only cases that every forecaster has count, so that all are compared on the same rows.
-        """
-        names = {s.name: s.kind for s in self.scores}
-        seen: dict[tuple[str, float], set[str]] = {}
-        for s in self.scores:
-            seen.setdefault((s.log, s.origin), set()).add(s.name)
-        whole = {case for case, found in seen.items() if len(found) == len(names)}
-        order = {"forecast": 0, "regime": 1, "rival": 2}
-        lines = [_line(n, k, [s for s in self.scores if s.name == n and (s.log, s.origin) in whole])
-                 for n, k in names.items()] if whole else []  # fmt: skip
-        return tuple(sorted(lines, key=lambda x: (order[x.kind], x.crps)))
+        """The table: the forecast and the last value; empty where nothing was scored."""
+        own = {name: [s for s in self.scores if s.name == name] for name in (FORECAST, LAST_VALUE)}
+        return tuple(_line(name, scores) for name, scores in own.items() if scores)
 
     @property
     def ratio(self) -> float:
-        """Mean CRPS of the averaged forecast over that of the best rival; NaN without rivals."""
-        rivals = [x.crps for x in self.lines if x.kind == "rival"]
-        ours = [x.crps for x in self.lines if x.kind == "forecast"]
-        return ours[0] / min(rivals) if rivals and ours else math.nan
+        """Mean CRPS of the forecast over that of the last value; NaN where nothing was scored."""
+        crps = {x.name: x.crps for x in self.lines}
+        return crps[FORECAST] / crps[LAST_VALUE] if crps else math.nan
 
     @property
     def sentence(self) -> str:
         """The result in words."""
-        lines = {x.name: x for x in self.lines}
-        ours = lines.get(AVERAGED)
-        if ours is None:
-            return "no origin of any log could be used by all forecasters; nothing was scored."
-        best = min((x for x in lines.values() if x.kind == "rival"), key=lambda x: x.crps, default=None)
-        text = f"mean CRPS {ours.crps:.3f} of the curve's standard deviation"
-        if best is not None:
-            text += f", {self.ratio:.2f} times that of the best rival ({best.name}, {best.crps:.3f})"
+        if not self.lines:
+            return "no origin of any log could be used; nothing was scored."
+        ours, last = self.lines
         return (
-            f"{text}; the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
-            f"({ours.cases} forecast{'s' if ours.cases != 1 else ''})."
+            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio:.2f} times that of the last "
+            f"value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
+            f"({counted(ours.cases, 'forecast')})."
         )
-
-    def pit(self, name: str = AVERAGED) -> np.ndarray:
-        """Probability integral transforms of all rows that a forecaster predicted."""
-        return np.array([v for s in self.scores if s.name == name for v in s.pit])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a log, origin and forecaster: the fields of `Score`, without the rows' PIT."""
-        return frame_of(
-            (fields_of(s, "pit") for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__
-        )
+        """One row a log, origin and forecaster: the fields of `Score`."""
+        return frame_of((fields_of(s) for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__)
 
 
-def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
-    origins = sorted({s.origin for s in scores})
-    by_origin = {}
-    for o in origins:
-        own = [s for s in scores if s.origin == o]
-        by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
-    weights = np.array([s.weight for s in scores])  # NaN where a regime had too few rows
+def _line(name: str, scores: list[Score]) -> ScoreLine:
+    def mean(field: str, of: list[Score] = scores) -> float:
+        return float(np.mean([getattr(s, field) for s in of]))
+
+    at = {o: [s for s in scores if s.origin == o] for o in sorted({s.origin for s in scores})}
     return ScoreLine(
         name=name,
-        kind=kind,
-        crps=float(np.mean([s.crps for s in scores])),
-        by_origin=by_origin,
-        log_score=float(np.mean([s.log_score for s in scores])),
-        coverage=float(np.mean([s.coverage for s in scores])),
+        crps=mean("crps"),
+        by_origin={o: (mean("crps", own), mean("coverage", own)) for o, own in at.items()},
+        log_score=mean("log_score"),
+        coverage=mean("coverage"),
         cases=len(scores),
-        weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
     )

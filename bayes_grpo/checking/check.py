@@ -72,7 +72,6 @@ def check(fit: Fit) -> Check:
         sentence=check_sentence(findings, fit.regime.name, n),
         findings=findings,
         residuals=residuals,
-        pit=loo_pit(residuals),
         about=fit.about,
         regime=fit.regime.name,
         converged=fit.convergence.passed,
@@ -151,9 +150,8 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
         seen, null = statistic(e), replicated[name]
         tails = (1.0 + len(null) - np.searchsorted(null, seen)) / (len(null) + 1.0)
         tail = combined(tails)
-        middle, limit = np.quantile(null, [0.5, 0.95])
-        text = _with_tail(words(tail), tail, tails)
-        out.append(Finding(name, float(np.median(seen)), float(middle), float(limit), tail, at, text))
+        limit = float(np.quantile(null, 0.95))
+        out.append(Finding(name, float(np.median(seen)), limit, tail, at, _with_tail(words(tail), tail, tails)))
 
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)
@@ -167,12 +165,12 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
 def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -> Finding:
     """The clearest jump or change of slope; its tail is the inverse of the Bayes factor."""
     if not changes:
-        return Finding("break", 0.0, 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
+        return Finding("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
     clear = [change_words(x, step, y) for x in changes if x.clear]
     text = "; ".join(clear) or "No break"
     return Finding(
-        "break", first.log_factor, 0.0, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
+        "break", first.log_factor, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
     )
 
 
@@ -184,7 +182,7 @@ def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:
     seen = np.max(np.abs(loo), axis=-1)
     tails = -np.expm1(n * np.log1p(-2.0 * np.exp(log_ndtr(-seen))))
     tail = combined(tails)
-    middle, limit = (float(-ndtri((1.0 - q ** (1.0 / n)) / 2.0)) for q in (0.5, 0.95))
+    limit = float(-ndtri((1.0 - 0.95 ** (1.0 / n)) / 2.0))
     median = np.median(loo, axis=0)
     where = int(np.argmax(np.abs(median)))
     count = int(np.sum(np.abs(median) > limit))
@@ -195,9 +193,7 @@ def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:
         text = f"The row at step {step[where]:g} is an outlier, {size}{more}"
     else:
         text = f"No outlier: the largest residual, at step {step[where]:g}, is {size}"
-    return Finding(
-        "outliers", float(np.median(seen)), middle, limit, tail, float(step[where]), _with_tail(text, tail, tails)
-    )
+    return Finding("outliers", float(np.median(seen)), limit, tail, float(step[where]), _with_tail(text, tail, tails))
 
 
 def combined(tails: np.ndarray) -> float:
@@ -246,17 +242,6 @@ def _residual_program(regime: Regime) -> Any:
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
-        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo, found.loo_log_density
+        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo
 
     return jax.vmap(one, in_axes=(0, None, None))
-
-
-def loo_pit(residuals: Residuals) -> np.ndarray:
-    """Probability of a smaller value of each row given all others, shape (n,), with PSIS over the draws."""
-    from arviz_stats.base.array import array_stats
-    from scipy.special import ndtr
-
-    stats: Any = array_stats
-    log_weight, _ = stats.psislw(residuals.loo_log_density, axis=0)  # shape (n, draws)
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-    return np.sum(weight * ndtr(residuals.loo).T, axis=1) / weight.sum(axis=1)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
 
@@ -25,12 +22,10 @@ class Residuals(NamedTuple):
     Attributes:
         innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
         loo: Residual over its sd given the draw and all other rows, shape (draws, n).
-        loo_log_density: Log density of each row given the draw and all others, shape (draws, n).
     """
 
     innovation: Any
     loo: Any
-    loo_log_density: Any
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,6 @@ class Finding:
     Attributes:
         name: "autocorrelation", "variance", "outliers" or "break".
         statistic: Its statistic on the rows, median over draws.
-        expected: Median of the statistic on replicated rows.
         limit: Its 95% quantile on replicated rows; of a break the log Bayes factor from which it counts.
         tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
         step: Step at which the defect sits, where it sits somewhere.
@@ -49,7 +43,6 @@ class Finding:
 
     name: str
     statistic: float
-    expected: float
     limit: float
     tail: float
     step: float | None
@@ -64,7 +57,6 @@ class Check(Result):
         sentence: The verdict.
         findings: The four checks.
         residuals: Standardized residuals at posterior draws, for pictures.
-        pit: Leave-one-out probability integral transform of every row, shape (n,); uniform if the regime is right.
         about: Which rows were fitted.
         regime: Name of the regime.
         converged: Whether the sampler of the checked fit passed its own checks.
@@ -73,7 +65,6 @@ class Check(Result):
     sentence: str
     findings: tuple[Finding, ...]
     residuals: Residuals
-    pit: np.ndarray
     about: About
     regime: str
     converged: bool
@@ -132,15 +123,7 @@ def _words(f: Finding) -> str:
 def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
-    faint = [f for f in findings if f.tail < ALERT and f.name not in (*missed, "break")]
     if missed:
         found = ", and ".join(_words(f) for f in findings if f.name in missed)
         return f"{regime} misses something in these {n} rows: {found}."
-    if faint:
-        of, k = len(findings) - 1, len(faint)
-        chance = sum(comb(of, i) * ALERT**i * (1.0 - ALERT) ** (of - i) for i in range(k, of + 1))
-        return (
-            f"{regime} fits these {n} rows; a hint at most that {' and that '.join(map(_words, faint))}: {k} of "
-            f"{of} checks show so much by chance in one log of {max(1.0 / chance, 1.0):.0f}."
-        )
     return f"{regime} fits these {n} rows: no check speaks against it."

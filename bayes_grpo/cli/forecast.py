@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
     At,
-    Jobs,
     LikeRuns,
     LogFile,
     Output,
@@ -29,7 +27,6 @@ from bayes_grpo.cli.options import (
     Until,
     check_pictures,
     names_in,
-    numbers_in,
     option,
     references_or_nearby,
 )
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 @command(
     "forecast outputs/run",
     "forecast metrics.jsonl --until 2000 --cost-per-step 2 --value-per-reward 5000",
-    "forecast runs/*.jsonl --backtest --jobs 2",
+    "forecast runs/*.jsonl --backtest",
 )
 def forecast(
     log: LogFile,
@@ -65,10 +62,6 @@ def forecast(
         bool,
         typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
     ] = False,
-    origins: Annotated[
-        str, option(COMPUTING, help="With --backtest: shares of the rows to forecast from.")
-    ] = "0.3,0.5,0.7",
-    jobs: Jobs = 1,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
     seed: Seed = 0,
@@ -82,20 +75,13 @@ def forecast(
     if backtest:
         if plot is not None:
             raise SettingError("--plot: draws a forecast, not a backtest; leave it or --backtest out")
-        options = {
-            "origins": numbers_in("--origins", origins),
-            "signal": signal,
-            "regimes": names_in(regimes) or list(internal.FORECAST_REGIMES),
-            "seed": seed,
-        }
-        scores = _backtest(log, reading, jobs, options)
-        output.show(scores)
+        laws = {"regimes": names_in(regimes)} if regimes else {}
+        output.show(_backtest(log, reading, {"signal": signal, "seed": seed, **laws}))
         return
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
     checks.horizon(until, run)
-    question = internal.priced(question, run)
     settings = bg.AnalysisSettings(
         until=until,
         schedule=schedule,
@@ -115,9 +101,8 @@ def forecast(
         if ahead.undecided:
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
-        value = None if decision is None else decision.stopping
         if plot is not None:
-            events = {} if value is None else {"recommended stop": value.recommended}
+            events = {} if decision is None else {"recommended stop": decision.recommended}
             figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
             bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
@@ -127,7 +112,7 @@ def forecast(
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
-def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, Any]) -> Backtest:
+def _backtest(logs: list[Path], reading: Reading, options: dict[str, Any]) -> Backtest:
     """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
     runs: list[Run] = []
     refused: list[str] = []
@@ -141,5 +126,5 @@ def _backtest(logs: list[Path], reading: Reading, jobs: int, options: dict[str, 
     with progress() as tell:
         if len(logs) == 1:
             return bg.backtest(runs[0], progress=tell, **options)
-        result = bg.backtest_logs(runs, jobs=jobs, progress=tell, **options)
+        result = bg.backtest_logs(runs, progress=tell, **options)
     return replace(result, refused=(*refused, *result.refused))

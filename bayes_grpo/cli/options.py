@@ -201,38 +201,14 @@ class Reading:
 class StoppingFlags:
     """Costs and values, by which a forecast says when to stop."""
 
-    cost_per_step: Annotated[float | None, option(STOPPING, help="Cost of an optimizer step, in money.")] = None
+    cost_per_step: Annotated[
+        float | None, option(STOPPING, help="Cost of an optimizer step, in any unit, such as GPU hours or money.")
+    ] = None
     value_per_reward: Annotated[
-        float | None,
-        option(STOPPING, help="Value of one unit of reward: in money, or in GPU hours where no price is given."),
-    ] = None
-    gpu_hours_per_step: Annotated[
-        float | None, option(STOPPING, help="GPU hours of an optimizer step, in place of a cost.")
-    ] = None
-    price_per_gpu_hour: Annotated[
-        float | None, option(STOPPING, help="Price of a GPU hour, which turns GPU hours into money.")
-    ] = None
-    gpus: Annotated[
-        float | None,
-        option(STOPPING, help="GPUs of the run, where the log has the time of a step; in place of a cost."),
-    ] = None
-    steps_per_point: Annotated[
-        float | None, option(STOPPING, help="Steps that 0.01 of reward is worth; in place of a cost and a value.")
+        float | None, option(STOPPING, help="Value of one unit of reward, in the same unit.")
     ] = None
     checkpoints: Annotated[
         float | None, option(STOPPING, help="Steps between checkpoints, of which the best is kept (default: logged).")
-    ] = None
-    prompts: Annotated[
-        float | None,
-        option(STOPPING, help="Completions per held-out score (default: estimated from the scores)."),
-    ] = None
-    selector: Annotated[
-        str,
-        option(STOPPING, help="Score that selects a checkpoint: held-out, reward, or auto (held-out where logged)."),
-    ] = "auto"
-    gain: Annotated[float | None, option(STOPPING, help="How many more steps does this gain of reward take?")] = None
-    probability: Annotated[
-        float | None, option(STOPPING, help="Probability with which the gain shall be reached (default 0.8).")
     ] = None
 
     def question(self) -> Question:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
@@ -60,9 +58,9 @@ def report(
 ) -> None:
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
-    question = stopping.question()
     settings = bg.AnalysisSettings(
         until=until,
+        question=stopping.question(),
         signal=signal,
         regime=regime,
         seed=seed,
@@ -72,7 +70,6 @@ def report(
     with progress() as tell:
         run = reading.read(log, at)
         checks.horizon(until, run)
-        settings = replace(settings, question=internal.priced(question, run))
         made = bg.report_run(run, settings=settings, without=names_in(without), progress=tell)
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})

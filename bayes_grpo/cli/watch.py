@@ -45,10 +45,6 @@ def watch(
     until_alarm: Annotated[
         bool, typer.Option("--until-alarm", help="End with exit code 5 at the first alarm.")
     ] = False,
-    on_alarm: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Command to run for every alarm (no shell); gets it as JSON on stdin."),
-    ] = None,
     webhook: Annotated[
         str | None,
         typer.Option(
@@ -59,7 +55,6 @@ def watch(
     alarm: Annotated[
         float | None, typer.Option(help="Probability of a failure, lasting, from which on it raises an alarm.")
     ] = None,
-    least_rows: Annotated[int | None, typer.Option(help="Rewards from which on there are alarms.")] = None,
     state: Annotated[
         Path | None,
         typer.Option(help="File of the alarms raised so far; else one for each path in the user's state folder."),
@@ -74,17 +69,16 @@ def watch(
     reading: Reading,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
-    rules = {k: v for k, v in {"alarm": alarm, "least_rows": least_rows}.items() if v is not None}
     named = tuple(reference_runs(like, log, reading.sidecar) or ())
     question = stopping.question()
-    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, like=named, **rules)
+    rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
+    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, like=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
         watching,
         patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
         read=reading.options(),
-        on_alarm=on_alarm,
         webhook=webhook,
         state=state,
         fresh=fresh,

@@ -49,6 +49,14 @@ def scores() -> Any:
     return arviz_base, loo, compare
 
 
+def statistics() -> Any:
+    """ArviZ's statistics on arrays, imported where draws are checked; 2 s the first time."""
+    with _ONE:
+        import arviz_base  # noqa: F401  (first: both import xarray)
+        from arviz_stats.base.array import array_stats
+    return array_stats
+
+
 def modules_in(package: ModuleType, constant: str) -> list[ModuleType]:
     """Modules of a package, other folders of its ``__path__`` included, that state a constant, by name."""
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,16 @@ def percent(probability: float) -> str:
     if probability > 0.99:
         return ">99%"
     return "<1%" if probability < 0.01 else f"{probability:.0%}"
+
+
+def digits(value: float | None, form: str = ".4g") -> str:
+    """A number in few digits; "" for one that is not known."""
+    if value is None or math.isnan(value):
+        return ""
+    if not math.isfinite(value):
+        return "never" if value > 0 else "-∞"
+    shown = format(value, form)
+    return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
 
 
 def spread(total: int, size: int, *, repeat: bool = False) -> np.ndarray:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
@@ -15,7 +14,7 @@ from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
-from bayes_grpo.comparison.loo import REFITS, leave_one_out_of
+from bayes_grpo.comparison.loo import REFITS, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, Comparison
 from bayes_grpo.comparison.table import Scored, comparison_of
 from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
@@ -41,11 +40,9 @@ def compare(
     *,
     signal: str = "auto",
     rows: FitRows = "since_break",
-    priors: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     lfo: bool = True,
-    refits: int = REFITS,
     progress: StageProgress | None = None,
 ) -> Comparison:
     """Fits regimes to a run and compares their out-of-sample predictions.
@@ -59,11 +56,9 @@ def compare(
         regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
-        priors: Regime → overrides, parameter → (median, spread).
         seed: Seed of all randomness.
         sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.
         lfo: Whether to compute leave-future-out scores.
-        refits: Maximum number of exact leave-one-out refits per regime.
         progress: Called at the start of every stage with a short phrase and the share of finished regimes.
 
     Returns:
@@ -81,15 +76,14 @@ def compare(
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
-    prepared, given = prepare_rows(table, many=True), priors or {}
+    prepared = prepare_rows(table, many=True)
 
     scored: dict[str, Scored] = {}
     not_converged: list[str] = []
     pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
-        ask = {"seed": seed, "sampler": settings}
-        drawn = {x.name: pool.submit(candidate_on, x, prepared, priors=given.get(x.name), **ask) for x in regimes}
-        ahead = {x.name: pool.submit(_rows_ahead, x, prepared, given.get(x.name), seed) for x in regimes if lfo}
+        drawn = {x.name: pool.submit(candidate_on, x, prepared, seed=seed, sampler=settings) for x in regimes}
+        ahead = {x.name: pool.submit(_rows_ahead, x, prepared, seed) for x in regimes if lfo}
         imports.scores()  # while they run
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
@@ -108,8 +102,8 @@ def compare(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
-                again = 0 if found.draws.note else refits
-                scored[name] = Scored(found, leave_one_out_of(found, refits=again, seed=seed), None)
+                again = 0 if found.draws.note else REFITS
+                scored[name] = Scored(found, leave_one_out(found, refits=again, seed=seed), None)
         for i, name in enumerate(scored if lfo else ()):
             tell(f"{name}: rows ahead", i / len(scored))
             scores = ahead[name].result()
@@ -153,14 +147,12 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
     return regimes, left_out
 
 
-def _rows_ahead(
-    regime: Regime, rows: PreparedRows, priors: Mapping[str, Any] | None, seed: int
-) -> LeaveFutureOut | str:
+def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
     if not regime.forecasts:
         return "it cannot forecast from the steps alone."
     try:
-        scores = leave_future_out(regime, rows, priors=priors, seed=seed)
+        scores = leave_future_out(regime, rows, seed=seed)
     except FitError as error:
         return f"{error}."
     return scores.doubtful or scores
@@ -190,7 +182,6 @@ def candidate_on(
     regime: Regime,
     rows: PreparedRows,
     *,
-    priors: Mapping[str, Any] | None = None,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
 ) -> SmoothedDraws:
@@ -201,9 +192,8 @@ def candidate_on(
     Raises:
         FitError: The regime cannot be put on these rows.
         NotConvergedError: No sampler reached its posterior.
-        PriorError: An override is impossible.
     """
-    target = target_of(regime, rows, priors)
+    target = target_of(regime, rows)
     found = fast_posterior(target, seed=seed_of(seed, "law"), settings=CANDIDATE_POINTS, sampler=sampler)
     if not found.usable:
         raise NotConvergedError(f"did not converge; {found.note}")

@@ -5,14 +5,12 @@ origin, at which the regime is fitted to the rows before it alone (Bürkner et a
 https://doi.org/10.1080/00949655.2020.1783262; a fast posterior makes every refit an exact one). A block's score is its
 joint log density given the rows before it, so that every row counts given the block's earlier rows too.
 
-A refit knows nothing of later rows: its default priors are resolved on its own rows. Overrides hold for all refits.
+A refit knows nothing of later rows: its default priors are resolved on its own rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -79,19 +77,12 @@ def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
     return origins, horizon
 
 
-def leave_future_out(
-    regime: Regime,
-    rows: PreparedRows,
-    *,
-    priors: Mapping[str, Any] | None = None,
-    seed: int = 0,
-) -> LeaveFutureOut:
+def leave_future_out(regime: Regime, rows: PreparedRows, *, seed: int = 0) -> LeaveFutureOut:
     """Leave-future-out scores of a regime, from a refit at every origin.
 
     Args:
         regime: The regime.
         rows: Rows of the whole log.
-        priors: Overrides, parameter → (median, spread).
         seed: Seed of the refits.
 
     Raises:
@@ -102,7 +93,7 @@ def leave_future_out(
     start: np.ndarray | None = None
     for cut in map(int, origins):
         found = fast_posterior(
-            target_of(regime, rows.before(cut), priors),
+            target_of(regime, rows.before(cut)),
             seed=seed_of(seed, "origin", cut),
             settings=LFO_POINTS,
             start=start,  # the rows of one block more have come in since

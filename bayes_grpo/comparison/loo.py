@@ -18,7 +18,6 @@ from bayes_grpo.common.errors import ParetoKWarning
 from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import fast_posterior
@@ -46,85 +45,64 @@ class LeaveOneOut:
         """Log predictive density of every row given all others, shape (n,)."""
         return np.asarray(self.data.elpd_i)
 
-    @property
-    def pareto_k(self) -> np.ndarray:
-        """Pareto k of every row, shape (n,); 0 where refitted."""
-        return np.asarray(self.data.pareto_k)
 
-
-def leave_one_out(fit: Fit, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
-    """PSIS-LOO of a fit, with exact refits of rows whose Pareto k is too high.
+def leave_one_out(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
+    """PSIS-LOO of draws, with exact refits of rows whose Pareto k is too high.
 
     A refit keeps the priors of the whole log: it is the same model without one row.
 
     Args:
-        fit: The fit.
+        found: Smoothed draws.
         refits: Refits at most.
         seed: Seed of the refits.
 
     Returns:
         The scores. Where more rows fail than may be refitted, a `ParetoKWarning` is raised as a warning too.
     """
-    what = f"{fit.data.attrs['source']}, regime {fit.regime.name}"
-    return _scored(fit.to_datatree(), fit.as_draws, refits, seed, what)
-
-
-def leave_one_out_of(found: SmoothedDraws, *, refits: int = REFITS, seed: int = 0) -> LeaveOneOut:
-    """The same of draws without a DataTree, with the same warning."""
-    az, *_ = imports.scores()
-    draws, table = found.draws, found.draws.rows.table
+    az, loo, _ = imports.scores()
+    draws, step = found.draws, found.draws.rows.table.step
     view = az.from_dict(
-        {
-            "posterior": dict(draws.values),
-            "log_likelihood": {"y": found.left_out},
-            "observed_data": {"y": table.y},
-        },
+        {"posterior": dict(draws.values), "log_likelihood": {"y": found.left_out}},
         dims={"y": ["step"]},
-        coords={"step": table.step},
+        coords={"step": step},
         sample_dims=["chain", "draw"],
     )
-    return _scored(view, draws, refits, seed, f"regime {draws.regime.name}")
-
-
-def _scored(view: Any, draws: Draws, refits: int, seed: int, what: str) -> LeaveOneOut:
-    """PSIS of a view that ArviZ reads, with exact densities in place of the worst rows where it fails."""
-    _, loo, _ = imports.scores()
     efficiency = relative_efficiency(draws)
     terms = view.log_likelihood["y"].transpose(..., "chain", "draw")
     log_density = terms.values.reshape(*terms.shape[:-2], -1)
     weight, shape = smoothed_weights(-log_density, efficiency)  # all rows at once; ArviZ takes them one by one
     with warnings.catch_warnings(), np.errstate(divide="ignore"):  # weights of 0
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k, which is dealt with here
-        found: Any = loo(
+        scores: Any = loo(
             view,
             pointwise=True,
             reff=efficiency,
             log_weights=terms.copy(data=np.log(weight).reshape(terms.shape)),
             pareto_k=terms.isel(chain=0, draw=0, drop=True).copy(data=shape),
         )
-    k = np.asarray(found.pareto_k)
-    bad = [int(i) for i in np.flatnonzero(~(k <= found.good_k))]
+    k = np.asarray(scores.pareto_k)
+    bad = [int(i) for i in np.flatnonzero(~(k <= scores.good_k))]
     again = sorted(bad, key=lambda i: -k[i])[:refits]
     if again:
-        found = deepcopy(found)
-        before = np.asarray(found.elpd_i).copy()
+        scores = deepcopy(scores)
+        before = np.asarray(scores.elpd_i).copy()
         after = before.copy()
         for i in again:
             after[i] = exact_density(draws, i, seed=seed_of(seed, "row", i))
-        found.elpd_i.values[:] = after
-        found.pareto_k.values[again] = 0.0
-        found.elpd, found.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))
-        found.p = float(found.p + np.sum(before - after))
-        found.warning = len(bad) > len(again)
+        scores.elpd_i.values[:] = after
+        scores.pareto_k.values[again] = 0.0
+        scores.elpd, scores.se = float(after.sum()), float(np.sqrt(len(after) * after.var()))
+        scores.p = float(scores.p + np.sum(before - after))
+        scores.warning = len(bad) > len(again)
     left = tuple(i for i in bad if i not in again)
     if left:
         warnings.warn(
-            f"{what}: Pareto k above {found.good_k:.2f} at {len(left)} "
-            f"rows beyond the {refits} that were refitted; its leave-one-out score is unreliable",
+            f"regime {draws.regime.name}: Pareto k above {scores.good_k:.2f} at {len(left)} rows beyond the {refits} "
+            "that were refitted; its leave-one-out score is unreliable",
             ParetoKWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
-    return LeaveOneOut(found, tuple(sorted(again)), left)
+    return LeaveOneOut(scores, tuple(sorted(again)), left)
 
 
 def relative_efficiency(draws: Draws) -> float:

@@ -29,17 +29,13 @@ class ComparisonLine:
 
     Attributes:
         regime: Name.
-        title: What it is, in a clause.
         elpd: PSIS-LOO log predictive density of all rows.
-        elpd_se: Its standard error.
         difference: Its elpd less the best regime's, 0 or negative.
         difference_se: Standard error of the difference.
         p_worse: Probability of being worse than the best regime, normal approximation; NaN for the best.
         weight: Stacking weight by LOO.
-        effective_parameters: Effective number of parameters.
         verdict: By leave-one-out: "best", "cannot tell" or "worse".
         r2: R² of the posterior mean of the unforced regime on the logged rows.
-        r2_latent: The same of the latent reward.
         lfo: Log density of the blocks after the forecast origins (chain rule); NaN without.
         lfo_difference: Its LFO score less the highest one, 0 or negative; NaN without.
         lfo_difference_se: Standard error of the difference, from the blocks.
@@ -51,17 +47,13 @@ class ComparisonLine:
     """
 
     regime: str
-    title: str
     elpd: float
-    elpd_se: float
     difference: float
     difference_se: float
     p_worse: float
     weight: float
-    effective_parameters: float
     verdict: str
     r2: float
-    r2_latent: float
     lfo: float
     lfo_difference: float
     lfo_difference_se: float
@@ -80,15 +72,11 @@ class Comparison(Result):
         sentence: What the data favor, and what they cannot distinguish.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
-        damping: Probability of overdamped, oscillatory and unstable, for each regime that has a damping ratio.
-        weights_loo: Regime → stacking weight by LOO.
         window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the regimes of the table.
         loo: Regime → leave-one-out scores.
         lfo: Regime → leave-future-out scores.
         about: Which rows were fitted.
-        forecast_origins: Steps of the forecast origins; empty where there are no forecast scores.
-        horizon_rows: Rows after each; None likewise.
         seed: Seed that was used.
         not_converged: Regimes among those left out whose posterior no sampler reached.
     """
@@ -97,15 +85,11 @@ class Comparison(Result):
     sentence: str
     cautions: tuple[str, ...]
     left_out: Mapping[str, str]
-    damping: Mapping[str, Mapping[str, float]]
-    weights_loo: Mapping[str, float]
     window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     loo: Mapping[str, LeaveOneOut]
     lfo: Mapping[str, LeaveFutureOut]
     about: About
-    forecast_origins: tuple[float, ...]
-    horizon_rows: int | None
     seed: int
     not_converged: tuple[str, ...] = ()
 
@@ -115,14 +99,10 @@ class Comparison(Result):
         "cautions",
         "left_out",
         "not_converged",
-        "damping",
-        "weights_loo",
         "about.run",
         "about.source",
         "about.signal",
         "about.rows",
-        "forecast_origins",
-        "horizon_rows",
         "seed",
     )
 

@@ -13,12 +13,9 @@ from bayes_grpo.common.results import About
 from bayes_grpo.comparison.lfo import LeaveFutureOut
 from bayes_grpo.comparison.loo import LeaveOneOut
 from bayes_grpo.comparison.result import CLEAR, SURE, Comparison, ComparisonLine, verdict_sentence
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws, probabilities
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitWindow
-
-DAMPING = ("overdamped", "oscillatory", "unstable", "half_period_seen")
-"""Probabilities of a regime with a damping ratio."""
 
 
 class Scored(NamedTuple):
@@ -57,11 +54,7 @@ def comparison_of(
     loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)
-    chances = {name: _chances(x.draws) for name, x in posteriors.items()}
-    growth = {name: p.get("growth", float("nan")) for name, p in chances.items()}
-    lines = tuple(_line(row, scored[name], ahead, growth[name]) for name, row in _ranked(loo).items())
-    some = next(iter(future.values()), None)
-    steps = next(iter(posteriors.values())).draws.rows.table.step
+    lines = tuple(_line(row, scored[name], ahead) for name, row in _ranked(loo).items())
     return Comparison(
         lines=lines,
         sentence=verdict_sentence(lines, about.reward),
@@ -72,15 +65,11 @@ def comparison_of(
             *(f"{k} is not in the table: {why}" for k, why in left_out.items()),
         ),
         left_out=left_out,
-        damping={k: {name: p[name] for name in DAMPING} for k, p in chances.items() if "overdamped" in p},
-        weights_loo={x.regime: x.weight for x in lines},
         window=window,
         posteriors=posteriors,
         loo=loo,
         lfo=future,
         about=about,
-        forecast_origins=() if some is None else tuple(float(steps[i]) for i in some.origins),
-        horizon_rows=None if some is None else some.horizon,
         seed=seed,
     )
 
@@ -112,7 +101,7 @@ def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
     if len(loo) == 1:
         name, only = next(iter(loo.items()))
         alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
-        return {name: alone | {"elpd": only.data.elpd, "se": only.data.se, "p": only.data.p}}
+        return {name: alone | {"elpd": only.data.elpd}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and many models: the table has its own
         found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
@@ -123,42 +112,37 @@ def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
     return out
 
 
-_COLUMNS = ("elpd", "se", "p", "elpd_diff", "dse", "p_worse", "weight")
+_COLUMNS = ("elpd", "elpd_diff", "dse", "p_worse", "weight")
 
 
-def _chances(draws: Draws) -> dict[str, float]:
-    """Probabilities of what the regime can do."""
-    table = draws.rows.table
-    values = {**draws.values, **draws.regime.derived(draws.values, table)}
-    return probabilities(draws.regime, values, float(table.step[-1] - table.start), len(table.y))
+def _growth(draws: Draws) -> float:
+    """Probability that the reward grows under a regime; NaN for one without a trend."""
+    if not draws.regime.has_trend:
+        return float("nan")
+    return float(np.mean(draws.values["fixed_point"] > draws.values["initial_reward"]))
 
 
-def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None, growth: float) -> ComparisonLine:
+def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None) -> ComparisonLine:
     """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
-    found, future, regime = scored.posterior, scored.lfo, scored.posterior.draws.regime
-    y = found.draws.rows.table.y
+    found, future = scored.posterior, scored.lfo
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
     against = abs(difference) >= CLEAR and p_worse >= SURE
     nothing = float("nan")
     behind, behind_se, verdict_ahead = _behind(future, ahead)
     return ComparisonLine(
-        regime=regime.name,
-        title=regime.title,
+        regime=found.draws.regime.name,
         elpd=row["elpd"],
-        elpd_se=row["se"],
         difference=difference,
         difference_se=error,
         p_worse=p_worse,
         weight=row["weight"],
-        effective_parameters=row["p"],
         verdict="best" if difference == 0 else "worse" if against else "cannot tell",
-        r2=r_squared(y, found.curve_mean),
-        r2_latent=r_squared(y, found.latent_mean),
+        r2=r_squared(found.draws.rows.table.y, found.curve_mean),
         lfo=future.elpd if future else nothing,
         lfo_difference=behind,
         lfo_difference_se=behind_se,
         verdict_ahead=verdict_ahead,
-        growth=growth,
+        growth=_growth(found.draws),
         high_k=len(scored.loo.unreliable),
         refitted=len(scored.loo.refitted),
     )

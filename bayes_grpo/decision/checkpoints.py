@@ -37,7 +37,6 @@ class Checkpoints(NamedTuple):
         scored: Evaluated steps, shape (e,).
         score: Held-out reward at these steps, shape (e,).
         noise: Standard deviation of a score, reward; NaN to estimate it from the scores.
-        source: Source of the steps, in words.
     """
 
     kept: np.ndarray
@@ -45,7 +44,6 @@ class Checkpoints(NamedTuple):
     scored: np.ndarray = np.empty(0)
     score: np.ndarray = np.empty(0)
     noise: float = np.nan
-    source: str = ""
 
     def checked(self, now: float) -> Checkpoints:
         """The same with those up to a step alone.
@@ -181,21 +179,6 @@ def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, se
         gap[picks] = before + (g[:, k:] @ weight).T
     on_held_out, at_now = (rest + gap)[:, :k], gap[:, k - 1]
     return Had(step, on_held_out - at_now[:, None], at_now)
-
-
-def score_noise(score: np.ndarray, prompts: float, low: float = 0.0, high: float = 1.0) -> float:
-    """Standard deviation of a score that is the mean of so many completions, each of them right or wrong at worst.
-
-    Args:
-        score: The scores, shape (e,).
-        prompts: Completions behind each.
-        low: Lowest reward.
-        high: Highest reward.
-    """
-    if not prompts > 0.0:
-        raise SettingError(f"prompts: expected a number of completions above 0, found {prompts:g}")
-    share = np.clip((float(np.mean(score)) - low) / (high - low), 0.02, 0.98) if len(score) else 0.5
-    return float((high - low) * np.sqrt(share * (1.0 - share) / prompts))
 
 
 def _variance(checkpoints: Checkpoints) -> float:

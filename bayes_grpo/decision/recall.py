@@ -9,42 +9,17 @@ posterior error of past ones.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.budget import at_places, courses_of
-from bayes_grpo.decision.checkpoints import Checkpoints, Choice, Had, had
+from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
 from bayes_grpo.diagnosis.smoothing import fit_trend
 
 if TYPE_CHECKING:
-    from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.forecasting.result import Forecast
-
-
-UNDESERVED = "reward_hacking"
-"""Name of the failure for gains that come from reward hacking."""
-
-
-class Doubt(NamedTuple):
-    """Penalty for reward hacking: the reward may have risen without better completions.
-
-    Attributes:
-        probability: Probability of reward hacking.
-        since: Step of its onset.
-    """
-
-    probability: float
-    since: float
-
-
-def doubt_of(diagnosis: Diagnosis | None) -> Doubt | None:
-    """The penalty from a diagnosis; None without an onset of reward hacking."""
-    onset = None if diagnosis is None else diagnosis.onsets.get(UNDESERVED)
-    if diagnosis is None or onset is None:
-        return None
-    return Doubt(float(diagnosis.probability[UNDESERVED]), float(onset.step.median))
 
 
 class Recall(NamedTuple):
@@ -61,13 +36,12 @@ class Recall(NamedTuple):
     choice: Choice
 
 
-def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None = None, seed: int = 0) -> Recall:
+def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Recall:
     """What is picked at every stopping step of a forecast.
 
     Args:
         forecast: The forecast.
         checkpoints: Checkpoints to return to.
-        doubt: Penalty for reward hacking; None without a sign of it.
         seed: Seed.
 
     Returns:
@@ -77,22 +51,17 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
         SettingError: The forecast has no future step, too few rows, or checkpoints are impossible.
     """
     now, kept = float(forecast.now), checkpoints.checked(float(forecast.now))
-    step, reward = courses_of(forecast)
+    step, reward = rewards_at_stops(forecast)
     trend = fit_trend(forecast.logged_step, forecast.logged, seed=1)
     if trend is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
     behind = had(trend, kept, now, forecast.lag, seed)
-    if len(kept.scored):  # what is deserved is what held-out scores say
-        doubt = None
-    else:
-        behind = _past_undeserved(behind, doubt, seed)
     choice = behind.choice(kept)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")
     order = np.argsort(behind.draws[:, -1], kind="stable")
     past = behind.draws[order[ranks * len(order) // len(ranks)]]
-    reward = reward[:, :1] + undeserved(reward - reward[:, :1], doubt, now, seed)
     known, error = behind.draws.mean(axis=0), float(np.sqrt(behind.draws.var(axis=0).mean()))
     best = int(np.argmax(known))
     out = np.empty_like(reward)
@@ -103,7 +72,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     else:
         picked, top = past[:, earlier].copy(), np.full(len(reward), known[earlier])
     to_come = _to_come(kept, now, float(step[-1]))
-    each = at_places(to_come, step, reward)
+    each = _at(to_come, step, reward)
     shown = each + error * rng.standard_normal(each.shape)
     at_stop = reward + error * rng.standard_normal(reward.shape)
     done = 0
@@ -117,28 +86,41 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, doubt: Doubt | None =
     return Recall(step, out, choice)
 
 
-def undeserved(rise: np.ndarray, doubt: Doubt | None, now: float, seed: int = 0) -> np.ndarray:
-    """Gains of which a share of the draws deserves none, because what is paid for is not what is wanted.
+def rewards_at_stops(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
+    """Stopping steps from now on, and the reward of every finite draw at them.
 
-    Args:
-        rise: Gain of every draw, shape (draws, h).
-        doubt: Whether the reward is deserved.
-        now: Step from which the gains count.
-        seed: Seed of the draws' order.
+    A stop keeps the policy of that step. Logged rows describe older policies, so its reward is that of the rows a
+    `Forecast.lag` later. Beyond the horizon the reward stays constant. Where the learning rate reaches zero before the
+    horizon, that step is the last one, because later stops gain nothing.
+
+    Returns:
+        Steps, the first of them now, shape (1 + h,); reward of every draw at them, shape (draws, 1 + h).
     """
-    if doubt is None or not doubt.since <= now:
-        return rise
-    hit = np.random.default_rng(seed).permutation(len(rise)) < round(doubt.probability * len(rise))
-    return np.where(hit[:, None], np.minimum(rise, 0.0), rise)
+    step = np.asarray(forecast.step, float)
+    if not step.size:
+        raise SettingError("decision: the forecast has no future step to stop at; ask for a later last step")
+    latent = np.concatenate(
+        [np.asarray(forecast.latent_now, float)[:, None], np.asarray(forecast.latent, float)], axis=1
+    )
+    finite = np.isfinite(latent).all(axis=1) & np.isfinite(forecast.rows).all(axis=1)
+    if not finite.any():
+        raise SettingError("decision: no draw of the forecast is finite; forecast with another regime")
+    step = np.concatenate([[forecast.now], step])
+    reward = _at(step + forecast.lag, step, latent[finite])
+    last = max(1, int(np.searchsorted(step, forecast.schedule.ends)))
+    if last < len(step) - 1 or step[-1] > forecast.schedule.ends > step[0]:
+        step = np.append(step[:last], min(step[last], max(math.ceil(forecast.schedule.ends), step[last - 1] + 1.0)))
+        reward = reward[:, : last + 1]
+    return step, reward
 
 
-def _past_undeserved(behind: Had, doubt: Doubt | None, seed: int) -> Had:
-    """Rewards of checkpoints without gains since `Doubt.since` in a share of the draws."""
-    if doubt is None or not behind.step[0] <= doubt.since < behind.step[-1]:
-        return behind
-    first = int(np.searchsorted(behind.step, doubt.since, side="right")) - 1
-    rise = undeserved(behind.draws[:, first:] - behind.draws[:, first, None], doubt, doubt.since, seed)
-    return behind._replace(draws=np.concatenate([behind.draws[:, :first], behind.draws[:, first, None] + rise], axis=1))
+def _at(places: np.ndarray, step: np.ndarray, paths: np.ndarray) -> np.ndarray:
+    """Paths of shape (draws, h) at places between their steps: linear interpolation, constant beyond the last step."""
+    if not len(places) or np.array_equal(places, step):
+        return paths[:, : len(places)]
+    before = np.clip(np.searchsorted(step, places, side="right") - 1, 0, len(step) - 2)
+    share = np.clip((places - step[before]) / (step[before + 1] - step[before]), 0.0, 1.0)
+    return (1.0 - share) * paths[:, before] + share * paths[:, before + 1]
 
 
 def _to_come(checkpoints: Checkpoints, now: float, until: float) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Kalman filter as one sequential scan over the rows: densities, one-step predictions, drawn rows and paths.
 
-The recursions run on scalars, not on small matrices: XLA fuses them into one loop body. A row whose logged value
-is NaN counts as missing.
+The recursions run on scalars, not on small matrices: XLA fuses them into one loop body. Everywhere ``space`` is the
+regime on T rows with a state of n components, and ``y`` are logged rewards of shape (T,); NaN is a missing value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayes_grpo.dynamics.state_space import (
 
 
 class Filtered(NamedTuple):
-    """One-step predictions of every row and the state after the last one.
+    """One-step predictions of every row.
 
     Attributes:
         log_likelihood: Log density of all logged rows, scalar.
@@ -38,8 +38,6 @@ class Filtered(NamedTuple):
         gain: Gain of the one-step predictor, n arrays of shape (T,); 0 where missing.
         mean: Predicted state before each row, n arrays of shape (T,).
         cov: Its covariance, n × n arrays of shape (T,).
-        last_mean: State after the last row, n scalars.
-        last_cov: Its covariance, n × n scalars.
     """
 
     log_likelihood: Array
@@ -48,8 +46,6 @@ class Filtered(NamedTuple):
     gain: Vector
     mean: Vector
     cov: Matrix
-    last_mean: Vector
-    last_cov: Matrix
 
 
 class StatePath(NamedTuple):
@@ -138,12 +134,7 @@ def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows, a scalar, by the filter.
-
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-    """
+    """Log density of the logged rows, a scalar, by the filter."""
     varying, at = over_rows(space)
     body = jax.checkpoint(_summed(at))  # recomputing a row costs less than storing its values for the gradient
     return lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))[0][2]
@@ -177,12 +168,7 @@ def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
 def row_densities(space: StateSpace, y: Array) -> Array:
     """Log density of each row given those before it, for many draws at once and without a gradient.
 
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-
-    Returns:
-        Shape (T,); 0 where the value is missing.
+    Shape (T,); 0 where the value is missing.
     """
     y = jnp.asarray(y)
     varying, at = over_rows(space)
@@ -203,12 +189,7 @@ def row_densities(space: StateSpace, y: Array) -> Array:
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
-    """Predictions of every row and the state after the last one.
-
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-    """
+    """Predictions of every row."""
     varying, at = over_rows(space)
 
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
@@ -217,9 +198,8 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
         after, after_cov, (innovation, var, gain, density) = advance(at(entries), mean, cov, value)
         return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
 
-    (mean, cov, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
-    innovation, var, gain, means, covs = out
-    return Filtered(total, innovation, var, gain, means, covs, mean, cov)
+    (_, _, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
+    return Filtered(total, *out)
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
@@ -227,13 +207,8 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
 
     Gains and variances do not depend on the values, so one pass serves both runs.
 
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-        noise: Standard normal numbers, shape (T,).
-
-    Returns:
-        Drawn rows, shape (T,), NaN where the log has none; and `log_likelihood`.
+    From standard normal numbers of shape (T,): drawn rows, shape (T,), NaN where the log has none; and
+    `log_likelihood`.
     """
     varying, at = over_rows(space)
 
@@ -254,15 +229,9 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
 
 
 def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Matrix]:
-    """Mean and covariance of the state before a row given all rows before it.
+    """Mean and covariance of the state before a row given all rows before it, n entries and n × n entries.
 
-    Args:
-        space: The regime on the rows.
-        y: Logged rewards, shape (T,); NaN = missing.
-        first: Index of the row, an integer scalar; the number of rows that are filtered may change from call to call.
-
-    Returns:
-        n entries and n × n entries.
+    The index of the row is an integer scalar, so that it may change from call to call of a compiled program.
     """
     varying, at = over_rows(space)
 
@@ -276,14 +245,11 @@ def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: 
     """Carries a state over rows with their noise.
 
     Args:
-        space: The regime on the rows.
+        space: The regime.
         start: State before the first of them, n entries.
         first: Index of the first of them, an integer scalar.
         last: Index behind the last of them, an integer scalar.
         noise: Standard normal numbers, those of the state and of the measurement, shape (T, n + 2).
-
-    Returns:
-        The path.
     """
     n, (varying, at) = space.size, over_rows(space)
 
@@ -306,16 +272,7 @@ def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: 
 
 
 def mean_path(space: StateSpace, initial: Array, rows: int) -> Array:
-    """Latent reward of every row without noise, from a given initial state.
-
-    Args:
-        space: The regime on the rows.
-        initial: State before the first row, shape (n,).
-        rows: Number of rows T.
-
-    Returns:
-        The mean trajectory, shape (T,).
-    """
+    """Latent reward of every one of T rows without noise, shape (T,), from a state of shape (n,) before the first."""
     varying, at = over_rows(space)
 
     def body(state: Vector, entries: list[Array]) -> tuple[Vector, Array]:

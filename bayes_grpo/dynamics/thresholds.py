@@ -106,17 +106,7 @@ def spectral_radius(
 def critical_gain(momentum: float, refresh_interval: int, lag_model: LagModel, lag_exposure: float = 1.0) -> float:
     """Smallest gain g = η K at which a run is no longer stable, by bisection on the spectral radius.
 
-    Args:
-        momentum: μ, in [0, 1).
-        refresh_interval: K_ref, whole optimizer steps, at least 1.
-        lag_model: "delay" or "hold".
-        lag_exposure: In [0, 1].
-
-    Returns:
-        The threshold, to a relative precision of 1e-12.
-
-    Raises:
-        SettingError: A setting is out of range.
+    Settings and errors are those of `spectral_radius`; to a relative precision of 1e-12.
     """
     return _first(
         lambda gain: spectral_radius(gain, momentum, refresh_interval, lag_model, lag_exposure) > 1.0,
@@ -131,16 +121,7 @@ def frozen_policy_onset(momentum: float, refresh_interval: int, lag_exposure: fl
     Below it both modes of the map over a refresh cycle decay without changing sign, and what is not late does so within
     the cycle too. A run that is unstable counts as one that oscillates.
 
-    Args:
-        momentum: μ, in [0, 1).
-        refresh_interval: K_ref, whole optimizer steps, at least 1.
-        lag_exposure: In [0, 1].
-
-    Returns:
-        The onset, to a relative precision of 1e-12; without lag (1 − √μ)².
-
-    Raises:
-        SettingError: A setting is out of range.
+    Settings and errors are those of `spectral_radius`; to a relative precision of 1e-12, without lag (1 − √μ)².
     """
     interval, mu = _checked_interval(refresh_interval), float(checked_momentum(momentum))
     _check_exposure(lag_exposure)

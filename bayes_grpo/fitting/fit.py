@@ -55,17 +55,9 @@ PRIOR_DRAWS = 4000
 
 
 class PriorSide(NamedTuple):
-    """What a fit holds of the prior alone; it can be made while the sampler runs.
-
-    Attributes:
-        draws: Draws of every parameter, shape (size,) each.
-        derived: Derived quantities of these draws.
-        rows: A run drawn at each of them, shape (size, n).
-        rng: Randomness after these draws, for what follows.
-    """
+    """Draws of the prior, parameters and derived quantities, a run drawn at each, and the randomness after them."""
 
     draws: dict[str, np.ndarray]
-    derived: dict[str, np.ndarray]
     rows: np.ndarray
     rng: np.random.Generator
 
@@ -75,7 +67,7 @@ def prior_side(target: Target, seed: int) -> PriorSide:
     rng = np.random.default_rng(seed)
     draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
-    return PriorSide(draws, target.regime.derived(draws, table), _drawn(rows, table), rng)
+    return PriorSide(draws | target.regime.derived(draws, table), _drawn(rows, table), rng)
 
 
 _PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
@@ -99,7 +91,7 @@ def build_fit(
     tree = az.from_dict(
         {
             "posterior": dict(values) | regime.derived(values, table),
-            "prior": {k: v[None] for k, v in (prior.draws | prior.derived).items()},
+            "prior": {k: v[None] for k, v in prior.draws.items()},
             "sample_stats": {
                 "energy": chains.energy,
                 "lp": -np.asarray(chains.potential),
@@ -169,11 +161,6 @@ def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
         return (np.round(rows / step) * step).astype(np.float32)
 
 
-def _mass_note(run: Run, table: RowTable) -> str:
-    """Where the mass comes from. Momentum kept as an exponential average has the same inertia."""
-    return f"momentum {table.optimizer.momentum:g} ({run.settings.momentum.provenance.value})"
-
-
 def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS) -> dict[str, np.ndarray]:
     """Draws of every parameter from its prior, shape (size,) each."""
     regime, priors = target.regime, target.priors
@@ -203,11 +190,9 @@ def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSetti
         "sampled_levels": json.dumps(regime.sampled_levels),
         "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
         "settings": json.dumps(settings, default=str),
-        "mass": table.optimizer.mass,
         "momentum": table.optimizer.momentum,
         "momentum_convention": table.optimizer.convention,
         "refresh_interval": table.optimizer.refresh,
-        "mass_note": _mass_note(run, table),
         "reference_learning_rate": table.reference_rate,
         "start": table.start,
         "from_rest": int(table.from_rest),

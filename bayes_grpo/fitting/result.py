@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
 
-FORMAT = 3
+FORMAT = 4
 """Version of the saved layout; a file of another one is refused."""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.draws import probabilities
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SURE = 0.95
+"""Probability from which on the direction of the reward is known."""
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
 # Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
@@ -44,8 +46,6 @@ class SummaryRow:
         prior_sensitivity: How much it moves where all priors are power-scaled; above 0.05 it depends on them. NaN
             where it has draws that are not finite.
         likelihood_sensitivity: The same for the likelihood; below 0.05 the log says little.
-        diagnosis: What ``arviz.psense_summary`` says of the two. Its "conflict" means no more than that both move the
-            quantity, as they do wherever the log is short.
     """
 
     name: str
@@ -57,7 +57,6 @@ class SummaryRow:
     mostly_prior: bool
     prior_sensitivity: float
     likelihood_sensitivity: float
-    diagnosis: str
 
     @property
     def moves_with_prior(self) -> bool:
@@ -70,12 +69,11 @@ class Summary(Result):
     """Everything that is printed of a fit.
 
     Attributes:
-        verdict: The sentence.
+        verdict: Where the reward goes, how fast, and whether it overshoots, in sentences.
         rows: The table.
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
-        bayes_r2: Bayesian R² of the unforced regime (Gelman et al. 2019).
         convergence: Convergence checks.
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
@@ -86,8 +84,6 @@ class Summary(Result):
         regime: Name of the regime.
         log_format: What the log was read as.
         interval_level: Probability inside the intervals.
-        mass: Mass of the optimizer's momentum, in optimizer steps.
-        mass_note: Where it comes from.
         seed: Seed that was used.
     """
 
@@ -96,7 +92,6 @@ class Summary(Result):
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
-    bayes_r2: Interval
     convergence: Convergence
     measured: str
     warnings: tuple[str, ...]
@@ -106,8 +101,6 @@ class Summary(Result):
     regime: str
     log_format: str
     interval_level: float
-    mass: float
-    mass_note: str
     seed: int
 
     in_json = (
@@ -124,12 +117,38 @@ class Summary(Result):
                 "about.first_step",
                 "about.last_step",
                 "interval_level",
-                "mass",
-                "mass_note",
                 "seed",
             ),
         ),
     )
+
+    @property
+    def answer(self) -> str:
+        """Where the reward goes, in one sentence."""
+        if not self.convergence.passed:
+            return "The sampler did not converge; do not use these numbers."
+        known = {r.name: r.posterior for r in self.rows}
+        what, end, growth = self.about.reward, _text(known["fixed_point"]), self.probabilities.get("growth")
+        if growth is None:
+            return f"The {what} stays at {end}: the {self.regime} regime has no trend."
+        if max(growth, 1.0 - growth) < SURE:
+            return f"This log cannot tell whether the {what} still moves; it would settle at {end}."
+        verb = "grows" if growth > 0.5 else "falls"
+        return f"The {what} {verb} from {known['initial_reward'].median:.3g} toward {end}."
+
+    @property
+    def why(self) -> str:
+        """Chance of growth, how fast, and whether the curve overshoots."""
+        known, growth, parts = {r.name: r for r in self.rows}, self.probabilities.get("growth"), []
+        if growth is not None:
+            parts.append(f"Chance of growth: {percent(growth)}.")
+            sure = max(growth, 1.0 - growth) >= SURE
+            if "half_gain_step" in known and self.convergence.passed and sure:
+                half = _text(known["half_gain_step"].posterior)
+                parts.append(f"Half of the change is reached after {half} steps.")
+        parts.append(_overshoot(self.probabilities, known.get("damping_ratio")))
+        parts.append(f"Intervals are {self.interval_level:.0%}.")
+        return " ".join(x for x in parts if x)
 
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a parameter or derived quantity: the fields of `SummaryRow`."""
@@ -150,45 +169,32 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     chances = _probabilities(fit)
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
-    curve = fit.trajectories("curve").reshape(-1, len(y))
-    warnings = _warnings(fit, rows, chances)
     attrs = fit.data.attrs
-    return Summary(
-        verdict=" ".join(x for x in (fit.window.lead, _verdict(fit, rows, chances), _rate_ended(fit)) if x),
+    made = Summary(
+        verdict="",
         rows=rows,
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
-        bayes_r2=interval(bayesian_r_squared(y, curve), level),
         convergence=fit.convergence,
         measured=measured(fit, level),
-        warnings=warnings,
+        warnings=_warnings(fit, rows),
         assumed=_assumed(fit),
         notes=fit.notes,
         about=fit.about,
         regime=fit.regime.name,
         log_format=attrs["log_format"],
         interval_level=level,
-        mass=float(attrs["mass"]),
-        mass_note=attrs["mass_note"],
         seed=int(attrs["seed"]),
     )
+    parts = (fit.window.lead, made.answer, made.why, _rate_ended(fit))
+    return replace(made, verdict=" ".join(x for x in parts if x))
 
 
 def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
     """Plain R² of one curve, 1 − SS_res / SS_tot."""
     with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable regime can be enormous
         return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
-
-
-def bayesian_r_squared(y: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Bayesian R² of each draw, var(fit) / (var(fit) + var(residual)), for curves of shape (draws, n).
-
-    Gelman et al. 2019, https://doi.org/10.1080/00031305.2018.1549100.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        explained, left = curves.var(axis=1), (y - curves).var(axis=1)
-        return explained / (explained + left)
 
 
 def contraction(fit: Fit, name: str) -> float:
@@ -231,7 +237,6 @@ def _rows(fit: Fit, level: float) -> list[SummaryRow]:
                 mostly_prior=share < CONTRACTION_LIMIT,
                 prior_sensitivity=sensitivity[str(name)].prior,
                 likelihood_sensitivity=sensitivity[str(name)].likelihood,
-                diagnosis=sensitivity[str(name)].diagnosis,
             )
         )
     return out
@@ -243,7 +248,7 @@ def _probabilities(fit: Fit) -> dict[str, float]:
     return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]), len(fit.step()))
 
 
-def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> tuple[str, ...]:
+def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
     out = []
     if not fit.convergence.passed:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
@@ -263,11 +268,6 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float])
             f"Informed by the data but prior-sensitive: {', '.join(moved)} (power-scaling sensitivity of "
             f"{THRESHOLD:g} or more)."
         )
-    if chances.get("oscillatory", 0.0) > 0.5 and chances["half_period_seen"] < 0.5:
-        out.append(
-            "Damping ratio below 1 without half a period in the data: a slow start bends a linear regime this way; "
-            "it is no evidence of oscillation until nonlinear regimes are compared."
-        )
     return tuple(out)
 
 
@@ -279,29 +279,20 @@ def _assumed(fit: Fit) -> tuple[str, ...]:
     )
 
 
-def _verdict(fit: Fit, rows: tuple[SummaryRow, ...], chances: dict[str, float]) -> str:
-    by_name = {r.name: r for r in rows}
-    what = fit.about.reward
-    level = f"{rows[0].posterior.level:.0%}"
-    start, end = by_name["initial_reward"].posterior, by_name["fixed_point"].posterior
-    failed = "" if fit.convergence.passed else "NOT CONVERGED, do not rely on this: "
-    p_growth = chances.get("growth")
-    if p_growth is None:
-        course = f"this regime has no trend: the {what} stays at {_text(end)}"
-    elif max(p_growth, 1 - p_growth) < 0.95:
-        course = (
-            f"this log cannot tell whether the {what} is still moving (probability of growth "
-            f"{probability_text(p_growth)}); it would settle at {_text(end)}"
-        )
-    else:
-        verb = "grows" if p_growth > 0.5 else "falls"
-        half = by_name.get("half_gain_step")
-        when = f", half of the way after {_text(half.posterior)} steps" if half else ""
-        course = f"the {what} {verb} from {start.median:.3g} towards {_text(end)}{when}"
-    clause = ""
-    if "damping_ratio" in by_name:
-        clause = f"; {_damping_clause(by_name['damping_ratio'], chances)}"
-    return f"{failed}{course} ({level} intervals){clause}."
+def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
+    """Whether the curve overshoots or is unstable, in one sentence."""
+    if p.get("unstable", 0.0) > 0.5:
+        return f"Unstable: {percent(p['unstable'])}."
+    if zeta is None:
+        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
+    if p["overdamped"] >= p["oscillatory"]:
+        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
+        return f"No overshoot seen{tail}."
+    if p["turns_fast"] >= 0.5:
+        return f"It swings within fewer than {THRESHOLDS.swing_period:g} rows, which is no oscillation of the learning."
+    if p["swings_seen"] < 0.5:
+        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
+    return f"Oscillates: {percent(p['oscillatory'])}."
 
 
 def _rate_ended(fit: Fit) -> str:
@@ -312,25 +303,8 @@ def _rate_ended(fit: Fit) -> str:
     return f"The learning rate reached zero at about step {step:g}: the level is where a constant rate would lead."
 
 
-def _damping_clause(zeta: SummaryRow, chances: dict[str, float]) -> str:
-    names = ("overdamped", "oscillatory", "unstable")
-    best = max(names, key=lambda n: chances[n])
-    p = chances[best]
-    if best == "oscillatory" and chances["turns_fast"] >= 0.5:
-        return (
-            f"row by row it swings about its level, within fewer than {THRESHOLDS.swing_period:g} rows: no oscillation "
-            f"of the learning is seen (P(damping ratio < 1) = {probability_text(p)})"
-        )
-    if best == "oscillatory" and chances["swings_seen"] < 0.5:
-        shape = "past its level and back at most once" if chances["half_period_seen"] >= 0.5 else "a slow start"
-        return f"{shape}, and no oscillation seen (P(damping ratio < 1) = {probability_text(p)})"
-    if zeta.mostly_prior:
-        return f"{best} with probability {probability_text(p)}, mostly from the prior"
-    return f"{best} with probability {probability_text(p)}"
-
-
 def _text(i: Interval) -> str:
-    return f"{i.median:.3g} [{i.low:.3g}, {i.high:.3g}]"
+    return f"{digits(i.median, '.3g')} [{digits(i.low, '.3g')}, {digits(i.high, '.3g')}]"
 
 
 _LESS = (

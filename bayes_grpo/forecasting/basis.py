@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.smoothing import reward_trend
 from bayes_grpo.diagnosis.trend import span_of
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.rows.padding import PreparedRows, prepare_rows
@@ -35,7 +33,7 @@ class Basis:
         notes: Remarks of the reader and of the rows.
         name: Name of the run.
         settings: Settings of the run by name.
-        fallen: Loss of the reward at its last row; None without a loss, or for a fit.
+        fallen: Loss of the reward at its last row; None without a loss.
     """
 
     rows: PreparedRows
@@ -95,24 +93,6 @@ def basis_of_run(
     )
 
 
-def basis_of_fit(fit: Fit, schedule: str | None = None, total_steps: float | None = None) -> Basis:
-    """What a forecast of a fit rests on; arguments as `basis_of_run`.
-
-    Raises:
-        SettingError: An impossible schedule.
-    """
-    rows, settings = fit.as_draws.rows, {k: _setting(v) for k, v in fit.settings.items()}
-    table = rows.table
-    return Basis(
-        rows=rows,
-        reward=reward_range(table, settings),
-        ahead=schedule_of(table, settings, schedule, total_steps),
-        notes=fit.notes,
-        name=str(fit.data.attrs["run_name"]),
-        settings=settings,
-    )
-
-
 def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Run:
     """The run with a decay that the user sets; it also covers the past where no learning rate was logged."""
     if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
@@ -123,10 +103,6 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
         total_steps=Setting(total_steps, Provenance.USER),
     )
     return replace(run, settings=given)
-
-
-def _setting(stored: Mapping[str, Any]) -> Setting:
-    return Setting(stored["value"], Provenance(stored["provenance"]), stored.get("note", ""))
 
 
 def fallen_in(run: Run, table: RowTable) -> Fallen | None:

@@ -209,24 +209,12 @@ class Hazard:
             event[chosen], settles[chosen] = name, to
         return Met(RewardPaths(latent, trend, rows), event, settles)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in self.rates.items()}
-        return {"provenance": dict(self.provenance), "rates": numbers}
-
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Hazard:
-        """The inverse of `to_dict`."""
+        """The numbers as `benchmarks/lab/learners/hazard.py` writes them."""
         numbers = content["rates"].items()
         rates = {name: Rate(float(x["rate"]), np.array(x["sizes"], float)) for name, x in numbers}
         return cls(rates, content["provenance"])
-
-
-def hazard_named(hazard: Hazard | bool, regimes: int) -> Hazard | None:
-    """The event rates to use: the shipped ones (True), the given ones, or None for False or for a single regime."""
-    if hazard is False or regimes < 2:
-        return None
-    return shipped_hazard() if hazard is True else hazard
 
 
 @cache

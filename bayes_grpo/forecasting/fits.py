@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -83,7 +83,6 @@ def fit_regimes(
     settings: ImportanceSettings | None = None,
     sampler: SamplerSettings | None = None,
     strict: bool = True,
-    start: Mapping[str, np.ndarray] | None = None,
     progress: Progress | None = None,
 ) -> FittedRegimes:
     """Fits regimes to rows and computes their weights.
@@ -97,7 +96,6 @@ def fit_regimes(
         sampler: Settings of NUTS, the fallback where the fast posterior is unreliable.
         strict: Whether a regime with an unreliable fast posterior is sampled by NUTS and, failing that, left out;
             False to keep the fast posterior of every regime.
-        start: Regime → draws of a similar posterior, such as from a fit of fewer rows.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -124,7 +122,6 @@ def fit_regimes(
                 target,
                 seed=seed_of(seed, "fit", regime.name),
                 settings=settings,
-                start=(start or {}).get(regime.name),
                 sampler=sampler or FORECAST_SAMPLER,
                 fallback=strict,
             )
@@ -161,15 +158,14 @@ def weighed(
     return FittedRegimes(draws, reward, in_range, evidence, weights, notes, not_converged)
 
 
-def without(fitted: FittedRegimes, names: Collection[str]) -> FittedRegimes:
-    """The same regimes less some of them, weighed again.
-
-    Args:
-        fitted: Regimes fitted on the same rows.
-        names: Those to leave out; one regime at least has to be left.
-    """
-    rest = {k: x for k, x in fitted.draws.items() if k not in names}
-    return weighed(rest, fitted.reward, fitted.notes, fitted.not_converged)
+def trusted(fitted: FittedRegimes) -> FittedRegimes:
+    """The same regimes less those whose fast posterior cannot be trusted; all of them where none can."""
+    rough = [name for name, x in fitted.draws.items() if not x.diagnostics.passed]
+    if not rough or len(rough) == len(fitted.draws):
+        return fitted
+    rest = {name: x for name, x in fitted.draws.items() if name not in rough}
+    note = f"{', '.join(rough)} left out: too few points fit these rows"
+    return weighed(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:

@@ -1,7 +1,7 @@
 """`forecast`: posterior-predictive paths of the reward, averaged over regimes, under the remaining learning rate.
 
-From a run, every regime is fitted to the rows under priors for forecasting. From a fit, the draws of its one regime
-are used. Both then take the same steps: weights, the last-value forecaster, paths and unmodeled events.
+Every regime is fitted to the rows under priors for forecasting. Then come weights, the last-value forecaster, paths
+and unmodeled events.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
-from bayes_grpo.forecasting.basis import Basis, basis_of_fit, basis_of_run
-from bayes_grpo.forecasting.events import Hazard, hazard_named
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, weighed
+from bayes_grpo.forecasting.basis import Basis, basis_of_run
+from bayes_grpo.forecasting.events import shipped_hazard
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, trusted
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.mixture import (
     Mixture,
@@ -25,7 +24,7 @@ from bayes_grpo.forecasting.mixture import (
     with_possible_events,
     with_siblings,
 )
-from bayes_grpo.forecasting.pool import Pool, pooled
+from bayes_grpo.forecasting.pool import pooled
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -35,7 +34,6 @@ from bayes_grpo.rows.schedule import RowsAhead, rows_ahead
 from bayes_grpo.siblings.gather import Like, gather_siblings
 from bayes_grpo.siblings.together import ReadTogether, read_together
 
-OF_A_FIT = "the priors are those of the fit, which scale with the rows; those of a forecast of the run reach further"
 FALLEN = (
     "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
     "other collapsed runs did next"
@@ -44,7 +42,7 @@ ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled 
 
 
 def forecast(
-    source: RunLike | Fit,
+    source: RunLike,
     until: float | None = None,
     *,
     schedule: str | None = None,
@@ -54,8 +52,7 @@ def forecast(
     regimes: Sequence[str | Regime] | None = None,
     draws: int = 2000,
     seed: int = 0,
-    pool: Pool | bool = True,
-    hazard: Hazard | bool = True,
+    nuts: bool = True,
     sampler: SamplerSettings | None = None,
     like: Like | None = None,
     progress: Progress | None = None,
@@ -68,45 +65,38 @@ def forecast(
     regime may be wrong. A few paths meet an unmodeled event, a collapse or a take-off, as often as other logs did
     (`bayes_grpo.forecasting.events`).
 
-    A fit is a single regime and is used unchanged. The notes list what that leaves out.
-
     Args:
-        source: A run or what `read_log` makes one of, or one fit.
+        source: A run or what `read_log` makes one of.
         until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
             else 1.5 times the last logged step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
-        signal: "auto", "reward" (train) or "eval" (held-out); for a run.
-        rows: "all", or "since_break" for the rows since the reward last collapsed; not for a fit.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        rows: "all", or "since_break" for the rows since the reward last collapsed.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
-        pool: Share of the last-value forecaster: the shipped numbers (True), others, or none (False).
-        hazard: Rates of unmodeled events, for several regimes: the shipped numbers (True), others, or none (False).
-        sampler: Sampler settings; not for a fit.
+        nuts: Whether to use NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime is left
+            out.
+        sampler: Sampler settings.
         like: Reference runs, other runs of the same task: files, folders, stores, patterns and runs. A shared data
             order predicts part of the future rows. Where the runs are similar, some paths follow the reference runs
-            (`bayes_grpo.forecasting.siblings`). A run is never its own reference run. Not for a fit.
-        progress: Called with a short phrase at every stage; not for a fit.
+            (`bayes_grpo.forecasting.siblings`). A run is never its own reference run.
+        progress: Called with a short phrase at every stage.
 
     Returns:
         The forecast.
 
     Raises:
         FitError: Too few rows, no such signal, or no regime could be fitted.
-        SettingError: A horizon in the past, an impossible schedule, or reference runs for a fit.
+        SettingError: A horizon in the past, or an impossible schedule.
         LogReadError: Reference runs that do not exist or cannot be read.
     """
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
-    if not isinstance(source, Fit):
-        source = as_run(source)
-    basis = (
-        basis_of_fit(source, schedule, total_steps)
-        if isinstance(source, Fit)
-        else basis_of_run(source, signal, schedule, total_steps, rows)
-    )
+    run = as_run(source)
+    basis = basis_of_run(run, signal, schedule, total_steps, rows)
     # A horizon in the past is refused before anything is fitted.
     planned = basis.settings
     if total_steps:
@@ -115,26 +105,22 @@ def forecast(
     requested = rows_ahead(basis.table, horizon.until, basis.ahead)
     siblings = None
     if like is not None:
-        if isinstance(source, Fit):
-            raise SettingError("like: expected a run to forecast with reference runs, found a fit")
         teller(progress)("reference runs")
-        gathered = gather_siblings(source, basis.table, like)
+        gathered = gather_siblings(run, basis.table, like)
         if gathered.runs or not gathered.searched:
             siblings = read_together(basis.table, gathered)
-    if isinstance(source, Fit):
-        fitted = weighed({source.regime.name: source.as_draws}, basis.reward, (OF_A_FIT,))
-    else:
-        regimes = FORECAST_REGIMES if regimes is None else regimes
-        fitted = fit_regimes(
-            basis.rows,
-            regimes,
-            reward=basis.reward,
-            seed=seed,
-            sampler=sampler,
-            progress=teller(progress),
-        )
-    given = {"pool": pool, "hazard": hazard, "siblings": siblings}
-    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, **given)
+    fitted = fit_regimes(
+        basis.rows,
+        FORECAST_REGIMES if regimes is None else regimes,
+        reward=basis.reward,
+        seed=seed,
+        sampler=sampler,
+        strict=nuts,
+        progress=teller(progress),
+    )
+    if not nuts:
+        fitted = trusted(fitted)
+    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, siblings=siblings)
     return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
@@ -145,13 +131,11 @@ def forecast_of_regimes(
     *,
     draws: int = 2000,
     seed: int = 0,
-    pool: Pool | bool = True,
-    hazard: Hazard | bool = True,
     siblings: ReadTogether | None = None,
 ) -> Forecast:
     """Forecast from fitted regimes and the last-value forecaster, with paths in proportion to their weights.
 
-    Some of the paths meet an unmodeled event.
+    Some of the paths meet an unmodeled event. A single regime is followed as it is.
 
     Args:
         basis: Inputs of the forecast.
@@ -159,27 +143,24 @@ def forecast_of_regimes(
         requested: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
-        pool: Share of the last-value forecaster, as in `forecast`.
-        hazard: Rates of unmodeled events, as in `forecast`.
         siblings: The run with its reference runs; None without any.
 
     Returns:
         The forecast.
     """
-    fallen = basis.fallen if len(fitted.draws) > 1 else None
-    known = None if fallen is not None else hazard_named(hazard, len(fitted.draws))
-    with_level = pooled(pool, basis.table, fitted, requested.logged)
-    shares = fitted.weights if with_level is None else with_level.weights
+    several = len(fitted.draws) > 1
+    fallen = basis.fallen if several else None
+    shares = pooled(basis.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(basis, fitted, requested, shares, draws, seed, fallen), None
     if siblings is not None:
         mixture, used = with_siblings(mixture, requested, siblings, basis.reward, seed)
-    if known is not None:
-        mixture = with_possible_events(mixture, basis, requested, known, seed)
+    if several and fallen is None:
+        mixture = with_possible_events(mixture, basis, requested, shipped_hazard(), seed)
     mixture = freeze_after_schedule(mixture, requested, basis.ahead)
     notes = basis.notes + fitted.notes
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
-    if len(fitted.draws) == 1 and (pool or hazard):
+    if not several:
         notes += (ALONE,)
     if basis.reward.known and not basis.reward.assumed:
         notes += (f"the reward is {basis.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
@@ -191,7 +172,7 @@ def forecast_of_regimes(
 def _forecast_of(
     mixture: Mixture, basis: Basis, requested: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
 ) -> Forecast:
-    """The result, with the paths cut into now, until the horizon, and beyond."""
+    """The result, with the paths cut into now and until the horizon."""
     table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(requested.step)
     return Forecast(
         now=float(table.step[-1]),
@@ -200,11 +181,8 @@ def _forecast_of(
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],
         latent_now=paths.latent[:, 0],
-        initial=mixture.initial,
         at_infinity=mixture.fixed,
         final=mixture.final,
-        beyond_step=requested.beyond,
-        beyond=paths.trend[:, h:],
         regime=mixture.regime,
         event=mixture.event,
         weights=mixture.shares,

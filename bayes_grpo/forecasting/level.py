@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
 
 LEVEL_NAME = "level"
@@ -51,7 +52,9 @@ def level_of(y: np.ndarray) -> Level:
     return Level(mean, float(np.sqrt(level)), float(np.sqrt(max(total - level, 1e-24))))
 
 
-def level_paths(level: Level, horizon: int, count: int, seed: int, reward: RewardRange) -> tuple[np.ndarray, ...]:
+def level_paths(
+    level: Level, horizon: int, count: int, seed: int, reward: RewardRange
+) -> tuple[RewardPaths, np.ndarray]:
     """Constant paths, in the form of `bayes_grpo.forecasting.paths.regime_paths`.
 
     Args:
@@ -62,12 +65,11 @@ def level_paths(level: Level, horizon: int, count: int, seed: int, reward: Rewar
         reward: Paths stay inside this range.
 
     Returns:
-        Latent reward, trend and rows, shape (count, horizon); fixed point and initial reward, shape (count,), the
-        latter NaN: without a start there is no gain to have a share of.
+        The paths, shape (count, horizon), and their level, shape (count,).
     """
     rng = np.random.default_rng(seed)
     at = rng.permutation(level.mean + level.sd * ndtri((np.arange(count) + 0.5) / max(count, 1)))
     at = np.clip(at, reward.low, reward.high)
     latent = np.repeat(at[:, None], horizon, axis=1)
     rows = np.clip(latent + level.row_sd * rng.standard_normal(latent.shape), reward.low, reward.high)
-    return latent, latent.copy(), rows, at, np.full(count, np.nan)
+    return RewardPaths(latent, latent.copy(), rows), at

@@ -16,7 +16,8 @@ from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.forecasting.basis import Basis
 from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import FittedRegimes
-from bayes_grpo.forecasting.paths import allot, mixed_paths
+from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
+from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, paths_with_siblings
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
@@ -34,7 +35,6 @@ class Mixture:
         paths: Over the reward now, the rows to come and those beyond the horizon, shape (draws, 1 + h + k).
         regime: Forecaster of each draw, shape (draws,).
         event: Event that each draw meets, "" without one, shape (draws,).
-        initial: Reward at the start of the log, NaN without a start, shape (draws,).
         fixed: Fixed point at a constant learning rate, shape (draws,).
         final: Final reward under the remaining learning rate, shape (draws,).
         shares: Forecaster → share of the draws.
@@ -43,7 +43,6 @@ class Mixture:
     paths: RewardPaths
     regime: np.ndarray
     event: np.ndarray
-    initial: np.ndarray
     fixed: np.ndarray
     final: np.ndarray
     shares: dict[str, float]
@@ -71,7 +70,17 @@ def regimes_and_last_value(
     """
     reward, ahead, future = basis.reward, basis.ahead, requested.future
     counts = {name: n for name, n in allot(draws, shares).items() if n}
-    latent, trend, rows, fixed, initial = mixed_paths(fitted, counts, basis.table.y, future, reward, seed)
+
+    def one(name: str, count: int) -> tuple[np.ndarray, ...]:
+        part = seed_of(seed, "paths", name)  # the paths of one depend on no other
+        if name == LEVEL_NAME:
+            paths, fixed = level_paths(level_of(basis.table.y), len(future.step), count, part, reward)
+        else:
+            paths, fixed = regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
+        return *paths, fixed
+
+    parts = zip(*(one(name, count) for name, count in counts.items()), strict=True)
+    latent, trend, rows, fixed = (np.concatenate(x) for x in parts)
     if fallen is not None:
         latent, trend, rows, fixed = (clip_recovery(fallen, x) for x in (latent, trend, rows, fixed))
     ends = math.isfinite(ahead.total_steps) or ahead.rate_now == 0
@@ -79,7 +88,6 @@ def regimes_and_last_value(
         paths=RewardPaths(latent, trend, rows),
         regime=np.repeat(list(counts), list(counts.values())),
         event=np.full(len(latent), ""),
-        initial=initial,
         fixed=fixed,
         final=trend[:, -1] if ends else fixed,
         shares=dict(shares),
@@ -106,7 +114,6 @@ def with_siblings(
         mixture,
         paths=paths,
         regime=np.where(taken, SIBLINGS_NAME, mixture.regime),
-        initial=np.where(taken, np.nan, mixture.initial),
         fixed=np.where(taken, settles, mixture.fixed),
         final=np.where(taken, settles, mixture.final),
         shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {SIBLINGS_NAME: used.share},

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_grpo.common.intervals import spread
-from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
-from bayes_grpo.forecasting.fits import FittedRegimes
-from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
+from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureRows
 from bayes_grpo.rows.table import RowTable
@@ -20,41 +18,9 @@ RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
 
 
-def mixed_paths(
-    fitted: FittedRegimes,
-    counts: Mapping[str, int],
-    y: np.ndarray,
-    future: FutureRows,
-    reward: RewardRange,
-    seed: int,
-) -> tuple[np.ndarray, ...]:
-    """Paths of regimes and of the level, one after the other.
-
-    Args:
-        fitted: The regimes.
-        counts: Paths of each, and of the level.
-        y: Logged rows, shape (n,).
-        future: Rows to come.
-        reward: Range of the reward.
-        seed: Seed; the paths of one depend on no other.
-
-    Returns:
-        As `regime_paths`.
-    """
-
-    def one(name: str, count: int) -> tuple[np.ndarray, ...]:
-        part = seed_of(seed, "paths", name)
-        if name != LEVEL_NAME:
-            return regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
-        return level_paths(level_of(y), len(future.step), count, part, reward)
-
-    parts = [one(name, count) for name, count in counts.items()]
-    return tuple(np.concatenate(x) for x in zip(*parts, strict=True))
-
-
 def regime_paths(
     draws: Draws, future: FutureRows, count: int, seed: int, reward: RewardRange, inside: float
-) -> tuple[np.ndarray, ...]:
+) -> tuple[RewardPaths, np.ndarray]:
     """Paths of one regime, a share of them inside the range of the reward.
 
     For this share the prior of the fixed point is truncated to the range: draws outside are replaced by others. Paths
@@ -70,7 +36,7 @@ def regime_paths(
         inside: Share of the paths inside the range, equal to the probability of the range.
 
     Returns:
-        Latent reward, trend and rows, shape (count, h); fixed point and initial reward, shape (count,).
+        The paths, shape (count, h), and their fixed points, shape (count,).
     """
     table, total = draws.rows.table, draws.size
     tries = max(count, min(4 * count, total))
@@ -88,7 +54,7 @@ def regime_paths(
     paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
     for x in paths:
         np.clip(x[:num_inside], reward.low, reward.high, out=x[:num_inside])
-    return (*paths, draws.initial()[picks[chosen]])
+    return RewardPaths(*paths[:3]), paths[3]
 
 
 def _runs_away(found: Paths, table: RowTable) -> np.ndarray:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,52 +51,25 @@ class Pool:
         z = np.clip((features - self.centre) / self.scale, -BEYOND, BEYOND)
         return float(1.0 / (1.0 + np.exp(-(self.intercept + self.weight @ z))))
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready content."""
-        return {
-            "provenance": dict(self.provenance),
-            "intercept": self.intercept,
-            **{
-                name: dict(zip(FEATURES, getattr(self, name).tolist(), strict=True))
-                for name in ("weight", "centre", "scale")
-            },
-        }
-
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Pool:
-        """The inverse of `to_dict`."""
+        """The numbers as `benchmarks/lab/learners/pool.py` writes them."""
         weight, centre, scale = (
             np.array([content[k][f] for f in FEATURES], float) for k in ("weight", "centre", "scale")
         )
         return cls(float(content["intercept"]), weight, centre, scale, content["provenance"])
 
 
-class Pooled(NamedTuple):
-    """Weights of the pool.
-
-    Attributes:
-        weights: Weight of every regime and of the last-value forecaster; they sum to 1.
-        features: Features of the last-value share, shape (5,).
-    """
-
-    weights: dict[str, float]
-    features: np.ndarray
-
-
-def pooled(pool: Pool | bool, table: RowTable, fitted: FittedRegimes, ahead: int) -> Pooled | None:
-    """Weights of the regimes and of the last-value forecaster; None if the pool is off or there is one regime.
+def pooled(table: RowTable, fitted: FittedRegimes, ahead: int) -> dict[str, float]:
+    """Weights of the regimes and of the last-value forecaster; they sum to 1.
 
     Args:
-        pool: The coefficients; True for the shipped ones, False for no pool.
         table: Rows before the forecast.
         fitted: Regimes fitted to them.
         ahead: Rows to forecast.
     """
-    if pool is False or len(fitted.weights) < 2:
-        return None
-    features = pool_features(table, fitted.log_evidence, fitted.trending, ahead)
-    share = (shipped_pool() if pool is True else pool).share(features)
-    return Pooled({k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}, features)
+    share = shipped_pool().share(pool_features(table, fitted.log_evidence, fitted.trending, ahead))
+    return {k: (1.0 - share) * w for k, w in fitted.weights.items()} | {LEVEL_NAME: share}
 
 
 @cache

@@ -1,7 +1,4 @@
-"""When does the reward reach a value, or a share of its final gain? The first step at which each path crosses it.
-
-A value is searched up to the horizon, a share of the gain also beyond it, on the trend of each draw's regime.
-"""
+"""When does the reward reach a value? The first step until the horizon at which each path crosses it."""
 
 from __future__ import annotations
 
@@ -16,9 +13,6 @@ from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
-
-SHARES = (0.5, 0.9, 0.95)
-"""Shares of the final gain whose steps are reported."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +54,6 @@ class Reach:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
 
 
-@dataclass(frozen=True)
-class Reached:
-    """When a share of the final gain is reached.
-
-    Attributes:
-        share: The share, such as 0.9.
-        step: Median and interval over draws; the last logged step stands for "by now", infinity for "never".
-    """
-
-    share: float
-    step: Interval
-
-
 def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     """When a forecast's paths reach a value.
 
@@ -108,59 +89,21 @@ def reach_of(forecast: Forecast, reward: float, level: float = LEVEL) -> Reach:
     )
 
 
-def reached_steps(forecast: Forecast, share: float) -> np.ndarray:
-    """Step at which each draw's regime reaches a share of its final gain.
-
-    The gain counts from the start of the log to where the reward ends. The last logged step stands for "by now",
-    infinity for "never"; draws of a regime without a start (flat) are left out.
-
-    Args:
-        forecast: The forecast.
-        share: Share of the gain, in (0, 1).
-
-    Returns:
-        Steps, shape (draws that have a gain,).
-    """
-    f = forecast
-    kept = np.isfinite(f.initial) & (f.initial != f.final)
-    start, whole = f.initial[kept], (f.final - f.initial)[kept]
-    path = np.concatenate([f.latent_now[:, None], f.trend, f.beyond], axis=1)[kept]
-    step = np.concatenate([[f.now], f.step, f.beyond_step])
-    return crossings(step, (path - start[:, None]) / whole[:, None], share)
-
-
-def reached_of(forecast: Forecast, share: float, level: float = LEVEL) -> Reached:
-    """When a forecast reaches a share of its final gain.
-
-    Args:
-        forecast: The forecast.
-        share: Share of the gain, in (0, 1).
-        level: Probability inside the interval.
-    """
-    steps = reached_steps(forecast, share)
-    if not len(steps):
-        return Reached(share, Interval(math.nan, math.nan, math.nan, level))
-    # Between a finite step and "never" there is nothing to interpolate.
-    low, median, high = np.quantile(steps, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
-    return Reached(share, Interval(float(median), float(low), float(high), level))
-
-
-def crossings(step: np.ndarray, path: np.ndarray, target: float | np.ndarray) -> np.ndarray:
-    """First step at which each path is at or above its target; infinity where it never is.
+def crossings(step: np.ndarray, path: np.ndarray, target: float) -> np.ndarray:
+    """First step at which each path is at or above a value; infinity where it never is.
 
     Args:
         step: Steps, shape (h,), increasing.
         path: Paths, shape (draws, h), straight between steps.
-        target: Value to reach, a number or one a path, shape (draws,).
+        target: The value.
 
     Returns:
         Shape (draws,); the first step for a path that starts there.
     """
-    goal = np.broadcast_to(target, (len(path),))
-    done = path >= goal[:, None]
+    done = path >= target
     first = done.argmax(axis=1)
     before, draws = np.maximum(first - 1, 0), np.arange(len(path))
     rise = path[draws, first] - path[draws, before]
-    part = np.where(rise != 0, (goal - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
+    part = np.where(rise != 0, (target - path[draws, before]) / np.where(rise != 0, rise, 1.0), 1.0)
     at = step[before] + np.clip(part, 0.0, 1.0) * (step[first] - step[before])
     return np.where(done.any(axis=1), np.where(first == 0, step[0], at), np.inf)

@@ -28,12 +28,9 @@ class Forecast(Shown):
         rows: What logged rows would show: the same with measurement noise, shape (draws, h).
         trend: Expectation of the latent reward under the regime, given the present state, shape (draws, h).
         latent_now: Latent reward at ``now``, shape (draws,).
-        initial: Latent reward at the start of the log, shape (draws,); NaN for a regime without a start.
         at_infinity: Fixed point: where the reward would settle at a constant learning rate, shape (draws,).
         final: Where it ends up under the remaining schedule: the fixed point, or the trend's value when the
             learning rate reaches 0, shape (draws,).
-        beyond_step: Steps after the horizon, shape (k,).
-        beyond: The trend there, shape (draws, k).
         regime: Name of the regime of each draw, shape (draws,).
         event: Unmodeled event of each draw before the horizon, "collapse" or "takeoff"; "" without, shape (draws,).
             A draw with an event settles at the level after the event.
@@ -60,11 +57,8 @@ class Forecast(Shown):
     rows: np.ndarray
     trend: np.ndarray
     latent_now: np.ndarray
-    initial: np.ndarray
     at_infinity: np.ndarray
     final: np.ndarray
-    beyond_step: np.ndarray
-    beyond: np.ndarray
     regime: np.ndarray
     event: np.ndarray
     weights: dict[str, float]

@@ -12,7 +12,7 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
-from bayes_grpo.forecasting.reach import SHARES, Reach, Reached, reach_of, reached_of
+from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.siblings import SiblingsUsed
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class ForecastSummary(Result):
         final: Where it ends under the remaining schedule.
         remaining_gain: Latent reward at the horizon minus now.
         final_gain: Reward in the end minus now.
-        reached: Steps at which shares of the final gain, counted from the start of the log, are reached.
         reach: When each requested reward is reached.
         highest: Highest logged row where the reward's highest value is unknown; infinite where it is known.
         threshold: Gain that counts, reward.
@@ -68,7 +67,6 @@ class ForecastSummary(Result):
     final: Interval
     remaining_gain: Interval
     final_gain: Interval
-    reached: tuple[Reached, ...]
     reach: tuple[Reach, ...]
     highest: float
     threshold: float
@@ -108,13 +106,9 @@ class ForecastSummary(Result):
     )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a quantity with its unit: rewards, gains, steps at which shares of the final gain are reached.
-
-        A probability is a row too, without an interval.
-        """
+        """One row a quantity with its unit: rewards, gains, and probabilities, which have no interval."""
         names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
         rows = [{"quantity": name, "unit": "reward", "value": getattr(self, name)} for name in names]
-        rows += [{"quantity": f"step_of_{x.share:.0%}_of_gain", "unit": "step", "value": x.step} for x in self.reached]
         chances = ("p_gain", "p_peaked", "p_collapse", "p_takeoff")
         rows += [{"quantity": name, "unit": "probability", "value": getattr(self, name)} for name in chances]
         return frame_of(rows, "quantity")
@@ -152,7 +146,6 @@ def summarize_forecast(
         final=interval(f.final, level),
         remaining_gain=interval(gain, level),
         final_gain=interval(f.final - f.latent_now, level),
-        reached=tuple(reached_of(f, share, level) for share in SHARES),
         reach=tuple(reach_of(f, value, level) for value in reach),
         highest=math.inf if math.isfinite(f.high) else float(np.max(f.logged)),
         threshold=size,

@@ -38,10 +38,7 @@ _SIGNALS = 12
 """Signals that are drawn."""
 _REASON = 80
 """Characters of a reason that stands in an answer."""
-PRICE_HINT = (
-    "Whether it is worth the cost needs a cost and a value: --cost-per-step (or --gpus) and --value-per-reward, or "
-    "--gain for the steps that a gain takes."
-)
+PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
 
 
 def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
@@ -54,10 +51,10 @@ def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
     """
     top, ahead = found.top, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
-    stopping = None if ahead is None or ahead.decision is None else ahead.decision.stopping
+    decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
-    if stopping is not None:
-        events["recommended stop"] = stopping.recommended
+    if decision is not None:
+        events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
     parts = [
         _signals(run),

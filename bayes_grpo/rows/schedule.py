@@ -232,10 +232,8 @@ class RowsAhead(NamedTuple):
 
 _GRID = 96
 """Future rows of a forecast at most."""
-
-
 _BEYOND = 30
-"""Steps after the horizon at which the trend is followed on, to find when a share of the gain is reached."""
+"""Steps after the horizon at which the trend is followed on, to find where the reward ends."""
 
 
 _FAR = 20.0
@@ -266,13 +264,6 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
     return step
 
 
-def beyond_steps(table: RowTable, until: float) -> np.ndarray:
-    """Steps after the horizon at which the trend is followed on, at growing distances."""
-    span = until - table.start
-    step = until + span * np.geomspace(0.05, _FAR, _BEYOND)
-    return np.unique(np.round(step)) if until == round(until) and span > 2 * _BEYOND else step
-
-
 def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
     """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
     now = float(table.step[-1])
@@ -292,6 +283,9 @@ def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead
     Raises:
         SettingError: The horizon is not after the last row.
     """
-    step, beyond = future_steps(table, until), beyond_steps(table, until)
+    step, span = future_steps(table, until), until - table.start
+    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
+    if until == round(until) and span > 2 * _BEYOND:
+        beyond = np.unique(np.round(beyond))
     future = future_rows(table, np.concatenate([step, beyond]), ahead)
     return RowsAhead(step, beyond, rows_until(table, until), future)

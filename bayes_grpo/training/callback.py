@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from enum import Enum
 from typing import Any, Literal, Self
 
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.text import listed
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.assembling import Known
 from bayes_grpo.logs.keyindex import OWN
 from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.training_args import settings_of_args
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
-from bayes_grpo.training.monitor import number_of, watching_of
-from bayes_grpo.watching.result import Alarm, Memory, Update
+from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: by the decision, at an alarm, at either (True), by a function of the update, never (False)."""
@@ -52,7 +55,7 @@ class Watcher:
         every: Seconds between the starts of two updates.
         threads: Threads of the process; by default half of the cores, at most two.
         finish: Seconds that the end of a training waits for the update about all its rows.
-        watching: Further fields of `Watching`: signal, alarm, lasting, least_rows, forecasts, draws, seed, like.
+        watching: Further fields of `Watching`: signal, alarm, forecasts, seed, like.
 
     Raises:
         SettingError: An option has an unknown name or an impossible value.
@@ -182,10 +185,9 @@ class Watcher:
         if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
             raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
         question = self._watching.question
-        if self._stop == "decision" and (question is None or question.value is None):
+        if self._stop == "decision" and (question is None or question.value_per_reward is None):
             raise SettingError(
-                "stop: decision needs costs and values; give question={'cost_per_step': …, "
-                "'value_per_reward': …}, 'gpus' in place of the cost, or 'steps_per_point' in place of both"
+                "stop: decision needs a cost and a value; give question={'cost_per_step': …, 'value_per_reward': …}"
             )
 
     def _warn_reporters(self, report_to: Any) -> None:
@@ -202,6 +204,35 @@ class Watcher:
     def _give_up(self) -> None:
         self._wish = False
         self.close()
+
+
+def watching_of(
+    until: float | None, question: Question | Mapping[str, Any] | None, more: Mapping[str, Any]
+) -> Watching:
+    """`Watching` from a caller's options.
+
+    Raises:
+        SettingError: A field has an unknown name or an impossible value.
+    """
+    for given, known, what in ((more, Watching, "an option"), (question, Question, "a field of the question")):
+        names = [field.name for field in fields(known) if field.name != "kept"]  # read from the run
+        if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
+            raise SettingError(f"expected {what} among {listed(names)}, found {listed(unknown)}")
+    if isinstance(question, Mapping):
+        question = Question(**question)
+    like = more.get("like", ())
+    named = [like] if isinstance(like, str | os.PathLike) else like
+    return Watching(until=until, question=question, **{**more, "like": tuple(os.fspath(x) for x in named)})
+
+
+def number_of(value: Any) -> float:
+    """A value as a number, also that of an array or tensor of one element; NaN for anything else."""
+    if hasattr(value, "item") and not isinstance(value, int | float):
+        try:
+            value = value.item()
+        except (ValueError, RuntimeError):
+            return float("nan")
+    return to_float(value)
 
 
 def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:

@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(
         f"bayes_grpo.trl: expected transformers, which trl, unsloth and ms-swift bring, could not import it ({error}); "
-        "install one of them, or use bayes_grpo.Monitor in a loop of your own"
+        "install one of them, or write a log and follow it: bayes-grpo watch LOG"
     ) from error
 
 __all__ = ["BayesGRPOCallback", "CurvatureProbe", "StopRule"]

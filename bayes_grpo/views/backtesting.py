@@ -9,7 +9,7 @@ from bayes_grpo.views.document import Document, Tabular, number, section, senten
 
 @shows(Backtest)
 def backtest_document(b: Backtest) -> Document:
-    """Scores of the forecast, single regimes and rivals."""
+    """Scores of the forecast and of the last value."""
     answer, _, why = sentence_case(b.sentence).partition("; ")
     return Document(
         title="Backtest",
@@ -25,9 +25,9 @@ def backtest_document(b: Backtest) -> Document:
 def _scores(b: Backtest) -> Tabular:
     def line(x: ScoreLine) -> tuple[object, ...]:
         at = (number(f"{score:.3f} ({share:.2f})") for score, share in x.by_origin.values())
-        return x.name, x.kind, number(f"{x.crps:.3f}"), number(f"{x.log_score:.2f}"), number(f"{x.coverage:.2f}"), *at
+        return x.name, number(f"{x.crps:.3f}"), number(f"{x.log_score:.2f}"), number(f"{x.coverage:.2f}"), *at
 
     origins = (f"CRPS (coverage) at {o:.0%}" for o in b.lines[0].by_origin)
-    heads = ("forecaster", "", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
+    heads = ("forecaster", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
     note = "In units of the curve's standard deviation. Small CRPS and large log scores are better."
     return table("Scores", heads, map(line, b.lines), note)

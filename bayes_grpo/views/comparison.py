@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,6 @@ from bayes_grpo.views.document import (
     Tabular,
     chance,
     number,
-    percent,
     section,
     sentence_case,
     shows,
@@ -45,7 +43,6 @@ def comparison_document(c: Comparison) -> Document:
         plot=Drawing(partial(plot_comparison, c), f"The curve of every regime on the rows. {answer}", ratio=0.5),
         sections=(
             section("Scores", tables=(_scores(c),)),
-            section("Damping", *(f"{name}: {_damping(p)}." for name, p in c.damping.items())),
             section("Cautions", *c.cautions, tone="doubt"),
             section("Left out", *(f"{name}: {why}" for name, why in c.left_out.items())),
         ),
@@ -77,12 +74,6 @@ def _scores(c: Comparison) -> Tabular:
     )
     heads = ("regime", "elpd", Cell("P(worse)", term="P(worse)"), Cell("weight", term="weight"), "R²")
     return table("Scores of the regimes", heads, rows, "Stacking weights are arbitrary among near-equal regimes.")
-
-
-def _damping(p: Mapping[str, float]) -> str:
-    shares = ", ".join(f"{k} {percent(p[k])}" for k in ("overdamped", "oscillatory", "unstable"))
-    unseen = p["oscillatory"] > 0.5 and p["half_period_seen"] < 0.5
-    return shares + (" (less than half a period in the data: a slow start, no oscillation)" if unseen else "")
 
 
 def _differ_most(c: Comparison, left: list[ComparisonLine]) -> str:

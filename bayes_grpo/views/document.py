@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayes_grpo.common.intervals import Interval, percent, probability_text
+from bayes_grpo.common.intervals import Interval, digits, percent, probability_text
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -286,16 +286,6 @@ def split(text: str, at: str = ". ") -> tuple[str, str]:
     """The first sentence of a text, or its beginning up to a mark, and the rest, each as a sentence."""
     first, found, rest = text.partition(at)
     return (f"{first.rstrip('.')}." if found else first), sentence_case(rest)
-
-
-def digits(value: float | None, form: str = ".4g") -> str:
-    """A number in few digits; "" for one that is not known."""
-    if value is None or math.isnan(value):
-        return ""
-    if not math.isfinite(value):
-        return "never" if value > 0 else "-∞"
-    shown = format(value, form)
-    return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
 
 
 def span(i: Interval, form: str = ".4g") -> str:

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
 from bayes_grpo.views.document import (
@@ -16,8 +15,6 @@ from bayes_grpo.views.document import (
     Tabular,
     chance,
     number,
-    percent,
-    ranged,
     section,
     shows,
     span,
@@ -28,8 +25,6 @@ from bayes_grpo.views.plots.fitting import plot_fit
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""
-_SURE = 0.95
-"""Probability from which on the direction of the reward is known."""
 
 
 @shows(Fit)
@@ -50,8 +45,8 @@ def fit_summary_document(s: Summary) -> Document:
     return Document(
         title=a.run,
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
-        answer=_answer(s),
-        why=_why(s),
+        answer=s.answer,
+        why=s.why,
         do=""
         if s.convergence.passed
         else "fit again with larger --num-samples and --num-warmup, or a simpler --regime.",
@@ -61,11 +56,10 @@ def fit_summary_document(s: Summary) -> Document:
             section("All quantities", tables=(_all(s),)),
             section(
                 "Fit",
-                f"R² of the mean curve {s.r2:.3f}, of the underlying reward {s.r2_latent:.3f}, Bayesian R² "
-                f"{ranged(s.bayes_r2)} ({s.interval_level:.0%} interval).",
+                f"R² of the mean curve {s.r2:.3f}, of the underlying reward {s.r2_latent:.3f}.",
                 s.convergence.sentence,
                 s.measured,
-                f"Seed {s.seed}; {s.mass_note}.",
+                f"Seed {s.seed}.",
             ),
             section("Warnings", *s.warnings, tone="doubt"),
             section("Assumed settings", *s.assumed),
@@ -75,50 +69,6 @@ def fit_summary_document(s: Summary) -> Document:
         unchecked=_weak(weak, len(s.rows), a.rows),
         docs="how/fit",
     )
-
-
-def _answer(s: Summary) -> str:
-    if not s.convergence.passed:
-        return "The sampler did not converge; do not use these numbers."
-    rows = {r.name: r.posterior for r in s.rows}
-    what, end = s.about.reward, rows["fixed_point"]
-    growth = s.probabilities.get("growth")
-    if growth is None:
-        return f"The {what} stays at {ranged(end)}: the {s.regime} regime has no trend."
-    if max(growth, 1.0 - growth) < _SURE:
-        return f"This log cannot tell whether the {what} still moves; it would settle at {ranged(end)}."
-    verb = "grows" if growth > 0.5 else "falls"
-    return f"The {what} {verb} from {rows['initial_reward'].median:.3g} toward {ranged(end)}."
-
-
-def _why(s: Summary) -> str:
-    rows = {r.name: r for r in s.rows}
-    parts = []
-    if "growth" in s.probabilities:
-        parts.append(f"Chance of growth: {percent(s.probabilities['growth'])}.")
-    sure = max(s.probabilities.get("growth", 0.0), 1.0 - s.probabilities.get("growth", 1.0)) >= _SURE
-    if "half_gain_step" in rows and s.convergence.passed and sure:
-        parts.append(f"Half of the change is reached after {ranged(rows['half_gain_step'].posterior)} steps.")
-    parts.append(_overshoot(s, rows.get("damping_ratio")))
-    parts.append(f"Intervals are {s.interval_level:.0%}.")
-    return " ".join(x for x in parts if x)
-
-
-def _overshoot(s: Summary, zeta: SummaryRow | None) -> str:
-    """Whether the curve overshoots or is unstable, in one sentence."""
-    p = s.probabilities
-    if p.get("unstable", 0.0) > 0.5:
-        return f"Unstable: {percent(p['unstable'])}."
-    if zeta is None:
-        return f"Stable: {percent(1.0 - p['unstable'])}." if "unstable" in p else ""
-    if p["overdamped"] >= p["oscillatory"]:
-        tail = "; this log barely tests it" if zeta.mostly_prior else f" ({percent(p['overdamped'])})"
-        return f"No overshoot seen{tail}."
-    if p["turns_fast"] >= 0.5:
-        return f"It swings within fewer than {THRESHOLDS.swing_period:g} rows, which is no oscillation of the learning."
-    if p["swings_seen"] < 0.5:
-        return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
-    return f"Oscillates: {percent(p['oscillatory'])}."
 
 
 def _main(s: Summary, weak: int) -> Tabular:

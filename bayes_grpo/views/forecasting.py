@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -109,7 +108,6 @@ def _end(s: ForecastSummary) -> Tabular:
         ("fixed point, constant learning rate", _seen(s, s.at_infinity)),
         ("reward in the end, remaining schedule", _seen(s, s.final)),
         ("gain until the end", s.final_gain),
-        *((f"step of {x.share:.0%} of the final gain", _step(x.step, s.about.last_step)) for x in s.reached),
         *((f"P({name})", chance(p)) for name, p in chances),
     ]
     return table("Beyond the horizon", ("quantity", f"median [{s.interval_level:.0%} interval]"), rows)
@@ -122,8 +120,6 @@ def _seen(s: ForecastSummary, value: Interval) -> object:
 
 def _step(i: Interval, now: float) -> Cell:
     """Median and interval of a step; one in the past is so for all ends of its interval."""
-    if math.isnan(i.median):
-        return number("no trend")
     if i.high <= now:
         return number("reached")
     middle, low, high = ("now" if x <= now else digits(x) for x in (i.median, i.low, i.high))

@@ -15,22 +15,15 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching.result import Alarm, Watching
+from bayes_grpo.watching.result import LASTING, LEAST_LOOK_ROWS, Alarm, Watching
 
 LEAST_LASTING = 2
 """Rows for which a finding has to last at least."""
 
 
-def earlier(rows: int, lasting: float) -> tuple[int, ...]:
-    """Earlier numbers of rows at which a failure has to be probable too, the latest first.
-
-    Args:
-        rows: Rows so far.
-        lasting: Share of them for which it has to last.
-    """
-    if lasting == 0.0:
-        return ()
-    back = max(LEAST_LASTING, math.ceil(lasting * rows))
+def earlier(rows: int) -> tuple[int, int]:
+    """Earlier numbers of rows at which a failure has to be probable too, the latest first."""
+    back = max(LEAST_LASTING, math.ceil(LASTING * rows))
     return rows - back // 2, rows - back
 
 
@@ -44,13 +37,13 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
         alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
-    if rows < watching.least_rows or diagnosis.top.status == "done":  # a solved task leaves groups without spread
+    if rows < LEAST_LOOK_ROWS or diagnosis.top.status == "done":  # a solved task leaves groups without spread
         return ()
     first = diagnosis.top.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]
     new.sort(key=lambda mode: mode != first)
     alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
-    for before in earlier(rows, watching.lasting):
+    for before in earlier(rows):
         if not alarms:
             return ()
         then = probabilities_after(run, before).alarming(watching.alarm)

@@ -1,70 +1,43 @@
-"""Sending alarms: to a command of the user, or to a webhook. An error is a note, and the alarm is sent again later."""
+"""Posting alarms to a webhook. An error is a note, and the alarm is sent again later."""
 
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.files import undone_at_an_end
 from bayes_grpo.common.text import plain
 from bayes_grpo.watching.result import Alarm
 
 LIMIT = 30.0
-"""Seconds that a command or a webhook has."""
-PREFIX = "BAYES_GRPO_"
-"""Beginning of the names of a command's environment variables."""
+"""Seconds that a webhook has to answer."""
 TRIES = 8
-"""Times that an alarm is sent by one channel before it is given up."""
+"""Times that an alarm is sent before it is given up."""
 FIRST_RETRY, LONGEST_PAUSE = 30.0, 3600.0
 """Seconds until the second try, which double from one to the next, and at most."""
 _DISCORD_LIMIT = 2000
 """Characters of a message there (https://discord.com/developers/docs/resources/webhook#execute-webhook)."""
-Channel = Callable[[Alarm], str]
-"""Sends an alarm; returns the problem, "" without one."""
-
-
-def channels_of(on_alarm: str | None, webhook: str | None) -> list[Channel]:
-    """Channels for alarms.
-
-    Args:
-        on_alarm: A command, split into words as by a shell; no shell runs it.
-        webhook: An address, http or https.
-
-    Raises:
-        SettingError: The command or the address is impossible.
-    """
-    found: list[Channel] = []
-    if on_alarm is not None:
-        words = words_of(on_alarm)
-        found.append(lambda alarm: run_command(words, alarm))
-    if webhook is not None:
-        url = checked_url(webhook)
-        found.append(lambda alarm: post(url, alarm))
-    return found
 
 
 class RetryQueue:
-    """Alarms that are to be sent, each by every channel.
+    """Alarms that are to be posted to a webhook.
 
     Args:
-        channels: The channels.
+        webhook: Its address, http or https; None to post nothing.
         clock: Seconds, for tests.
+
+    Raises:
+        SettingError: The address is impossible.
     """
 
-    def __init__(self, channels: Sequence[Channel], clock: Callable[[], float] = time.monotonic) -> None:
-        self._channels, self._clock = tuple(channels), clock
-        self._waiting: list[tuple[float, int, Channel, Alarm]] = []
+    def __init__(self, webhook: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url, self._clock = None if webhook is None else checked_url(webhook), clock
+        self._waiting: list[tuple[float, int, Alarm]] = []
 
     @property
     def waiting(self) -> int:
@@ -73,36 +46,21 @@ class RetryQueue:
 
     def add(self, alarms: Sequence[Alarm]) -> None:
         """Adds alarms, due at once."""
-        now = self._clock()
-        self._waiting += [(now, 0, channel, alarm) for alarm in alarms for channel in self._channels]
+        if self._url is not None:
+            self._waiting += [(self._clock(), 0, alarm) for alarm in alarms]
 
     def send(self) -> list[str]:
         """Sends what is due; returns the problems."""
         waiting, self._waiting, problems = self._waiting, [], []
-        for due, tries, channel, alarm in waiting:
+        for due, tries, alarm in waiting:
             if due > self._clock():
-                self._waiting.append((due, tries, channel, alarm))
-            elif problem := channel(alarm):
+                self._waiting.append((due, tries, alarm))
+            elif problem := post(str(self._url), alarm):
                 problems.append(problem)
                 if tries + 1 < TRIES:
                     pause = min(FIRST_RETRY * 2.0**tries, LONGEST_PAUSE)
-                    self._waiting.append((self._clock() + pause, tries + 1, channel, alarm))
+                    self._waiting.append((self._clock() + pause, tries + 1, alarm))
         return problems
-
-
-def words_of(command: str) -> list[str]:
-    """A command as words, as a shell would split them; no shell runs it.
-
-    Raises:
-        SettingError: It has no words, or a quote that does not end.
-    """
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise SettingError(f"--on-alarm: expected a command, found {command!r} ({error}); correct it") from None
-    if not words:
-        raise SettingError("--on-alarm: expected a command, found nothing; give a program and its arguments")
-    return words
 
 
 def checked_url(url: str) -> str:
@@ -120,53 +78,6 @@ def checked_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise SettingError("--webhook: expected an address that begins with http:// or https:// and names a host")
     return url
-
-
-def run_command(words: list[str], alarm: Alarm, limit: float = LIMIT) -> str:
-    """Runs a command with the alarm as JSON on standard input and in environment variables.
-
-    Args:
-        words: Program and arguments.
-        alarm: The alarm.
-        limit: Seconds until the command and its children are killed.
-
-    Returns:
-        The problem; "" without one.
-    """
-    values = {"FINDING": alarm.finding, "PROBABILITY": f"{alarm.probability:.4f}", "STEP": f"{alarm.step:g}"}
-    values |= {"RUN": alarm.name, "SENTENCE": alarm.sentence}
-    variables = {f"{PREFIX}{k}": v.replace("\0", " ") for k, v in values.items()}
-    name = plain(words[0], 80)
-    try:
-        child = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **variables},
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        return f"the command {name} could not be started: {plain(error)}"
-
-    def kill() -> None:
-        with suppress(OSError):
-            os.killpg(child.pid, signal.SIGKILL)
-
-    try:
-        with undone_at_an_end(kill):
-            _, err = child.communicate(json.dumps(alarm.to_dict(), allow_nan=False).encode(), timeout=limit)
-    except BaseException as error:  # Ctrl-C, too, leaves nothing behind
-        kill()
-        with suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=5.0)
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
-        return f"the command {name} was killed after {limit:g} s"
-    if child.returncode:
-        text = plain(err.decode(errors="replace").strip()[-200:])
-        return f"the command {name} ended with {child.returncode}{': ' if text else ''}{text}"
-    return ""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -14,9 +14,7 @@ from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from bayes_grpo.watching.update import Siblings
+    from bayes_grpo.logs.run import Run
 
 ALARM = 0.35
 """Probability of a failure from which on it is a finding, if it lasts.
@@ -39,10 +37,7 @@ class Watching:
         question: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
-        lasting: Share of the rows for which it has to last.
-        least_rows: Rewards from which on there are alarms.
         forecasts: Whether to forecast; without, a look is a diagnosis.
-        draws: Paths of a forecast.
         seed: Seed of all looks.
         like: Reference runs, other runs of the same task: files, folders, stores and patterns.
 
@@ -54,10 +49,7 @@ class Watching:
     question: Question | None = None
     signal: str = "auto"
     alarm: float = ALARM
-    lasting: float = LASTING
-    least_rows: int = LEAST_LOOK_ROWS
     forecasts: bool = True
-    draws: int = 1000
     seed: int = 0
     like: tuple[str, ...] = ()
 
@@ -66,12 +58,6 @@ class Watching:
             raise SettingError(f"until: expected a finite optimizer step, found {self.until!r}")
         if not 0.0 < self.alarm < 1.0:
             raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
-        if not 0.0 <= self.lasting < 1.0:
-            raise SettingError(f"lasting: expected a share of the rows in [0, 1), found {self.lasting!r}")
-        if self.least_rows < 3:
-            raise SettingError(f"least rows: expected at least 3, found {self.least_rows!r}")
-        if self.draws < 100:
-            raise SettingError(f"draws: expected at least 100, found {self.draws!r}")
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
         if not (isinstance(self.like, tuple) and all(isinstance(x, str) for x in self.like)):
@@ -193,23 +179,19 @@ class Update(ModeProbabilities, Result):
 
 
 class Memory(NamedTuple):
-    """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves a second.
+    """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves time.
 
     Attributes:
         alarmed: Failure → last step of the look that raised its alarm.
         first: Step and value of the first reward, by which a new log is recognized; empty before the first look.
-        points: Regime → draws of its posterior, from which the next one starts, shape (draws, p).
-        rough: Regime → number of rows at which its points failed the checks.
         length: Number of rows of the compiled programs of the last look; 0 before the first.
-        siblings: The reference runs that were read; None without any.
+        references: The reference runs, which are read once; None before, or without any.
     """
 
     alarmed: Mapping[str, float] = {}
     first: tuple[float, ...] = ()
-    points: Mapping[str, np.ndarray] = {}
-    rough: Mapping[str, int] = {}
     length: int = 0
-    siblings: Siblings | None = None
+    references: tuple[Run, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a file keeps, ready for JSON."""

@@ -21,7 +21,7 @@ from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following, last_step
-from bayes_grpo.watching.notify import RetryQueue, channels_of
+from bayes_grpo.watching.notify import RetryQueue
 from bayes_grpo.watching.result import Memory, Update, Watching
 from bayes_grpo.watching.update import update_of
 
@@ -62,7 +62,6 @@ def watch(
     *,
     patience: Patience | None = None,
     read: Mapping[str, Any] | None = None,
-    on_alarm: str | None = None,
     webhook: str | None = None,
     state: PathLike | None = None,
     fresh: bool = False,
@@ -79,9 +78,6 @@ def watch(
         watching: What to compute; the defaults if None.
         patience: When to look, and when to end.
         read: Keyword arguments of `read_log`.
-        on_alarm: A command to run for every alarm, split into words as by a shell, which does not run it; it gets the
-            alarm as JSON on standard input and in variables ``BAYES_GRPO_FINDING``, ``…_PROBABILITY``, ``…_STEP``,
-            ``…_RUN`` and ``…_SENTENCE``.
         webhook: An address, http or https, to which every alarm is posted as JSON.
         state: File of the alarms that were raised, so that a later watch does not repeat them; by default one for each
             path in the user's state folder.
@@ -94,12 +90,12 @@ def watch(
 
     Raises:
         LogReadError: The path cannot be a log; or no log has appeared when the watch ends.
-        SettingError: A setting, command or address is impossible.
+        SettingError: A setting or the address is impossible.
         OutputError: The state file cannot be written.
         MissingExtraError: The format needs a package that is not installed.
     """
     follow = Following(path, read)
-    queue = RetryQueue(channels_of(on_alarm, webhook))
+    queue = RetryQueue(webhook)
     place = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
         check_writable(place)

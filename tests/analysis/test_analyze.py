@@ -37,7 +37,7 @@ def test_page_watch_and_analysis_agree(fallen, found):
     assert found.top.alarming
     settings = bg.AnalysisSettings(until=100.0, paths=300)
     page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
-    look, _ = update_of(fallen, Watching(until=100.0, draws=300))
+    look, _ = update_of(fallen, Watching(until=100.0))
     assert page.results["top"] == found.top.to_dict()
     assert look.top == found.top
     assert look.outlook is not None
@@ -54,11 +54,14 @@ def test_a_part_that_fails_is_a_reason_and_costs_no_other():
         _ = found.fit.required
 
 
-def test_a_question_without_an_answer_costs_no_forecast():
-    asked = bg.AnalysisSettings(paths=300, question=bg.Question(gpus=8.0, value_per_reward=1.0))
+def test_a_question_without_an_answer_costs_no_forecast(monkeypatch):
+    def refused(*_, **__):
+        raise SettingError("no step to stop at")
+
+    monkeypatch.setattr("bayes_grpo.decision.question.decide", refused)
+    asked = bg.AnalysisSettings(paths=300, question=bg.Question(cost_per_step=1.0, value_per_reward=1.0))
     ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
-    assert ahead.decision is None
-    assert "step" in ahead.undecided
+    assert (ahead.decision, ahead.undecided) == (None, "no step to stop at")
 
 
 def test_an_unknown_part_is_refused():

@@ -1,19 +1,13 @@
-"""Events in a backtest's forecast, and rates of events learned from what came."""
+"""Rates of events, learned from what came."""
 
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.backtest import backtest
-from bayes_grpo.backtesting.scores import AVERAGED
-from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.events import COLLAPSE, Hazard, Rate
+from bayes_grpo.forecasting.events import COLLAPSE
 from benchmarks.lab.learners.hazard import learn_hazard, learn_rates, nested, stated
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, MOST_ROWS, Case, hazard_cases_of
 from benchmarks.lab.learners.hazard_scores import compared, reliability, reliability_text
-from tests.helpers.runs import make_run, rising_run, steps
-
-OPTIONS = {"origins": (0.5,), "rivals": (), "settings": ImportanceSettings(effective=500.0, draws=500)}
-FALLS = Hazard({COLLAPSE: Rate(1.0, np.array([0.5, 1.0]))}, {})
+from tests.helpers.runs import make_run, steps
 
 
 def case(repo, came, ahead=1.0, **signs):
@@ -26,25 +20,6 @@ def many(rate, size=600, repos=60, seed=0):
     ahead = rng.uniform(0.3, 2.0, size)
     came = rng.random(size) < 1.0 - np.exp(-rate * ahead)
     return [case(f"repo {i % repos}", c, a) for i, (c, a) in enumerate(zip(came, ahead, strict=True))]
-
-
-@pytest.mark.thorough
-def test_events_change_the_forecast_of_several_laws_and_nothing_else():
-    scores = []
-    for hazard in (False, FALLS):
-        found = backtest(rising_run(40), regimes=("flat", "exponential"), hazard=hazard, **OPTIONS)
-        scores.append({s.name: s for s in found.scores})
-    assert scores[1][AVERAGED].crps > 1.2 * scores[0][AVERAGED].crps  # nothing fell, and most paths did
-    for name in ("flat", "exponential", "level"):
-        assert scores[0][name].crps == scores[1][name].crps
-
-
-def test_one_law_alone_meets_no_event():
-    scores = [
-        backtest(rising_run(40), regimes=("exponential",), hazard=hazard, **OPTIONS).scores[0].crps
-        for hazard in (False, FALLS)
-    ]
-    assert scores[0] == scores[1]
 
 
 def test_a_log_that_collapses_is_a_case_of_it_at_the_origins_before():

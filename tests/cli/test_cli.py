@@ -100,7 +100,7 @@ def test_converged_fit_exits_with_0_and_recovers_the_curve(converged: Session):
 def test_json_is_complete(converged: Session):
     result = converged.result
     assert set(result) >= {
-        "verdict", "rows", "probabilities", "r2", "r2_latent", "bayes_r2", "convergence", "warnings", "assumed",
+        "verdict", "rows", "probabilities", "r2", "r2_latent", "convergence", "warnings", "assumed",
         "notes", "meta",
     }  # fmt: skip
     assert set(by_name(result)) >= {"stiffness", "damping", "fixed_point", "damping_ratio", "half_gain_step"}
@@ -249,12 +249,6 @@ def test_stated_settings_are_no_longer_assumed(log: Path, tmp_path: Path, curve:
     (tmp_path / "bayes_grpo.toml").write_text("[settings]\ngroup_size = 16\nmomentum = 0.5\n")
     assert not assumed(beside) & {"group_size", "momentum"}
     assert "refresh_interval" in assumed(beside)
-
-
-def test_momentum_decides_the_mass(log: Path):
-    meta = strict_json(call("fit", log, *SHORT, "--json", "--set", "momentum=0.5").out)["meta"]
-    assert meta["mass"] == 0.75
-    assert "user" in meta["mass_note"]
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
         (("watch", tmp_path, "--once"), "log"),
         (("watch", log, "--interval", 0), "interval: expected seconds above 0"),
         (("watch", log, "--webhook", "host"), "--webhook"),
-        (("watch", log, "--on-alarm", "'"), "--on-alarm"),
-        (("watch", log, "--cost-per-step", 1), "found a cost without a value"),
+        (("watch", log, "--cost-per-step", 1), "without --value-per-reward"),
     ):
         done = call(*words, "--state", tmp_path / "state.json")
         assert done.code == 3, words

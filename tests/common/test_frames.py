@@ -11,9 +11,8 @@ from bayes_grpo.checking.result import Check, Finding
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import frame_of
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
-from bayes_grpo.decision.result import Decision, Stopping
+from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.forecasting.reach import Reached
 from bayes_grpo.forecasting.summary import ForecastSummary
 from tests.helpers.runs import rising_run
 
@@ -50,7 +49,7 @@ def test_comparison():
 
 
 def test_check():
-    findings = tuple(Finding(n, 0.7, 0.5, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
+    findings = tuple(Finding(n, 0.7, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
     table = made(Check, findings=findings).to_frame()
     assert dict(table["missed"]) == {"outliers": True, "break": False}
 
@@ -58,35 +57,24 @@ def test_check():
 def test_forecast_summary():
     names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")
     values = {name: some(float(i)) for i, name in enumerate(names)}
-    reached = (Reached(0.9, Interval(40.0, 20.0, math.inf, 0.8)),)
-    table = made(
-        ForecastSummary, **values, reached=reached, p_gain=0.7, p_peaked=0.1, p_collapse=0.0, p_takeoff=0.0
-    ).to_frame()
+    table = made(ForecastSummary, **values, p_gain=0.7, p_peaked=0.1, p_collapse=0.0, p_takeoff=0.0).to_frame()
     assert table.loc["final_gain", "value"] == 6.0
-    assert tuple(table.loc["step_of_90%_of_gain"]) == ("step", 40.0, 20.0, math.inf)
     assert table.loc["p_gain", "value"] == 0.7
     assert math.isnan(table.loc["p_gain", "value_low"])
 
 
 def test_backtest():
-    score = Score("run", 0.5, 20.0, "forecast", "forecast", 10, 0.3, -1.0, 0.9, (0.1, 0.2), math.nan)
+    score = Score("run", 0.5, 20.0, "forecast", 10, 0.3, -1.0, 0.9)
     table = Backtest((score,)).to_frame()
     assert table.loc[("run", 0.5, "forecast"), "crps"] == 0.3
-    assert "pit" not in table
     assert Backtest(()).to_frame().empty
 
 
 def test_decision():
-    columns = {
-        n: np.array([1.0, 2.0]) + i for i, n in enumerate(("step", "gain", "net", "net_low", "net_high", "best"))
-    }
-    stopping = made(Stopping, **columns, level=0.9)
-    table = Decision(stopping, None).to_frame()
-    assert tuple(table.loc[2.0]) == (3.0, 4.0, 5.0, 6.0, 7.0)
+    columns = {n: np.array([1.0, 2.0]) + i for i, n in enumerate(("step", "gain", "net", "net_low", "net_high"))}
+    table = made(Decision, **columns, level=0.9).to_frame()
+    assert tuple(table.loc[2.0]) == (3.0, 4.0, 5.0, 6.0)
     assert table.attrs["interval_level"] == 0.9
-    none = Decision(None, None).to_frame()
-    assert none.empty
-    assert list(none.columns) == list(table.columns)
 
 
 def test_diagnosis():

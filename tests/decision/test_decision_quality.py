@@ -28,7 +28,6 @@ def looks_of(problem, draws=100):
         ahead.rows = ahead.latent + 1e-3 * rng.standard_normal(ahead.latent.shape)
         seen = problem.run.until(float(now))
         ahead.logged_step, ahead.logged = seen.step, seen.reward
-        ahead.diagnosis = {"own": {}, "onsets": {}}
         yield now, ahead
 
 

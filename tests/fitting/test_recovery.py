@@ -31,6 +31,7 @@ def test_settings_are_of_their_family_and_as_wide_as_the_priors(family):
 def test_truths_of_the_simulator_are_those_of_the_settings():
     for run in make_runs("overdamped", "near", 2, seed=3):
         true, numbers = true_values(run), run.numbers
+        assert true is not None
         curvature = numbers.kl_weight * true["fixed_point"] * (1 - true["fixed_point"])
         assert true["curvature"] == pytest.approx(curvature, rel=1e-6)
         pull = numbers.learning_rate * curvature * numbers.lag_exposure * (numbers.refresh_interval - 1) / 2

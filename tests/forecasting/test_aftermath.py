@@ -95,7 +95,6 @@ def test_where_a_rate_has_ended_a_run_ends_where_it_is():
         paths=RewardPaths(course, course, course + 0.1),
         regime=np.array(["exponential"] * 2),
         event=np.array(["", COLLAPSE]),
-        initial=np.zeros(2),
         fixed=np.array([0.9, 0.1]),
         final=np.array([0.7, 0.1]),
         shares={"exponential": 1.0},

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from bayes_grpo import forecast
+from bayes_grpo.forecasting import pool as pool_module
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
 from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.lab.learners.pool import content_of
 from tests.helpers.runs import make_run, rising_run, steps
 
 N = 400
@@ -49,17 +51,16 @@ def test_a_reward_that_never_differs_has_hardly_any_spread():
 
 def test_paths_stay_inside_the_range_and_spread_as_they_say():
     level = Level(0.9, 0.2, 0.1)
-    latent, trend, rows, fixed, initial = level_paths(level, 5, 2000, 3, RewardRange(0.0, 1.0))
+    (latent, trend, rows), fixed = level_paths(level, 5, 2000, 3, RewardRange(0.0, 1.0))
     assert latent.shape == rows.shape == (2000, 5)
     assert (np.ptp(latent, axis=1) == 0.0).all()
     np.testing.assert_array_equal(latent, trend)
     np.testing.assert_array_equal(latent[:, 0], fixed)
-    assert np.isnan(initial).all()
     assert rows.min() >= 0.0
     assert rows.max() <= 1.0
-    free = level_paths(level, 5, 2000, 3, RewardRange())
-    assert free[0][:, 0].std() == pytest.approx(0.2, rel=0.01)
-    assert (free[2] - free[0]).std() == pytest.approx(0.1, rel=0.05)
+    free, _ = level_paths(level, 5, 2000, 3, RewardRange())
+    assert free.latent[:, 0].std() == pytest.approx(0.2, rel=0.01)
+    assert (free.rows - free.latent).std() == pytest.approx(0.1, rel=0.05)
 
 
 def test_features_say_what_they_are_named_after():
@@ -84,36 +85,29 @@ def test_a_share_is_held_where_nothing_was_learned():
     assert pool(intercept=-1.0).share(far) == pytest.approx(1.0 / (1.0 + np.exp(1.0)))
 
 
-def test_the_shipped_numbers_can_be_read_and_written():
+def test_the_shipped_numbers_are_those_that_the_learner_writes():
     shipped = shipped_pool()
-    again = Pool.from_dict(shipped.to_dict())
+    again = Pool.from_dict(content_of(shipped))
     features = shipped.centre + shipped.scale
     assert again.share(features) == shipped.share(features)
     assert 0.02 < shipped.share(shipped.centre) < 0.5
 
 
-def test_the_level_stands_beside_laws_but_not_beside_one():
-    table = rows_of(rising_run())
-    rows = prepare_rows(table, many=True)
-    fitted = fit_regimes(rows, ("flat", "exponential"), strict=False)
-    found = pooled(pool(intercept=-1.0), table, fitted, 20)
-    assert found is not None
-    assert sum(found.weights.values()) == pytest.approx(1.0)
-    assert found.weights[LEVEL_NAME] == pytest.approx(1.0 / (1.0 + np.exp(1.0)))
-    assert found.weights["flat"] / found.weights["exponential"] == pytest.approx(
-        fitted.weights["flat"] / fitted.weights["exponential"]
-    )
-    assert pooled(False, table, fitted, 20) is None
-    assert pooled(True, table, fit_regimes(rows, ("flat",), strict=False), 20) is None
-
-
-def test_a_forecast_is_drawn_from_laws_and_level_by_their_weights():
-    run = rising_run()
-    with_level = forecast(run, 80, regimes=("flat", "exponential"), pool=pool(), hazard=False, draws=1000)
-    assert with_level.weights[LEVEL_NAME] == pytest.approx(0.5)
-    ours = with_level.regime == LEVEL_NAME
-    assert ours.sum() == 500
-    assert np.ptp(with_level.latent[ours], axis=1).max() == 0.0
-    assert with_level.latent[ours, 0].mean() == pytest.approx(run.reward[-LAST:].mean(), abs=1e-6)
-    alone = forecast(run, 80, regimes=("flat", "exponential"), pool=False, draws=1000)
+def test_a_forecast_is_drawn_from_regimes_and_last_value_by_their_weights(monkeypatch):
+    run, regimes = rising_run(), ("flat", "exponential")
+    monkeypatch.setattr(pool_module, "shipped_pool", lambda: pool(intercept=-1.0))
+    table = rows_of(run)
+    fitted = fit_regimes(prepare_rows(table, many=True), regimes, strict=False)
+    found = pooled(table, fitted, 20)
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert found[LEVEL_NAME] == pytest.approx(1.0 / (1.0 + np.exp(1.0)))
+    assert found["flat"] / found["exponential"] == pytest.approx(fitted.weights["flat"] / fitted.weights["exponential"])
+    monkeypatch.setattr(pool_module, "shipped_pool", pool)
+    ahead = forecast(run, 80, regimes=regimes, draws=1000)
+    assert ahead.weights[LEVEL_NAME] == pytest.approx(0.5)
+    ours = (ahead.regime == LEVEL_NAME) & (ahead.event == "")
+    assert (ahead.regime == LEVEL_NAME).sum() == 500
+    assert np.ptp(ahead.latent[ours], axis=1).max() == 0.0
+    assert ahead.latent[ours, 0].mean() == pytest.approx(run.reward[-LAST:].mean(), abs=2e-3)
+    alone = forecast(run, 80, regimes=("exponential",), draws=1000)
     assert LEVEL_NAME not in alone.weights

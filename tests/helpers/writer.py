@@ -1,6 +1,6 @@
-"""A trainer in a process of its own: appends rows, in pieces, rotates or truncates its log, and may be killed.
+"""A trainer in a process of its own: appends rows, in pieces, and may be killed.
 
-    python writer.py LOG FIRST LAST [--format jsonl|csv] [--rotate EVERY] [--truncate EVERY] [--pause SECONDS]
+    python writer.py LOG FIRST LAST [--format jsonl|csv] [--pause SECONDS]
 
 The reward of a row is `reward_at` of its step, so that a reader can tell every row by itself.
 """
@@ -30,19 +30,13 @@ def main() -> None:
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
     parser.add_argument("--format", default="jsonl")
-    parser.add_argument("--rotate", type=int, default=0)
-    parser.add_argument("--truncate", type=int, default=0)
     parser.add_argument("--pause", type=float, default=0.004)
     options = parser.parse_args()
 
-    def opened() -> int:
-        new = not options.log.exists() or options.log.stat().st_size == 0
-        handle = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        if new and options.format == "csv":
-            os.write(handle, b"step,reward,entropy\n")
-        return handle
-
-    handle, part = opened(), 0
+    new = not options.log.exists() or options.log.stat().st_size == 0
+    handle = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    if new and options.format == "csv":
+        os.write(handle, b"step,reward,entropy\n")
     for step in range(options.first, options.last + 1):
         data = line_of(step, options.format).encode()
         cut = (step * 7) % len(data)
@@ -50,17 +44,6 @@ def main() -> None:
         time.sleep(options.pause / 2)
         os.write(handle, data[cut:])
         time.sleep(options.pause / 2)
-        if options.rotate and step % options.rotate == 0:
-            os.close(handle)
-            part += 1
-            options.log.rename(options.log.with_name(f"{options.log.name}.{part}"))
-            handle = opened()
-        if options.truncate and step % options.truncate == 0:  # as logrotate's copytruncate does
-            part += 1
-            options.log.with_name(f"{options.log.name}.{part}").write_bytes(options.log.read_bytes())
-            os.ftruncate(handle, 0)
-            if options.format == "csv":
-                os.write(handle, b"step,reward,entropy\n")
     os.close(handle)
 
 

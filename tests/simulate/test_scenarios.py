@@ -18,7 +18,9 @@ FAILURES = {
 
 
 def near(run):
-    return linearized(run.trajectory, run.structure, run.numbers, run.environment)
+    found = linearized(run.trajectory, run.structure, run.numbers, run.environment)
+    assert found is not None
+    return found
 
 
 SHOWS = {

@@ -285,9 +285,11 @@ def test_the_trainers_arguments_are_settings():
     ("options", "found"),
     [
         ({"stop": "sometimes"}, "stop: expected True, False, decision, alarm or a function"),
-        ({"stop": "decision"}, "stop: decision needs costs and values"),
+        ({"stop": "decision"}, "stop: decision needs a cost and a value"),
         ({"settings": {"group_size": 0}}, "group_size to be a whole number"),
-        ({"lasts": 3}, "found lasts"),
+        ({"lasts": 3}, "until, question, .* found lasts"),
+        ({"question": {"cost": 1}}, "cost_per_step, .* found cost"),
+        ({"alarm": 2}, "alarm: expected a probability"),
     ],
 )
 def test_an_option_that_is_none_is_refused_before_training(options, found):
@@ -392,7 +394,7 @@ def test_what_is_no_trainer_is_refused():
 def test_without_transformers_the_import_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.delitem(sys.modules, "bayes_grpo.trl", raising=False)
-    with pytest.raises(MissingExtraError, match=r"expected transformers, .* or use bayes_grpo\.Monitor"):
+    with pytest.raises(MissingExtraError, match=r"expected transformers, .* bayes-grpo watch LOG"):
         importlib.import_module("bayes_grpo.trl")
 
 

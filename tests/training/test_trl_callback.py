@@ -21,7 +21,7 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.trl import BayesGRPOCallback
 from benchmarks.peers.trl_tiny import trainer
-from tests.training.test_monitor import gone
+from tests.training.test_background import gone
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS, SAVED, LONGEST = 40, 20, 1500

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,8 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching.following import PATIENCE, Following, joined, stamp_of
+from bayes_grpo.watching.following import PATIENCE, Following, stamp_of
 from tests.helpers import stores, writer
-from tests.helpers.runs import make_run, steps
 from tests.helpers.writer import line_of, reward_at
 
 
@@ -136,20 +134,7 @@ def test_a_broken_file_leaves_the_run_as_it_was(tmp_path):
     check_rows(follow.poll(), 9)
 
 
-def test_a_rotated_log_goes_on(log):
-    log.write_text(rows(1, 10))
-    follow = Following(log)
-    check_rows(follow.poll(), 10)
-    append(log, rows(11, 14))  # nobody looked at these before the log was moved away
-    log.rename(log.with_name("log.jsonl.1"))
-    log.write_text(rows(15, 16))
-    check_rows(follow.poll(), 16)
-    append(log, rows(17, 20))
-    check_rows(follow.poll(), 20)
-    assert follow.notes == ("the log was rotated and begins at step 15: the rows before are kept",)
-
-
-def test_a_rotated_log_that_is_deleted_leaves_what_was_seen(log):
+def test_a_log_that_is_deleted_leaves_what_was_seen_and_one_that_begins_later_is_another(log):
     log.write_text(rows(1, 10))
     follow = Following(log)
     follow.poll()
@@ -157,31 +142,10 @@ def test_a_rotated_log_that_is_deleted_leaves_what_was_seen(log):
     assert follow.poll() is None
     check_rows(follow.run, 10)
     log.write_text(rows(11, 13))
-    check_rows(follow.poll(), 13)
-
-
-def test_a_truncated_log_goes_on(log):
-    log.write_text(rows(1, 10))
-    follow = Following(log)
-    follow.poll()
-    log.write_text("")
-    assert follow.poll() is None
-    append(log, rows(11, 12))
-    check_rows(follow.poll(), 12)
-
-
-def test_a_watch_that_starts_after_a_rotation_finds_the_rows_before(log):
-    log.with_name("log.jsonl.1").write_text(rows(6, 10))
-    log.with_name("log.jsonl.2").write_text(rows(1, 5))
-    log.with_name("log.jsonl.3.gz").write_bytes(b"\x1f\x8b\x00")
-    log.write_text(rows(11, 13))
-    check_rows(Following(log).poll(), 13)
-
-
-def test_another_run_beside_a_log_is_none_of_its_rows(log):
-    log.with_name("log.jsonl.old").write_text(rows(1, 30))
-    log.write_text(rows(1, 5))
-    check_rows(Following(log).poll(), 5)
+    found = follow.poll()
+    assert found is not None
+    assert found.step.tolist() == [11.0, 12.0, 13.0]
+    assert follow.notes == ("the log was begun again and ends at step 13",)
 
 
 def test_a_log_that_is_written_anew_in_place_does_not_shrink_for_a_moment(log):
@@ -298,27 +262,6 @@ def test_a_wrong_setting_is_said_at_once(log):
         Following(log, {"settings": {"group_size": -1}}).poll()
 
 
-def test_joined_runs_keep_signals_that_only_one_has():
-    one = make_run(steps(4), [0.1, 0.2, 0.3, 0.4], signals={"kl": 1.0}, group_size=8, evals={2.0: 0.5, 4.0: 0.6})
-    other = make_run([3.0, 4.0, 5.0], [0.7, 0.8, 0.9], signals={"entropy": 2.0}, window=[3.0, 1.0, 1.0])
-    run = joined(one, other)
-    assert run.step.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert run.reward.tolist() == [0.1, 0.2, 0.7, 0.8, 0.9]
-    assert run.window.tolist() == [1.0] * 5
-    assert np.array_equal(run.signals["kl"], [1, 1, np.nan, np.nan, np.nan], equal_nan=True)
-    assert np.array_equal(run.signals["entropy"], [np.nan, np.nan, 2, 2, 2], equal_nan=True)
-    assert (run.eval_step.tolist(), run.eval_reward.tolist()) == ([2.0], [0.5])
-    assert run.settings.group_size.value == 8
-
-
-def test_a_rotated_log_with_values_that_are_not_numbers_goes_on():
-    one, other = (make_run([1.0 + 2 * i, 2.0 + 2 * i], [0.1, 0.2]) for i in range(2))
-    other = replace(other, logged={"kl": np.array([True, False])}, second_counter=("rollout", np.array([1.0, 1.0])))
-    run = joined(replace(one, signals={"kl": np.array([0.1, np.nan])}), other)
-    assert run.logged["kl"].tolist() == [True, False, True, False]
-    assert run.not_finite("kl").tolist() == [False, False, True, False]
-
-
 def start(log: Path, first: int, last: int, *options: object) -> subprocess.Popen:
     words = [sys.executable, writer.__file__, str(log), str(first), str(last), *map(str, options)]
     return subprocess.Popen(words)
@@ -341,11 +284,10 @@ def followed(follow: Following, process: subprocess.Popen, last: int) -> int:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-@pytest.mark.parametrize("how", [(), ("--rotate", 40), ("--truncate", 40)], ids=["append", "rotate", "truncate"])
-def test_beside_a_real_writer_no_row_is_lost_or_doubled(tmp_path, form, how):
+def test_beside_a_real_writer_no_row_is_lost_or_doubled(tmp_path, form):
     log = tmp_path / f"log.{form}"
     follow = Following(log)
-    process = start(log, 1, 150, "--format", form, *how)
+    process = start(log, 1, 150, "--format", form)
     try:
         assert followed(follow, process, 150) > 5
     finally:

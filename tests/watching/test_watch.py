@@ -1,7 +1,6 @@
 """Watching a log: when a look is made, who is told of a finding, how often, and when it ends."""
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import pytest
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.watching import watch as watch_module
-from bayes_grpo.watching.notify import checked_url, content_for, message_of, post, run_command, words_of
+from bayes_grpo.watching.notify import checked_url, content_for, message_of, post
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.watch import Patience, load_memory, place_of, save_memory, watch
 
@@ -107,8 +106,6 @@ def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
 
 
 def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
-    with pytest.raises(SettingError, match="--on-alarm: expected a command"):
-        watch(log, on_alarm="echo 'open")
     with pytest.raises(SettingError, match="--webhook: expected an address"):
         watch(log, webhook="file:///etc/passwd")
     with pytest.raises(OutputError, match="expected a file to write"):
@@ -122,18 +119,16 @@ def test_what_is_wrong_is_said_before_the_watch(log, tmp_path):
             Patience(idle=seconds)
 
 
-def test_a_finding_is_told_once_even_after_a_restart(log, looks, tmp_path):
-    code = f"import sys; open({str(tmp_path / 'told')!r}, 'a').write(sys.stdin.read() + chr(10))"
-    command = f'{sys.executable} -c "{code}"'
-    found = list(looks(Writer(log, 45, 76, 78), on_alarm=command))
+def test_an_alarm_is_posted_once_even_after_a_restart(log, looks, server):
+    url, got, _ = server
+    found = list(looks(Writer(log, 45, 76, 78), webhook=url))
     assert [len(x.alarms) for x in found] == [0, 1, 0]
-    assert [x.notes for x in found if x.alarms] == [found[0].notes]  # nothing went wrong with the telling
-    again = list(looks(Writer(log, 80, 85), on_alarm=command))
+    assert [x.notes for x in found if x.alarms] == [found[0].notes]  # nothing went wrong with the post
+    again = list(looks(Writer(log, 80, 85), webhook=url))
     assert [x.alarms for x in again] == [(), (), ()]
     assert again[-1].alarmed == {"dynamical_instability": 76.0}
-    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    assert [(x["finding"], x["step"]) for x in told] == [("dynamical_instability", 76.0)]
-    fresh = list(looks(Writer(log), on_alarm=command, fresh=True))
+    assert [(x["finding"], x["step"]) for x in got] == [("dynamical_instability", 76.0)]
+    fresh = list(looks(Writer(log), webhook=url, fresh=True))
     assert [a.finding for x in fresh for a in x.alarms] == ["dynamical_instability"]
 
 
@@ -145,14 +140,12 @@ def test_the_watch_may_end_with_a_finding(log, looks):
     assert [(len(x.alarms), list(x.alarmed)) for x in again] == [(0, ["dynamical_instability"])]
 
 
-def test_a_telling_that_fails_is_a_note_and_the_watch_goes_on(log, looks):
-    command = f'{sys.executable} -c "import sys; sys.exit(sys.stderr.write(chr(111) * 3) and 7)"'
-    found = list(looks(Writer(log, 76, 78), on_alarm=command, webhook="http://127.0.0.1:1/secret"))
+def test_a_post_that_fails_is_a_note_and_the_watch_goes_on(log, looks):
+    found = list(looks(Writer(log, 76, 78), webhook="http://127.0.0.1:1/secret"))
     assert [x.rows for x in found] == [76, 78]
-    notes = [note for note in found[0].notes if "failed" in note or "ended" in note]
-    assert notes[0] == f"the command {sys.executable} ended with 7: ooo"
-    assert notes[1].startswith("the webhook at 127.0.0.1 failed: ")
-    assert "secret" not in notes[1]
+    (note,) = [note for note in found[0].notes if "failed" in note]
+    assert note.startswith("the webhook at 127.0.0.1 failed: ")
+    assert "secret" not in note
 
 
 def test_a_state_that_cannot_be_kept_is_a_note(log, looks, tmp_path):
@@ -167,42 +160,6 @@ def test_a_state_that_cannot_be_kept_is_a_note(log, looks, tmp_path):
 
     found = next(looks(write_and_remove, state=place / "state.json"))
     assert any(note.startswith("the state of the watch is not saved: ") for note in found.notes)
-
-
-def test_a_command_gets_the_finding_in_variables(tmp_path):
-    out = tmp_path / "out"
-    code = (
-        f"import os, json; json.dump({{k: v for k, v in os.environ.items() if 'GRPO_' in k}}, open({str(out)!r}, 'w'))"
-    )
-    assert run_command([sys.executable, "-c", code], ALARM) == ""
-    told = json.loads(out.read_text())
-    assert told["BAYES_GRPO_FINDING"] == "dynamical_instability"
-    assert (told["BAYES_GRPO_PROBABILITY"], told["BAYES_GRPO_STEP"]) == ("0.9300", "60")
-
-
-def test_no_shell_sees_a_command(tmp_path):
-    words = words_of(f"touch {tmp_path}/$(whoami) '{tmp_path}/a b'")
-    assert run_command(words, ALARM) == ""
-    assert sorted(x.name for x in tmp_path.iterdir()) == ["$(whoami)", "a b"]
-
-
-@pytest.mark.thorough
-def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
-    marker = tmp_path / "alive"
-    code = (
-        "import subprocess, sys, time; "
-        f"subprocess.Popen([sys.executable, '-c', \"import time; time.sleep(3); open({str(marker)!r}, 'w')\"]); "
-        "time.sleep(60)"
-    )
-    assert run_command([sys.executable, "-c", code], ALARM, limit=1.0).endswith("was killed after 1 s")
-    threading.Event().wait(3.0)
-    assert not marker.exists()
-
-
-def test_a_command_that_is_none_is_a_note():
-    assert "could not be started" in run_command(["/nowhere/at-all"], ALARM)
-    with pytest.raises(SettingError, match="found nothing"):
-        words_of("  ")
 
 
 @pytest.fixture

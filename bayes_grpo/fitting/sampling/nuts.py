@@ -52,10 +52,7 @@ def converged[C, D](
 ) -> tuple[D, Convergence]:
     """Runs chains and checks them; where the checks fail, once more and more carefully.
 
-    Args:
-        run: Runs the chains; takes those that failed, None at first.
-        check: Takes chains and whether they are the second ones; gives what they say and the checks.
-        retry: Whether to run them once more.
+    ``run`` takes the chains that failed, None at first; ``check`` takes chains and whether they are the second ones.
     """
     chains = run(None)
     found = check(chains, False)

@@ -42,7 +42,8 @@ def sample_posterior(
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     with jax.enable_x64(True):
         tell("finding starting points")
-        points, trusted = first_points(target, seed)
+        points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+        trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
         start = start_of(points, seed, settings.num_chains)
         tell("sampling")
 
@@ -69,12 +70,6 @@ def sample_posterior(
 
 _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
 """Points for a covariance; more of them would change no chain."""
-
-
-def first_points(target: Target, seed: int) -> tuple[WeightedPoints, bool]:
-    """Weighted points from which the chains begin, and whether they reached the posterior."""
-    points, found = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
-    return points, found.power == 1.0 and found.effective >= 0.5 * _ENOUGH.effective
 
 
 def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:

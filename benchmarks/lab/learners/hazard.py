@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.backtest import ORIGINS, Origin, origin_of, predicted, with_hazard
+from bayes_grpo.backtesting.backtest import ORIGINS
 from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
@@ -38,6 +38,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, Hazard, Rate, RewardPaths, chances
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.backtest_parts import Origin, origin_of, predicted, with_hazard
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases
 from benchmarks.lab.learners.hazard_scores import judged
 from benchmarks.lab.learners.record import keep, say
@@ -106,6 +107,12 @@ def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = N
         quantiles = np.interp(np.linspace(0.0, 1.0, QUANTILES), share, sizes[order])
         rates[event] = Rate(round(rate.of({}), 6), np.round(quantiles, 4))
     return Hazard(rates, dict(provenance or {}))
+
+
+def content_of(hazard: Hazard) -> dict[str, Any]:
+    """The numbers as the package's file holds them; `Hazard.from_dict` reads them."""
+    numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in hazard.rates.items()}
+    return {"provenance": dict(hazard.provenance), "rates": numbers}
 
 
 def _rate(event: str, cases: Sequence[Case], weight: np.ndarray, signs: Sequence[str]) -> Signed:
@@ -322,8 +329,8 @@ def main() -> None:
         result["effect"] = effect([x for x in found if x.log in sample])
         result["lowest"] = lowest(found, collapsed)
     with written_whole(asked.out) as temporary:
-        temporary.write_text(json.dumps(hazard.to_dict(), indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(hazard.to_dict(), indent=1))
+        temporary.write_text(json.dumps(content_of(hazard), indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(content_of(hazard), indent=1))
     if asked.out == _TARGET and asked.every:
         keep("learn_hazard", result)
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import Origin, Predicted, averaged, with_hazard
 from bayes_grpo.backtesting.scores import crps, log_score
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import shipped_hazard
 from bayes_grpo.forecasting.level import LEVEL_NAME
+from benchmarks.backtest_parts import Origin, Predicted, averaged, with_hazard
 
 
 class Piece(NamedTuple):

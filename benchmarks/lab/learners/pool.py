@@ -60,6 +60,13 @@ def learn_pool(pieces: Sequence[tuple[str, Piece]], provenance: Mapping[str, Any
     return Pool(float(found[0]), found[1:], centre, scale, dict(provenance or {}))
 
 
+def content_of(pool: Pool) -> dict[str, Any]:
+    """The numbers as the package's file holds them; `Pool.from_dict` reads them."""
+    numbers = {"weight": pool.weight, "centre": pool.centre, "scale": pool.scale}
+    by_feature = {name: dict(zip(FEATURES, x.tolist(), strict=True)) for name, x in numbers.items()}
+    return {"provenance": dict(pool.provenance), "intercept": pool.intercept, **by_feature}
+
+
 def pieces_of(cache: Path, indices: Sequence[Path]) -> list[tuple[str, Piece]]:
     """Repository and piece of every forecast that a cache of `benchmarks.backtest` holds."""
     repos = {}
@@ -87,11 +94,11 @@ def main() -> None:
     }
     pool = learn_pool(pieces, about)
     with written_whole(options.out) as temporary:
-        temporary.write_text(json.dumps(pool.to_dict(), indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(content_of(pool), indent=1) + "\n", encoding="utf-8")
     shares = [pool.share(np.array(p.features)) for _, p in pieces]
     if options.out == _TARGET:
         keep("learn_pool", {"logs": logs, "forecasts": len(pieces), "mean_share": float(np.mean(shares))})
-    print(json.dumps(pool.to_dict(), indent=1))
+    print(json.dumps(content_of(pool), indent=1))
     print("share of the level, quantiles:", np.round(np.quantile(shares, [0.05, 0.25, 0.5, 0.75, 0.95]), 3).tolist())
 
 
