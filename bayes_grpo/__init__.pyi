@@ -48,7 +48,6 @@ from .regimes.registry import get_regime as get_regime
 from .report.result import Report as Report
 from .report.result import save_report as save_report
 from .report.run_page import report_run as report_run
-from .report.runs_page import report_runs as report_runs
 from .rollouts.reading import read_rollouts as read_rollouts
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked

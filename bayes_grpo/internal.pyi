@@ -10,17 +10,10 @@ from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
-from .report.settings import ReportSettings as ReportSettings
-from .report.trackers import check_tracker as check_tracker
-from .report.trackers import log_result as log_result
 from .rollouts.decompose import rescore as rescore
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .siblings.nearby import NearbyRuns as NearbyRuns
-from .simulate.scenarios import scenario_names as scenario_names
-from .views.plots.checking import plot_check as plot_check
-from .views.plots.decision import mark_stop as mark_stop
-from .views.plots.decision import plot_decision as plot_decision
 from .views.plots.families import plot_compare_runs as plot_compare_runs
 from .views.plots.families import plot_family as plot_family
 from .views.plots.planning import plot_plan as plot_plan

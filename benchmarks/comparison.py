@@ -278,7 +278,7 @@ def seconds(rows: int) -> dict[str, float]:
     """Wall and CPU seconds of a whole process with a cold and with a warm compilation cache."""
     with tempfile.TemporaryDirectory() as folder:
         log = write_log(Path(folder, "trainer_state.json"), simulated(rows, seed=0, response=60.0))
-        command = [sys.executable, "-m", "bayes_grpo", "compare", str(log), "--json", "--schedule", "constant"]
+        command = [sys.executable, "-m", "bayes_grpo", "compare", str(log), "--json", "--set", "schedule=constant"]
         out: dict[str, float] = {"rows": rows}
         for name in ("cold", "warm"):
             done = run_process(command, {"BAYES_GRPO_CACHE": str(Path(folder, "cache"))})

@@ -1,4 +1,4 @@
-"""Many logs at once: logs a minute and memory of `bayes-grpo batch`, in processes, on Dask, and after a kill.
+"""Many logs at once: logs a minute and memory of `bayes-grpo batch`, in processes, and after a kill.
 
 Simulated logs of 60 to 400 rows, half of them with a constant learning rate and half with one that falls to 0 at the
 planned end, seen at 60% of their length. All of them are done with ``--jobs`` processes by a call that is killed
@@ -31,7 +31,6 @@ from benchmarks.common import device, keep, say, write_log
 
 LOGS, PART = 1000, 20
 SHORTEST, LONGEST, SEEN = 60, 400, 0.6
-DASK_WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,6 @@ def main() -> None:
             call("1 process", part, folder / "one.parquet", ["--jobs", "1"], **shared),
             call("2 processes", part, folder / "two.parquet", ["--jobs", "2"], **shared),
         ]
-        found.append(on_dask(part, folder / "dask.parquet", shared))
         out, many = folder / "all.parquet", ["--jobs", str(options.jobs)]
         found.append(call(f"{options.jobs} processes, killed", logs, out, many, **{**shared, "kill": True}))
         before = out.with_name(f"{out.name}.journal.jsonl").read_bytes()
@@ -177,25 +175,11 @@ def main() -> None:
         keep("fleet", result)
 
 
-def on_dask(logs: list[Path], out: Path, shared: dict[str, Any]) -> Measured:
-    """The same on a local cluster of two workers."""
-    from distributed import LocalCluster
-
-    options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    cluster: Any = LocalCluster(n_workers=DASK_WORKERS, **options)
-    with cluster:
-        workers = [pid for pid in _tree(os.getpid()) if pid != os.getpid()]
-        address = ["--dask", cluster.scheduler_address]
-        return call(f"Dask, {DASK_WORKERS} workers", logs, out, address, **{**shared, "others": workers})
-
-
 def checked(folder: Path, rows: int, before: bytes) -> dict[str, Any]:
     """What a kill has cost, and whether every way has the same numbers."""
     journal = (folder / "all.parquet.journal.jsonl").read_bytes()
     lines = [json.loads(x) for x in journal.splitlines() if x.endswith(b"}")]
-    tables = {
-        name: pd.read_parquet(folder / f"{name}.parquet").drop(columns="seconds") for name in ("one", "two", "dask")
-    }
+    tables = {name: pd.read_parquet(folder / f"{name}.parquet").drop(columns="seconds") for name in ("one", "two")}
     whole = pd.read_parquet(folder / "all.parquet")
     part = whole[whole["source"].isin(tables["one"]["source"])].drop(columns="seconds").reset_index(drop=True)
     fits = whole.dropna(subset="converged") if "converged" in whole else whole[:0]

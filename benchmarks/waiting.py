@@ -41,12 +41,12 @@ def command(name: str, log: Path, folder: Path, cache: Path, checkout: Path | No
 
 
 def first_lines(log: Path, cache: Path) -> dict[str, float]:
-    """Seconds until `fit` says on a terminal what was read, and until it names its first estimate; NaN for never."""
+    """Seconds until `fit` names its first estimate on a terminal; NaN for never."""
     left_out = ("PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR")
     environment = {k: v for k, v in os.environ.items() if k not in left_out}
     environment |= {"BAYES_GRPO_CACHE": str(cache), "TERM": "xterm", "COLUMNS": "200"}
     environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir(), "bayes_grpo-bytecode")))
-    marks, found, said = {"read": r"\d+ rows", "estimate": "so far"}, {}, ""
+    marks, found, said = {"estimate": "so far"}, {}, ""
     begin = time.perf_counter()
     terminal, end = pty.openpty()
     child = subprocess.Popen(

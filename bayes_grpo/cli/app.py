@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from bayes_grpo.cli.command import HELP_FLAGS, Command, CommandGroup, each_by_itself
-from bayes_grpo.cli.defaults import defaults_for
 from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
@@ -70,12 +69,6 @@ def _everywhere(
     """Flags of the program itself; its help is the app's."""
 
 
-def _parameters(app: typer.Typer) -> dict[str, list[str]]:
-    """Command → names of its parameters."""
-    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
-    return {name: [p.name for p in command.params] for name, command in commands.items()}
-
-
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"bayes-grpo: {message}\n")
     raise SystemExit(code)
@@ -92,8 +85,7 @@ def main() -> None:
             try:
                 words = sys.argv[1:]
                 app = program(words[:1] if words[:1] and words[0] in COMMANDS else COMMANDS)
-                words = each_by_itself(words)
-                app(words, default_map=defaults_for(words, _parameters(app)))
+                app(each_by_itself(words))
             finally:
                 gone, sys.stdout = sys.stdout is not output, output
                 output.flush()

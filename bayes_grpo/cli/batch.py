@@ -11,7 +11,6 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    COMPUTING,
     EXIT_INPUT,
     OUTPUT,
     REGIME,
@@ -19,16 +18,13 @@ from bayes_grpo.cli.options import (
     LogNames,
     Output,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     Until,
-    completed_by,
     names_in,
     option,
 )
 from bayes_grpo.cli.terminal import progress
-from bayes_grpo.common.executor import dask_executor
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
@@ -38,7 +34,6 @@ def batch(
         str,
         typer.Option(
             help="Some of fit, forecast and diagnose, separated by commas.",
-            autocompletion=completed_by(("fit", "forecast", "diagnose")),
         ),
     ] = "diagnose",
     out: Annotated[
@@ -49,18 +44,14 @@ def batch(
     until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
-    dask: Annotated[
-        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
-    ] = None,
     no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    with dask_executor(dask) as executor, progress(left=True) as tell:
+    with progress() as tell:
         result = bg.fleet(
             logs,
             names_in(do),
@@ -70,8 +61,7 @@ def batch(
             out=out,
             resume=not no_resume,
             jobs=jobs,
-            executor=executor,
-            read=replace(reading, run_name=None).options(known),
+            read=replace(reading, run_name=None).options(),
             seed=seed,
             progress=tell,
         )

@@ -18,7 +18,6 @@ from bayes_grpo.cli.options import (
     Plot,
     Reading,
     Regimes,
-    RunSettings,
     Seed,
     Signal,
     check_pictures,
@@ -41,11 +40,10 @@ def compare(
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Compare regimes on a run: which the data favor, and which fit equally well."""
     check_pictures(plot)
-    run = reading.read(log, at, known)
+    run = reading.read(log, at)
     with progress() as tell:
         found = bg.compare(
             run,

@@ -14,14 +14,10 @@ from bayes_grpo.cli.options import (
     At,
     Completions,
     LogFile,
-    LogTo,
     Output,
     Plot,
     Reading,
-    RunSettings,
     check_pictures,
-    completed_by,
-    log_to,
 )
 from bayes_grpo.cli.terminal import console, progress
 from bayes_grpo.common.errors import SettingError
@@ -41,21 +37,18 @@ def diagnose(
             metavar="MODE:P",
             help="Exit with code 5 if a failure's probability is at least P; with any, that of failing at all. "
             "Repeatable.",
-            autocompletion=completed_by(lambda: (*internal.MODES, ANY), ":"),
         ),
     ] = None,
     rollouts: Completions = None,
     plot: Plot = None,
-    log_to_: LogTo = None,
     *,
     output: Output,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Say what is wrong with a run: probabilities of failures, the evidence, the onset, what to do."""
     check_pictures(plot)
     limits = _limits(fail_on)
-    run = reading.read(log, known=known)
+    run = reading.read(log)
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
@@ -64,7 +57,6 @@ def diagnose(
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
-    log_to(log_to_, run, "diagnose", result.to_dict(), result.top.sentence)
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
     if not output.json_:
         for mode, p in reached.items():

@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
-    OUTPUT,
     At,
     LikeRuns,
     LogFile,
-    LogTo,
     Output,
     Plot,
     Reading,
     Regimes,
-    RunSettings,
     Seed,
     Signal,
     StoppingFlags,
     Until,
     check_pictures,
-    completed_by,
-    log_to,
     names_in,
     option,
     references_or_nearby,
@@ -55,7 +49,6 @@ def forecast(
         str | None,
         typer.Option(
             help="Learning rate from now on: constant, linear or cosine; default: continued as logged.",
-            autocompletion=completed_by(("constant", "linear", "cosine")),
         ),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
@@ -71,8 +64,6 @@ def forecast(
     ] = False,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
     plot: Plot = None,
-    plot_decision: Annotated[Path | None, option(OUTPUT, help="Save a picture of net value by stopping step.")] = None,
-    log_to_: LogTo = None,
     seed: Seed = 0,
     *,
     output: Output,
@@ -80,24 +71,24 @@ def forecast(
     reading: Reading,
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
-    check_pictures(plot, plot_decision)
+    check_pictures(plot)
     if backtest:
-        laws = names_in(regimes) or list(internal.FORECAST_REGIMES)
-        output.show(_backtest(log, reading, {"signal": signal, "regimes": laws, "seed": seed}))
+        if plot is not None:
+            raise SettingError("--plot: draws a forecast, not a backtest; leave it or --backtest out")
+        laws = {"regimes": names_in(regimes)} if regimes else {}
+        output.show(_backtest(log, reading, {"signal": signal, "seed": seed, **laws}))
         return
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, known=RunSettings(total_steps=total_steps))
+    run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
     checks.horizon(until, run)
-    if plot_decision is not None and question.cost_per_step is None:
-        raise SettingError("--plot-decision: draws net values; give --value-per-reward and --cost-per-step")
     settings = bg.AnalysisSettings(
         until=until,
         schedule=schedule,
         total_steps=total_steps,
         question=question,
         signal=signal,
-        regimes=names_in(regimes) or list(internal.FORECAST_REGIMES),
+        regimes=names_in(regimes) or None,
         threshold=threshold,
         reach=reach or (),
         paths=draws,
@@ -111,14 +102,12 @@ def forecast(
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
         if plot is not None:
-            figure = bg.plot_forecast(ahead.forecast, summary.sentence, reach=reach or ())
-            bg.save_plot(figure if decision is None else internal.mark_stop(figure, decision), plot)
-        if plot_decision is not None and decision is not None:
-            bg.save_plot(internal.plot_decision(decision, ahead.forecast.name), plot_decision)
-    log_to(log_to_, run, "forecast", summary.to_dict(), summary.sentence)
+            events = {} if decision is None else {"recommended stop": decision.recommended}
+            figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
+            bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value)
+    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, top=found.top)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import LogFile, Output, Plot, Reading, RunSettings, check_pictures
+from bayes_grpo.cli.options import LogFile, Output, Plot, Reading, check_pictures
 
 
 @command("inspect outputs/run", "inspect train.ipynb", "inspect wandb://entity/project/run --json")
-def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading, known: RunSettings) -> None:
+def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading) -> None:
     """Show what a log holds and what had to be assumed."""
     check_pictures(plot)
-    run = reading.read(log, known=known, tell=False)
+    run = reading.read(log)
     summary = bg.describe_run(run)
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)

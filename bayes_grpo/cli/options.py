@@ -5,9 +5,8 @@ A group of flags is a frozen dataclass; a command takes it as one parameter (`ba
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,38 +15,21 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.terminal import console, is_quiet, print_json, tell_read
+from bayes_grpo.cli.terminal import console, print_json
 from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
-from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Question, Run
+    from bayes_grpo.diagnosis.status import TopLine
     from bayes_grpo.siblings.nearby import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
 READING = "How to read the log"
-SETTINGS = "Settings that the log lacks"
 STOPPING = "When to stop, and what it is worth"
 OUTPUT = "Output"
 COMPUTING = "How much is computed"
-
-
-def completed_by(known: Iterable[str] | Callable[[], Iterable[str]], end: str = "") -> Callable[[str], list[str]]:
-    """Completion of a value by known words; of a list separated by commas, of its last part.
-
-    Args:
-        known: The words, or a function that looks them up when the shell asks.
-        end: What follows a word.
-    """
-
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        words = known() if callable(known) else known
-        return [f"{before}{comma}{word}{end}" for word in words if word.startswith(last)]
-
-    return complete
 
 
 def option(panel: str, *names: str, **more: Any) -> Any:
@@ -55,15 +37,7 @@ def option(panel: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **more)
 
 
-def setting_names() -> list[str]:
-    """Names that ``--set`` takes."""
-    return [f.name for f in fields(bg.Settings)]
-
-
-REGIME: dict[str, Any] = {
-    "callback": checks.callback(checks.regimes),
-    "autocompletion": completed_by(checks.regime_names),
-}
+REGIME: dict[str, Any] = {"callback": checks.callback(checks.regimes)}
 NAMES = "NAME,NAME,..."
 
 Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
@@ -75,12 +49,7 @@ AllRows = Annotated[
 ]
 Signal = Annotated[
     str,
-    option(
-        READING,
-        help="auto, reward (train) or eval (held-out).",
-        callback=checks.callback(checks.signal),
-        autocompletion=completed_by(checks.SIGNAL_CHOICES),
-    ),
+    option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 Until = Annotated[
@@ -94,9 +63,6 @@ Vary = Annotated[
         help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval "
         "or model_size.",
         metavar=NAMES,
-        autocompletion=completed_by(
-            ("learning_rate", "group_size", "prompts_per_step", "refresh_interval", "model_size")
-        ),
     ),
 ]
 Completions = Annotated[
@@ -110,17 +76,6 @@ LikeRuns = Annotated[
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
         'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
-    ),
-]
-LogTo = Annotated[
-    str | None,
-    option(
-        OUTPUT,
-        "--log-to",
-        metavar="wandb|trackio|tensorboard|mlflow",
-        help="Also write the numbers to the run in this tracker, by its own client.",
-        callback=checks.callback(lambda value: internal.check_tracker(value)),
-        autocompletion=completed_by(("wandb", "trackio", "tensorboard", "mlflow")),
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
@@ -150,6 +105,7 @@ class Output:
         then: Iterable[Any] = (),
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
+        top: TopLine | None = None,
         note: str = "",
     ) -> None:
         """Prints a result.
@@ -161,6 +117,7 @@ class Output:
             then: Results that are printed after it.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
+            top: How the run stands given all that was found; that of the diagnosis alone where None.
             note: A line for ``--details``.
         """
         if self.json_:
@@ -179,7 +136,7 @@ class Output:
         if note:
             first = first.with_note(note)
         if diagnosis is not None:
-            first = first.given(diagnosis.top)
+            first = first.given(top or diagnosis.top)
         for i, document in enumerate((first, *map(bg.view, then))):
             if i:
                 console().print()
@@ -214,59 +171,30 @@ class Reading:
     set_: Annotated[
         list[str] | None,
         option(
-            SETTINGS,
+            READING,
             "--set",
             metavar="NAME=VALUE",
             help="A setting that the log lacks: group_size, prompts_per_step, momentum, momentum_convention, "
             "refresh_interval, schedule, total_steps, logging_window, reward_low, reward_high, reward_std_kind, "
             "learning_rate, epochs, kl_weight, clip_range, model_size, save_steps.",
-            autocompletion=completed_by(setting_names, "="),
         ),
     ] = None
 
-    def read(
-        self, log: list[Path], at: float | None = None, known: RunSettings | None = None, tell: bool = True
-    ) -> Run:
-        """Reads a log up to step ``at``, with the settings that flags give; names on a terminal what was read."""
-        run = bg.read_log(log[0] if len(log) == 1 else log, **self.options(known))
-        run = run if at is None else run.until(at)
-        if tell:
-            tell_read(run)
-        return run
+    def read(self, log: list[Path], at: float | None = None, known: Mapping[str, Any] = {}) -> Run:
+        """Reads a log up to step ``at``, with the settings that flags give."""
+        options = self.options(known)
+        if len(log) > 1:
+            checks.one_run(log, lambda path: bg.read_log(path, **options))
+        run = bg.read_log(log[0] if len(log) == 1 else log, **options)
+        return run if at is None else run.until(at)
 
-    def options(self, known: RunSettings | None = None) -> dict[str, Any]:
+    def options(self, known: Mapping[str, Any] = {}) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""
         given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
         settings: dict[str, Any] = {k: _number(v) for k, v in named_values("--set", given.pop("set", None))}
-        settings |= {} if known is None else known.given()
+        settings |= known
         columns = dict(named_values("--column", given.pop("column", None), "NAME=KEY"))
         return given | {"settings": settings} | ({"columns": columns} if columns else {})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """Settings of the run that have a flag of their own."""
-
-    group_size: Annotated[int | None, option(SETTINGS, help="Completions a prompt (G).")] = None
-    prompts_per_step: Annotated[int | None, option(SETTINGS, help="Prompts an optimizer step.")] = None
-    momentum: Annotated[float | None, option(SETTINGS, help="Heavy-ball momentum or Adam's first beta.")] = None
-    refresh: Annotated[
-        float | None, option(SETTINGS, help="Optimizer steps between refreshes of the sampling policy.")
-    ] = None
-    schedule: Annotated[
-        str | None,
-        option(
-            SETTINGS,
-            help="Learning rate: logged, constant, linear or cosine.",
-            autocompletion=completed_by(("logged", "constant", "linear", "cosine")),
-        ),
-    ] = None
-    total_steps: Annotated[float | None, option(SETTINGS, help="Planned length of the run in optimizer steps.")] = None
-
-    def given(self) -> dict[str, Any]:
-        """Settings that were given, by their names in the log."""
-        names = {"refresh": "refresh_interval"}
-        return {names.get(k, k): v for k, v in asdict(self).items() if v is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,14 +253,6 @@ def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -
     if wrong:
         raise typer.BadParameter(f"{flag}: expected {form}, found {wrong[0]!r}")
     return [(name.strip(), value.strip()) for name, _, value in parts]
-
-
-def log_to(tracker: str | None, run: Run, about: str, result: Mapping[str, Any], headline: str) -> None:
-    """Writes a result to a tracker, and where it is on standard error."""
-    if tracker is not None:
-        where = internal.log_result(tracker, run, about, result, headline)
-        if not is_quiet():
-            sys.stderr.write(f"bayes-grpo: logged to {tracker}: {plain(where, 300)}\n")
 
 
 def check_pictures(*paths: Path | None) -> None:

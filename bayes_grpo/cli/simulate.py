@@ -11,7 +11,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Output, Seed, completed_by
+from bayes_grpo.cli.options import Output, Seed
 from bayes_grpo.cli.terminal import console, print_json, progress
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
@@ -27,7 +27,6 @@ def simulate(
         str,
         typer.Argument(
             help="healthy, slow_start, oscillatory, unstable, reward_hacking, …",
-            autocompletion=completed_by(lambda: internal.scenario_names()),
         ),
     ] = "healthy",
     out: Annotated[
@@ -66,13 +65,13 @@ def simulate(
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
     """One run, the page of its first half, and what came after it."""
-    with progress(left=True) as tell:
+    with progress() as tell:
         tell("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
         whole = bg.read_log(path)
         cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
         question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
-        settings = internal.ReportSettings(until=float(whole.step[-1]), question=question, seed=seed)
+        settings = bg.AnalysisSettings(until=float(whole.step[-1]), question=question, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})

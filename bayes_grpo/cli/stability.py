@@ -56,9 +56,12 @@ def stability(
         "refresh_interval": refresh,
     }
     given = {name: x for name, x in flags.items() if x is not None}
-    note, more, then, converged = "", dict[str, Any](), list[Any](), True
+    note, converged = "", True
+    more: dict[str, Any] = {}
+    then: list[Any] = []
     if measured is None:
-        fit = _fit_of(log or [], reading, seed)
+        assert log is not None
+        fit = _fit_of(log, reading, seed)
         fitted, converged = internal.curvature_of(fit), fit.convergence.passed
         planned: dict[str, Any] = {**fitted.settings, **given}
         changed = fitted.change_to(planned["learning_rate"], planned["refresh_interval"])

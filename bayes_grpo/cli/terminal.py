@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import bayes_grpo as bg
-from bayes_grpo.common.text import listed, plain
-
-if TYPE_CHECKING:
-    from bayes_grpo import Run
+from bayes_grpo.common.text import plain
 
 SCHEMA = 1
 """Version of what ``--json`` prints; docs/how/json.md says what it promises."""
@@ -22,10 +18,6 @@ SCHEMA = 1
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _PAUSE = 10.0
 """Seconds between lines of progress where standard error is no terminal."""
-_ROWS = 10
-"""Rows whose mean says where a reward is, before anything is fitted."""
-_SIGNALS = 6
-"""Signals that the first line names."""
 
 
 def print_json(value: Mapping[str, Any], headline: str) -> None:
@@ -54,28 +46,6 @@ def is_quiet() -> bool:
     return _QUIET.get()
 
 
-def tell_read(run: Run) -> None:
-    """Says on a terminal what was read, at once: the work that follows takes seconds.
-
-    Args:
-        run: The log.
-    """
-    if is_quiet() or not sys.stderr.isatty():
-        return
-    signals = f"; signals: {listed(list(run.signals), _SIGNALS)}" if run.signals else ""
-    sys.stderr.write(f"bayes-grpo: {plain(f'{bg.describe_run(run).sentence}{signals}{_moved(run)}', 400)}\n")
-    sys.stderr.flush()
-
-
-def _moved(run: Run) -> str:
-    """Where the reward began and where it is, by plain means of rows."""
-    known = run.rewards[1].tolist()
-    if len(known) < 2 * _ROWS:
-        return ""
-    first, last = (math.fsum(x) / _ROWS for x in (known[:_ROWS], known[-_ROWS:]))
-    return f"; mean reward {first:.3g} over the first {_ROWS} rows, {last:.3g} over the last {_ROWS}"
-
-
 def console() -> Any:
     """Where tables go."""
     from rich.console import Console
@@ -84,51 +54,32 @@ def console() -> Any:
     return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
 
 
-class progress:  # noqa: N801  (used like a function)
-    """One line on standard error: a spinner, the stage, the time; where that is no terminal, a line now and then.
+@contextmanager
+def progress() -> Iterator[Callable[..., None]]:
+    """One line on standard error: the stage, a bar, the time; where that is no terminal, a line now and then.
 
-    With ``--quiet`` there is none.
-
-    Args:
-        left: Whether the time that is left is shown, where the share of the work that is done is known.
+    Gives the function to call with the stage, and with the share of the work that is done where that is known. With
+    ``--quiet`` nothing is shown.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    def __init__(self, left: bool = False) -> None:
-        self._left = left
-
-    def __enter__(self) -> Any:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        shown = console.is_terminal and not is_quiet()
-        self._bar = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=20),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            *([TextColumn("left"), TimeRemainingColumn()] if self._left else []),
-            console=console,
-            transient=True,
-            disable=not shown,
-        )
-        self._bar.start()
+    console = Console(stderr=True)
+    shown = console.is_terminal and not is_quiet()
+    columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
         begin = shown_at = time.monotonic()
-        task = self._bar.add_task("starting", total=None)
+        task = bar.add_task("starting", total=None)
 
         def tell(stage: str, share: float | None = None) -> None:
-            """Names the stage; with the share of the work that is done, the bar shows it."""
-            self._bar.update(task, description=stage)
-            if share is not None:
-                self._bar.update(task, total=1.0, completed=share)
             nonlocal shown_at
+            bar.update(task, description=stage)
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
             now = time.monotonic()
             if not console.is_terminal and not is_quiet() and now - shown_at >= _PAUSE:
                 shown_at = now
                 sys.stderr.write(f"bayes-grpo: {plain(stage, 100)} ({now - begin:.0f} s)\n")
                 sys.stderr.flush()
 
-        return tell
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        yield tell

@@ -18,7 +18,6 @@ from bayes_grpo.cli.options import (
     Json,
     LikeRuns,
     Reading,
-    RunSettings,
     Seed,
     Signal,
     StoppingFlags,
@@ -68,7 +67,6 @@ def watch(
     *,
     stopping: StoppingFlags,
     reading: Reading,
-    known: RunSettings,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     named = tuple(reference_runs(like, log, reading.sidecar) or ())
@@ -80,7 +78,7 @@ def watch(
         log[0] if len(log) == 1 else log,
         watching,
         patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
-        read=reading.options(known),
+        read=reading.options(),
         webhook=webhook,
         state=state,
         fresh=fresh,

@@ -1,4 +1,4 @@
-"""Independent tasks: one after another here, in worker processes that may die, or on any `concurrent.futures.Executor`.
+"""Independent tasks: one after another here, or in worker processes that may die.
 
 What a task raises comes back as data, and so does its death: a long call does not end with one of its tasks. A task is
 a function at the top level of a module and one argument, both of which can be pickled. Processes are spawned, never
@@ -16,13 +16,13 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, MissingExtraError, SettingError, WorkerError
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError, WorkerError
 from bayes_grpo.common.machine import cores, threads
 
 ParallelTask = Callable[[Any], Any]
@@ -31,8 +31,6 @@ ParallelTask = Callable[[Any], Any]
 POOL_TASKS = 50
 """Tasks of a worker process, on average, until all are replaced by new ones: a process grows with every shape of log
 that it compiles programs for. (`max_tasks_per_child` can hang: https://github.com/python/cpython/issues/115634.)"""
-DASK_TIMEOUT = 5.0
-"""Seconds in which a Dask scheduler has to answer."""
 
 
 class TaskOutcome(NamedTuple):
@@ -50,9 +48,7 @@ class TaskOutcome(NamedTuple):
 
 
 @contextmanager
-def outcomes(
-    task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1, executor: Executor | None = None
-) -> Iterator[Iterator[TaskOutcome]]:
+def outcomes(task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1) -> Iterator[Iterator[TaskOutcome]]:
     """Does a task with every argument, and gives the outcomes as they come.
 
     Leaving the block ends what still runs. Numbers do not depend on where a task runs, as long as the task's own do
@@ -62,17 +58,13 @@ def outcomes(
         task: Function at the top level of a module.
         arguments: Its arguments.
         jobs: Worker processes; with 1 the tasks run in this process, one after another.
-        executor: Where to run the tasks instead, such as ``distributed.Client(address).get_executor()``. It stays open.
 
     Raises:
         SettingError: An impossible number of processes.
         WorkerError: Processes cannot be started.
     """
     check_jobs(jobs)
-    if executor is not None:
-        started = _on_executor(task, arguments, executor)
-    else:
-        started = _here(task, arguments) if jobs == 1 else _in_processes(task, arguments, jobs)
+    started = _here(task, arguments) if jobs == 1 else _in_processes(task, arguments, jobs)
     with closing(started) as found:
         yield found
 
@@ -83,50 +75,12 @@ def check_jobs(jobs: int) -> None:
         raise SettingError(f"jobs: expected a whole number of processes of at least 1, found {jobs!r}")
 
 
-@contextmanager
-def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        SettingError: No scheduler answers at the address, such as "tcp://host:8786".
-    """
-    if address is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError(
-            "work on a Dask cluster needs distributed, which is not installed; install bayes-grpo[dask]"
-        ) from None
-    try:
-        client = Client(address, timeout=DASK_TIMEOUT, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise SettingError(
-            f"dask: expected the scheduler of a Dask cluster at {address!r}, none answers ({error}); start one with "
-            "dask scheduler and give its address"
-        ) from None
-    with client:
-        yield client.get_executor(pure=False)
-
-
 def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
     for place, argument in enumerate(arguments):
         try:
             yield TaskOutcome(place, task(argument), None)
         except Exception as error:
             yield TaskOutcome(place, None, error)
-
-
-def _on_executor(task: ParallelTask, arguments: Sequence[Any], executor: Executor) -> Generator[TaskOutcome]:
-    places = {executor.submit(_attempt, task, argument): i for i, argument in enumerate(arguments)}
-    try:
-        for future in as_completed(list(places)):
-            yield _outcome(future, places.pop(future))
-    finally:
-        for future in places:
-            future.cancel()
 
 
 def _in_processes(task: ParallelTask, arguments: Sequence[Any], jobs: int) -> Generator[TaskOutcome]:
@@ -206,13 +160,11 @@ def _attempt(task: ParallelTask, argument: Any) -> tuple[Any, Exception | None]:
 
 
 def _outcome(future: Future[tuple[Any, Exception | None]], place: int) -> TaskOutcome:
-    """Outcome of a future; the executor's own errors are a value that cannot be pickled, or a worker that died."""
+    """Outcome of a future; the pool's own error is a value that cannot be pickled."""
     try:
         return TaskOutcome(place, *future.result())
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        return TaskOutcome(place, None, error)
     except Exception as error:
-        return TaskOutcome(place, None, WorkerError(f"the executor gave the task up ({type(error).__name__}: {error})"))
+        return TaskOutcome(place, None, error)
 
 
 _DIED = "its worker process died twice; where memory was short, use fewer jobs"

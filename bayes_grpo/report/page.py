@@ -12,7 +12,6 @@ from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.fitting.result import Fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.summary import RunSummary
 from bayes_grpo.views.decision import decision_document
@@ -31,9 +30,9 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.logs import columns, settings
 from bayes_grpo.views.plots.checking import plot_residuals
-from bayes_grpo.views.plots.fitting import plot_quantity
-from bayes_grpo.views.plots.forecasting import schedule_end
-from bayes_grpo.views.plots.overview import plot_overview, plot_signals
+from bayes_grpo.views.plots.fitting import plot_fit
+from bayes_grpo.views.plots.forecasting import plot_overview
+from bayes_grpo.views.plots.logs import plot_signal
 
 _SIGNALS = 12
 """Signals that are drawn."""
@@ -42,21 +41,18 @@ _REASON = 80
 PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
 
 
-def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: Fit | None = None) -> Document:
+def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
     """Puts what was found of a run on one page.
 
     Args:
-        run: The run; None where there is a fit alone.
-        summary: What its log holds; None likewise.
+        run: The run.
+        summary: What its log holds.
         found: What came of all parts.
-        fit: A fit that was made before.
     """
     top, ahead = found.top, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
-    if forecast is not None and (end := schedule_end(forecast)) is not None:
-        events["learning rate reaches 0"] = end
     if decision is not None:
         events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
@@ -68,14 +64,13 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda s: _stability(s, top)),
+        Section("Log", (*summary.notes,), (columns(summary),)),
+        section("Settings", tables=(settings(summary),)),
     ]
-    parts += [] if summary is None else [_log(summary), section("Settings", tables=(settings(summary),))]
-    whole = Document("", "") if summary is None else view(summary)
-    alt = f"The logged rewards and the forecast. {answer}"
+    whole = view(summary)
     return Document(
-        title=(summary.name if summary else fit.about.run if fit else "") or "A run without a name",
-        about=whole.answer.removeprefix(f"{whole.title}: ")
-        or (f"{fit.about.rows} rows, from a saved fit" if fit else ""),
+        title=summary.name or "A run without a name",
+        about=whole.answer.removeprefix(f"{whole.title}: "),
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,
         answer=answer,
@@ -83,13 +78,10 @@ def page_of(run: Run | None, summary: RunSummary | None, found: Analysis, fit: F
         do="" if top is None else top.action,
         tone="doubt" if top is None else TONES[top.status],
         points=_points(found),
-        plot=Drawing(partial(plot_overview, run, forecast, events), alt)
-        if run is not None or forecast is not None
-        else None,
+        plot=Drawing(partial(plot_overview, run, forecast, events), f"The logged rewards and the forecast. {answer}"),
         sections=tuple(p for p in parts if not p.empty),
         assumed=whole.assumed,
         unchecked=whole.unchecked,
-        docs="how/report",
     )
 
 
@@ -111,18 +103,12 @@ def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, line
     return replace(made, lines=(*made.lines, *lines), plots=plots)
 
 
-def _signals(run: Run | None) -> Section:
-    names = [] if run is None else list(run.signals)[:_SIGNALS]
-    return Section(
-        "Signals",
-        plots=tuple(
-            Drawing(
-                partial(plot_signals, {name: run}, name), f"{name.replace('_', ' ')} by step", size="small", ratio=0.66
-            )
-            for name in names
-            if run is not None
-        ),
+def _signals(run: Run) -> Section:
+    plots = (
+        Drawing(partial(plot_signal, run, name), f"{name.replace('_', ' ')} by step", size="small", ratio=0.66)
+        for name in list(run.signals)[:_SIGNALS]
     )
+    return Section("Signals", plots=tuple(plots))
 
 
 def _happened(d: Any) -> Section:
@@ -138,21 +124,15 @@ def _forecast(f: Any, top: TopLine | None) -> Section:
     if f.decision is None:
         return replace(made, lines=(*made.lines, PRICE_HINT))
     decision = decision_document(f.decision)
-    plots = () if decision.plot is None else (decision.plot,)
     tables = (*made.tables, *(() if decision.table is None else (decision.table,)))
-    more = tuple(x for s in decision.sections for x in s.lines)
-    return replace(made, lines=(*made.lines, decision.answer, decision.why, *more), tables=tables, plots=plots)
+    more = tuple(sentence_case(x) for s in decision.sections for x in s.lines)
+    return replace(made, lines=(*made.lines, decision.answer, decision.why, *more), tables=tables)
 
 
 def _fit(f: Any) -> Section:
     made = _folded(f.summary)
-    names = f.fit.regime.shown or tuple(p.name for p in f.fit.regime.parameters[:3])
-
-    def draw(name: str, figure: Any) -> None:
-        plot_quantity(f.fit, name, ax=figure.add_subplot())
-
-    plots = tuple(Drawing(partial(draw, n), f"Posterior and prior of {n}", size="small", ratio=0.6) for n in names)
-    return replace(made, plots=plots, terms=("interval",))
+    plot = Drawing(partial(plot_fit, f.fit), f"Rows and fitted curve. {made.lead}", size="half", ratio=0.55)
+    return replace(made, plots=(plot,), terms=("interval",))
 
 
 def _check(found: Analysis, c: Any) -> Section:
@@ -167,10 +147,6 @@ def _stability(s: Any, top: TopLine | None) -> Section:
     if top is not None and top.alarming and top.finding == "dynamical_instability":
         return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
     return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
-
-
-def _log(summary: RunSummary) -> Section:
-    return Section("Log", (*summary.notes,), (columns(summary),))
 
 
 def _points(found: Analysis) -> tuple[Point, ...]:

@@ -21,13 +21,11 @@ class Report(Shown):
         document: What it shows.
         results: What it rests on, ready for JSON.
         failed: Whether a fit on it did not converge.
-        docs: Address of the built documentation; "" without.
     """
 
     document: Document
     results: Mapping[str, Any]
     failed: bool = False
-    docs: str = ""
 
     @property
     def sentence(self) -> str:
@@ -36,7 +34,7 @@ class Report(Shown):
 
     def html(self) -> str:
         """The whole page: one file that asks for nothing from outside."""
-        return html_of(self.document, self.docs)
+        return html_of(self.document)
 
     def to_dict(self) -> dict[str, Any]:
         """The results behind the page, ready for JSON."""
@@ -61,8 +59,3 @@ def save_report(report: Report, path: str | Path) -> Path:
     with written_whole(path) as temporary:
         temporary.write_text(report.html(), encoding="utf-8")
     return Path(path)
-
-
-def sentences_of(document: Document) -> list[dict[str, Any]]:
-    """The answers at the top of a page as data."""
-    return [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in document.points]

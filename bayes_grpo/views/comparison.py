@@ -21,7 +21,7 @@ from bayes_grpo.views.document import (
     split,
     table,
 )
-from bayes_grpo.views.plots.comparison import plot_comparison, plot_differences
+from bayes_grpo.views.plots.comparison import plot_comparison
 
 
 @shows(Comparison)
@@ -32,7 +32,6 @@ def comparison_document(c: Comparison) -> Document:
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)
         answer, why = f"{len(left)} of {len(c.lines)} regimes fit equally well: {names}.", f"{answer} {why}".strip()
-    alt = "; ".join(f"{x.regime} {x.difference:.1f} ± {x.difference_se:.1f}" for x in c.lines)
     return Document(
         title=c.about.run,
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
@@ -41,12 +40,7 @@ def comparison_document(c: Comparison) -> Document:
         do="" if len(left) < 2 else f"average over them (forecast does); {_differ_most(c, left)}",
         tone="doubt" if len(left) != 1 else "",
         table=_regimes(c),
-        plot=Drawing(
-            partial(plot_comparison, c),
-            f"Every regime on the rows, and the differences in their scores: {alt}",
-            narrow=partial(plot_differences, c),
-            ratio=0.62,
-        ),
+        plot=Drawing(partial(plot_comparison, c), f"The curve of every regime on the rows. {answer}", ratio=0.5),
         sections=(
             section("Scores", tables=(_scores(c),)),
             section("Cautions", *c.cautions, tone="doubt"),

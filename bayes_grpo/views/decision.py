@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from bayes_grpo.common.intervals import spread
@@ -11,7 +9,6 @@ from bayes_grpo.decision.result import Decision, amount
 from bayes_grpo.views.document import (
     Cell,
     Document,
-    Drawing,
     Tabular,
     number,
     percent,
@@ -21,7 +18,6 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.decision import plot_decision
 
 _SHOWN = 8
 """Stopping steps in the table besides the recommended one; JSON has all."""
@@ -36,7 +32,6 @@ def decision_document(d: Decision) -> Document:
         answer=answer,
         why=rest or f"Going on pays: {percent(d.probability_pays)}.",
         table=_values(d),
-        plot=Drawing(partial(plot_decision, d), f"Net value by step. {answer}", ratio=0.5),
         sections=(
             section("Checkpoints", "" if d.choice is None or d.stops_now else d.choice.sentence),
             section(

@@ -47,7 +47,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
-        plot=Drawing(partial(plot_diagnosis, d), f"Signals and episodes. {answer}", ratio=0.7),
+        plot=Drawing(partial(plot_diagnosis, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
         sections=(
             section("Story", sentence_case(d.sentence, 900)),
             section("What happened", tables=(_episodes(found),) if found else ()),

@@ -46,7 +46,6 @@ class Drawing:
         alt: What it shows, one sentence.
         caption: Line below it.
         size: Share of the page's width.
-        narrow: Draws for a phone; ``draw`` where None.
         ratio: Height over width.
     """
 
@@ -54,7 +53,6 @@ class Drawing:
     alt: str
     caption: str = ""
     size: Size = "whole"
-    narrow: Callable[..., object] | None = None
     ratio: float = 0.4
 
 
@@ -152,14 +150,6 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Reference:
-    """A link of a page: what is shown, and the address ("" for text alone)."""
-
-    text: str
-    address: str = ""
-
-
-@dataclass(frozen=True)
 class Series:
     """Rewards by step for the sparkline of a terminal, with events to mark: label → step."""
 
@@ -189,7 +179,6 @@ class Document:
         unchecked: What could not be checked, one line.
         docs: Page of the documentation that explains it, such as "how/fit".
         series: Rewards for a sparkline.
-        links: Links of a page to the run and its commit.
         made: Last line of a page: version, time, seed.
     """
 
@@ -209,7 +198,6 @@ class Document:
     unchecked: str = ""
     docs: str = ""
     series: Series | None = None
-    links: tuple[Reference, ...] = ()
     made: str = ""
 
     @property

@@ -38,7 +38,7 @@ def family_document(f: Family) -> Document:
         why=sentence_case(f.sentence, 900),
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         table=_exponents(f),
-        plot=Drawing(partial(plot_family, f), f"Curves of the runs, and exponents. {answer}", ratio=0.5),
+        plot=Drawing(partial(plot_family, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
         unchecked=f.cautions[0] if f.cautions else "",
         docs="how/sweep",
@@ -81,10 +81,7 @@ def compared_document(c: Compared) -> Document:
         why=others + why,
         tone="doubt" if c.not_comparable or c.answers[0].verdict == "cannot tell" else "good",
         table=parts if c.not_comparable and c.parts else total,
-        plot=Drawing(
-            partial(plot_compare_runs, c),
-            f"Curves of both recipes, and their difference. {answer}",
-        ),
+        plot=Drawing(partial(plot_compare_runs, c), f"Curves of both recipes. {answer}", ratio=0.5),
         sections=(
             section("Totals", tables=(total,))
             if c.not_comparable and c.parts

@@ -33,7 +33,7 @@ def fit_document(fit: Fit) -> Document:
     document = fit_summary_document(summarize(fit))
     return replace(
         document,
-        plot=Drawing(partial(plot_fit, fit), f"Rows and fitted curve. {document.answer}", ratio=0.45),
+        plot=Drawing(partial(plot_fit, fit, document.answer), f"Rows and fitted curve. {document.answer}", ratio=0.45),
     )
 
 

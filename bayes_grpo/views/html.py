@@ -15,7 +15,7 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.text import plain
 from bayes_grpo.views.document import Document, Drawing, percent
 from bayes_grpo.views.glossary import anchor, chosen
-from bayes_grpo.views.svg import STYLE, Pictures
+from bayes_grpo.views.svg import STYLE, image_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,28 +29,22 @@ _PHONE = (4.1, 3.4)
 
 
 class Drawn(NamedTuple):
-    """A figure as inline SVG: for a screen, and for a phone ("" where it is the same)."""
+    """A figure as an image: for a screen, and for a phone ("" where it is the same)."""
 
     plot: Drawing
     wide: str
     narrow: str
 
 
-def html_of(document: Document, docs: str = "") -> str:
-    """The document as HTML.
-
-    Args:
-        document: The document; all text in it is escaped.
-        docs: Address of the built documentation, ending in a slash; "" without.
-    """
+def html_of(document: Document) -> str:
+    """The document as HTML; all text in it is escaped."""
     from matplotlib import rc_context
 
-    pictures = Pictures()
     with rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)
-        hero = None if document.plot is None else _drawn(document.plot, pictures)
-        drawn = {s.key: [x for p in s.plots if (x := _drawn(p, pictures))] for s in document.sections}
-    css, script = f"{_read('style.css')}\n{pictures.stylesheet()}", _read("page.js")
+        hero = None if document.plot is None else _drawn(document.plot)
+        drawn = {s.key: [x for p in s.plots if (x := _drawn(p))] for s in document.sections}
+    css, script = _read("style.css"), _read("page.js")
     policy = (
         f"default-src 'none'; style-src {_hash(css)}; script-src {_hash(script)}; img-src data:; base-uri 'none'; "
         f"form-action 'none'"
@@ -68,7 +62,6 @@ def html_of(document: Document, docs: str = "") -> str:
             hero=hero,
             drawn=drawn,
             glossary=chosen([*used, *(x for s in sections for x in s.terms)]),
-            docs=docs,
             css=css,
             script=script,
             policy=policy,
@@ -76,19 +69,19 @@ def html_of(document: Document, docs: str = "") -> str:
     )
 
 
-def _drawn(plot: Drawing, pictures: Pictures) -> Drawn | None:
+def _drawn(plot: Drawing) -> Drawn | None:
     """A figure; None where it cannot be drawn, which must not cost the page."""
     from matplotlib.figure import Figure
 
-    def svg(draw: Any, size: tuple[float, float]) -> str:
+    def image(size: tuple[float, float]) -> str:
         figure = Figure(figsize=size, layout="constrained")
-        draw(figure=figure)
-        return pictures.whole(figure)
+        plot.draw(figure=figure)
+        return image_of(figure)
 
     with suppress(Exception):
         width = _WIDTHS[plot.size]
-        narrow = svg(plot.narrow or plot.draw, _PHONE) if plot.size == "whole" else ""
-        return Drawn(plot, svg(plot.draw, (width, width * plot.ratio)), narrow)
+        narrow = image(_PHONE) if plot.size == "whole" else ""
+        return Drawn(plot, image((width, width * plot.ratio)), narrow)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.text import plain
@@ -19,6 +20,8 @@ _NAME = 32
 """Characters of a name up to which it stands on one line of a table."""
 _WRAPPED = 20
 """Characters of a column of text that is still read when it is wrapped."""
+_HEAD = 10
+"""Characters of a head below which it is not wrapped."""
 _LINE = 1000
 """Most characters of a sentence."""
 
@@ -105,7 +108,7 @@ def _section(section: Section, width: int) -> list[Any]:
 
 
 def _table(table: Tabular, width: int) -> list[Any]:
-    """A table; on a terminal too narrow for it each row becomes a block of lines, so that nothing is cut."""
+    """A table; on a narrow terminal its heads are wrapped, or each row is a block of lines, so that nothing is cut."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -113,12 +116,15 @@ def _table(table: Tabular, width: int) -> list[Any]:
     columns = [(column.text, [row[i] for row in table.rows]) for i, column in enumerate(table.columns)]
     fixed = [any(c.number for c in cells) or all(" " not in c.text and len(c.text) <= _NAME for c in cells)
              for _, cells in columns]  # fmt: skip
-    wide = [max(len(x) for x in (head, *(c.text for c in cells))) for head, cells in columns]
-    if sum(w if f else min(w, _WRAPPED) for w, f in zip(wide, fixed, strict=True)) + 2 * len(wide) > width:
+    widest = [max((len(c.text) for c in cells), default=0) for _, cells in columns]
+    titles = [head for head, _ in columns]
+    if _room(titles, widest, fixed) > width:
+        titles = ["\n".join(textwrap.wrap(head, max(cell, _HEAD))) for head, cell in zip(titles, widest, strict=True)]
+    if _room(titles, widest, fixed) > width:
         return [*(x for row in table.rows for x in _block(table, row)), *note]
-    heads = any(head for head, _ in columns)
+    heads = any(titles)
     grid = RichTable(box=None, pad_edge=False, header_style="bold", show_header=heads)
-    for (head, cells), whole in zip(columns, fixed, strict=True):
+    for (_, cells), head, whole in zip(columns, titles, fixed, strict=True):
         right = any(c.number for c in cells)
         grid.add_column(Text(head), justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for row in table.rows:
@@ -126,9 +132,16 @@ def _table(table: Tabular, width: int) -> list[Any]:
     return [grid, *note]
 
 
+def _room(heads: list[str], widest: list[int], fixed: list[bool]) -> int:
+    """Characters that a table takes, by the widest cell of each column; text that is not fixed can be wrapped."""
+    wide = [max(cell, *map(len, head.split("\n"))) for head, cell in zip(heads, widest, strict=True)]
+    return sum(w if f else min(w, _WRAPPED) for w, f in zip(wide, fixed, strict=True)) + 2 * len(wide)
+
+
 def _block(table: Tabular, row: tuple[Cell, ...]) -> list[Any]:
     """A row as lines: its first cell, and below it each other cell with the head of its column."""
     from rich.text import Text
 
-    lines = [f"  {head.text}: {c.text}" for head, c in zip(table.columns[1:], row[1:], strict=True) if c.text]
+    pairs = zip(table.columns[1:], row[1:], strict=True)
+    lines = [f"  {head.text}: {c.text}" if head.text else f"  {c.text}" for head, c in pairs if c.text]
     return [Text(row[0].text, style="bold"), *map(Text, lines)]

@@ -7,7 +7,6 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.report.settings import ReportSettings
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -36,8 +35,8 @@ def test_parts_are_what_the_functions_give(fallen, found):
 
 def test_page_watch_and_analysis_agree(fallen, found):
     assert found.top.alarming
-    settings = ReportSettings(until=100.0, paths=300, without=("regimes", "check", "fit", "stability"))
-    page = bg.report_run(fallen, settings=settings)
+    settings = bg.AnalysisSettings(until=100.0, paths=300)
+    page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
     look, _ = update_of(fallen, Watching(until=100.0))
     assert page.results["top"] == found.top.to_dict()
     assert look.top == found.top

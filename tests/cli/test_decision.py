@@ -13,7 +13,7 @@ from tests.helpers.command import call
         (("--cost-per-step", 1), "found --cost-per-step without --value-per-reward"),
         (("--value-per-reward", 1), "found --value-per-reward without --cost-per-step"),
         (("--cost-per-step", -1, "--value-per-reward", 1), "--cost-per-step: expected a finite number"),
-        (("--plot-decision", "net.png"), "--plot-decision: draws net values"),
+        (("--backtest", "--plot", "net.png"), "--plot: draws a forecast"),
     ],
 )
 def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, curve, flags, said):
@@ -29,7 +29,7 @@ def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(
         "forecast", log, "--until", 80, "--total-steps", 80, "--regimes", "exponential",
-        "--cost-per-step", 0.5, "--value-per-reward", 400, "--plot-decision", picture, "--json",
+        "--cost-per-step", 0.5, "--value-per-reward", 400, "--plot", picture, "--json",
     )  # fmt: skip
     assert code == 0, err
     decision = json.loads(out)["decision"]

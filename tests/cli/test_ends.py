@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import jax
 import pytest
 
 from bayes_grpo.cli.entry import ended_by_signals
@@ -183,27 +182,3 @@ def test_a_home_that_cannot_be_written_costs_nothing(log, tmp_path):
     kept = {"HOME": home, "XDG_CACHE_HOME": home, "XDG_STATE_HOME": home, "MPLCONFIGDIR": str(tmp_path)}
     done = command("inspect", log, "--json", stdout=subprocess.DEVNULL, env=os.environ | kept)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_call_of_the_library_keeps_a_process_as_it_is(log, tmp_path):
-    """Public calls that read, draw and write: settings of JAX, handlers, threads, warnings and environment stay."""
-    import warnings
-
-    import bayes_grpo as bg
-
-    def surroundings():
-        return (
-            dict(jax.config.values),
-            [signal.getsignal(s) for s in signal.valid_signals()],
-            set(threading.enumerate()),
-            dict(os.environ),
-            list(warnings.filters),
-            Path.cwd(),
-        )
-
-    bg.plot_run(bg.read_log(log))  # imports are no change of ours
-    before = surroundings()
-    run = bg.read_log(log)
-    bg.save_plot(bg.plot_run(run), tmp_path / "a.png")
-    bg.describe_run(run)
-    assert surroundings() == before

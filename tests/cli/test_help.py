@@ -11,7 +11,6 @@ import typer.main
 import bayes_grpo as bg
 from bayes_grpo.cli import terminal
 from bayes_grpo.cli.app import program
-from bayes_grpo.cli.options import completed_by
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
 from tests.test_default_run import ROOT
@@ -24,7 +23,8 @@ def test_help_of_the_program(flag):
     done = call(flag)
     assert done.code == 0
     assert "<bool>" not in done.out
-    assert "--version" in done.out
+    for part in ("--version", "fit", "inspect", "4 the sampler did not converge"):
+        assert part in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -44,31 +44,6 @@ def test_help_of_a_command_is_in_groups_with_examples_that_parse(name):
             assert not context.args
         unknown = {word for word in rest if word.startswith("--")} - {o for p in COMMANDS[name].params for o in p.opts}
         assert not unknown
-
-
-def test_flags_of_one_kind_stand_together():
-    said = call("forecast", "-h").out
-    order = [said.index(x) for x in ("How to read the log", "--column", "When to stop", "--value-per-reward")]
-    assert sorted(order[:2]) == order[:2]
-    assert sorted(order[2:]) == order[2:]
-
-
-@pytest.mark.parametrize(
-    ("command", "parameter", "begun", "found"),
-    [
-        ("fit", "signal", "e", ["eval"]),
-        ("fit", "regime", "osc", ["oscillator"]),
-        ("compare", "regimes", "flat,sig", ["flat,sigmoid"]),
-        ("inspect", "set_", "kl", ["kl_weight="]),
-        ("diagnose", "fail_on", "an", ["any:"]),
-        ("simulate", "scenario", "reward_h", ["reward_hacking"]),
-    ],
-)
-def test_the_shell_completes_values(command, parameter, begun, found):
-    param = next(p for p in COMMANDS[command].params if p.name == parameter)
-    with COMMANDS[command].make_context(command, [], resilient_parsing=True) as context:
-        assert [x.value for x in param.shell_complete(context, begun)] == found
-    assert completed_by(("a", "b"))("a,") == ["a,a", "a,b"]
 
 
 @pytest.mark.parametrize("words_", [("fit", "no.jsonl"), ("sweep", "a", "b", "--vary", "x"), ("report", "no.jsonl")])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError
 from tests.helpers.command import call
 
@@ -45,41 +43,16 @@ def test_json_has_the_same_results(tmp_path: Path, log: Path):
     assert page.exists()
 
 
-@pytest.mark.thorough
-def test_several_logs_stand_beside_each_other(tmp_path: Path, curve: np.ndarray, write_trl_log: Callable[..., Path]):
-    logs = []
-    for i in range(2):
-        (tmp_path / f"seed-{i}").mkdir()
-        logs.append(write_trl_log(tmp_path / f"seed-{i}" / "trainer_state.json", curve + 0.01 * i))
-    lost = tmp_path / "lost.json"
-    lost.write_text("{}")
-    page = tmp_path / "page.html"
-    done = call("report", *logs, lost, "--out", page, "--without", "fit,forecast")
-    assert done.code == 0, done.err
-    text = page.read_text(encoding="utf-8")
-    assert "seed-0" in text
-    assert "seed-1" in text
-    assert "lost.json could not be read" in text
-
-
-@pytest.mark.thorough
-def test_a_saved_fit_alone_says_what_it_can(tmp_path: Path, log: Path, synthetic_fit: bg.Fit):
-    saved = tmp_path / "fit.nc"
-    bg.save_fit(synthetic_fit, saved)
-    page = tmp_path / "page.html"
-    done = call("report", saved, "--out", page, "--without", "forecast")
-    assert done.code == 0, done.err
-    text = page.read_text(encoding="utf-8")
-    assert "Quantities of the regime" in text
-    assert "only a saved fit was given" in text
-    done = call("report", log, "--fit", saved, "--out", page)
+def test_several_runs_are_refused_and_files_of_one_are_joined(tmp_path: Path):
+    for name, extra in (("a", 0.0), ("b", 0.1)):
+        rows = ({"step": s, "reward": extra + 0.01 * s} for s in range(1, 31))
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "kl.csv").write_text("step,kl\n" + "".join(f"{s},0.1\n" for s in range(1, 31)))
+    done = call("report", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--out", tmp_path / "page.html")
     assert done.code == 3
-    assert "a fit of another log" in done.err
-
-
-@pytest.fixture(scope="module")
-def synthetic_fit(synthetic_run: bg.Run) -> bg.Fit:
-    return bg.fit(synthetic_run)
+    assert "b.jsonl: expected files of one run" in done.err
+    assert "compare-runs, sweep and batch" in done.err
+    assert json.loads(call("inspect", tmp_path / "a.jsonl", tmp_path / "kl.csv", "--json").out)["signals"]["kl"]
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
@@ -91,10 +64,6 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     assert "expected some of fit, regimes" in done.err
     assert call("report", log, "--out", page, "--value-per-reward", 3).code == 3
     assert not page.exists()
-
-
-def test_the_version_is_told():
-    assert call("--version").out.strip() == version("bayes-grpo")
 
 
 def test_demo_refuses_a_directory_that_exists(tmp_path: Path):

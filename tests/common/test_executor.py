@@ -7,22 +7,18 @@ import sys
 import threading
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
 import numpy as np
-import pandas as pd
 import pytest
 
 from bayes_grpo.common import executor as module
-from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
-from bayes_grpo.common.executor import dask_executor, outcomes
+from bayes_grpo.common.errors import SettingError, WorkerError
+from bayes_grpo.common.executor import outcomes
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import call
-from bayes_grpo.fleets.fleet import fleet
 from tests.helpers import tasks
-from tests.helpers.runs import rising_run
 from tests.helpers.selection import few
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,13 +93,6 @@ def test_workers_are_replaced_after_some_tasks(monkeypatch):
     found = values(tasks.process_of, range(12), jobs=2)
     assert sorted(found) == list(range(12))
     assert len({x.value[0] for x in found.values()}) >= 3
-
-
-def test_any_executor_does_the_tasks_and_stays_open():
-    with ThreadPoolExecutor(2) as threads:
-        found = values(tasks.failing, range(3), executor=threads)
-        assert (found[0].value, str(found[1].error), found[2].value) == (0, "one is not welcome", 2)
-        assert threads.submit(int, 3).result() == 3
 
 
 def doubling():
@@ -205,53 +194,4 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, True])
 def test_an_impossible_number_of_processes_is_refused(jobs):
     with pytest.raises(SettingError, match="jobs: expected"), outcomes(tasks.doubled, [1], jobs=jobs):
-        pass
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as running:
-        yield running.scheduler_address
-
-
-@pytest.mark.thorough
-def test_a_killed_worker_of_a_cluster_costs_no_task(cluster, tmp_path):
-    with dask_executor(cluster) as there:
-        found = values(tasks.killed_once, [(tmp_path, x) for x in range(6)], executor=there)
-    assert {i: x.value for i, x in found.items()} == {i: i for i in range(6)}
-    assert len(list(tmp_path.glob("2.*"))) >= 2
-
-
-def test_what_a_task_raises_on_a_cluster_is_data(cluster):
-    with dask_executor(cluster) as there:
-        found = values(tasks.failing, range(3), executor=there)
-        assert (found[0].value, str(found[1].error), found[2].value) == (0, "one is not welcome", 2)
-        found = values(tasks.awkward, range(3), executor=there)
-    assert str(found[1].error) == "AwkwardError: this and that"
-
-
-@pytest.mark.thorough
-def test_a_fleet_on_a_cluster_has_the_numbers_of_one_here(cluster):
-    runs = [rising_run(30, seed=i, name=f"run{i}") for i in range(3)]
-    with dask_executor(cluster) as there:
-        away = fleet(runs, ["diagnose"], executor=there).frame
-    here = fleet(runs, ["diagnose"]).frame
-    pd.testing.assert_frame_equal(away.drop(columns="seconds"), here.drop(columns="seconds"), check_exact=True)
-    assert np.isfinite(away["failing"]).all()
-
-
-def test_an_address_where_nobody_answers_is_refused_in_seconds(monkeypatch):
-    monkeypatch.setattr(module, "DASK_TIMEOUT", 1.0)
-    begin = time.perf_counter()
-    for address in ("tcp://127.0.0.1:1", "no such address"):
-        with pytest.raises(SettingError, match="dask: expected the scheduler"), dask_executor(address):
-            pass
-    assert time.perf_counter() - begin < 15.0
-
-
-def test_without_dask_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
         pass

@@ -43,9 +43,3 @@ def test_parts_of_neighbouring_seeds_share_nothing():
     parts = [spawn(seed, 100) for seed in range(50)]
     assert len({x for each in parts for x in each}) == 5000
     assert spawn(7, 3) == spawn(7, 5)[:3]
-
-
-def test_streams_of_parts_are_uncorrelated():
-    draws = np.stack([np.random.default_rng(seed_of(0, "paths", f"law {i}")).standard_normal(4000) for i in range(12)])
-    correlation = np.triu(np.corrcoef(draws), 1)
-    assert np.abs(correlation).max() < 4.5 / np.sqrt(4000)

@@ -1,15 +1,12 @@
 """What a session and a notebook show of a result."""
 
-import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.common import progress
 from bayes_grpo.common.results import Result, Shown
 from tests.helpers.runs import make_run, rising_run
 
@@ -69,20 +66,3 @@ def test_the_version_is_that_of_the_package():
     project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
     assert bg.__version__ == project["version"]
     assert not hasattr(bg, "no_such_name")
-
-
-def test_a_notebook_is_told_where_work_stands_and_nobody_else_is(monkeypatch, capsys):
-    progress.teller(None)("stage")
-    assert capsys.readouterr().err == ""
-    told = []
-    progress.teller(told.append)("stage")
-    assert told == ["stage"]
-    shell = type("ZMQInteractiveShell", (), {})()
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    tell = progress.teller(None)
-    tell("a longer stage\x1b[2J", 0.25)
-    tell("next")
-    first, second = capsys.readouterr().err.split("\r")[1:]
-    assert first.startswith("25% a longer stage")
-    assert len(second) >= len(first)
-    assert "\x1b" not in first

@@ -53,8 +53,8 @@ def test_the_result_is_a_sentence_a_table_and_strict_json(found):
 @pytest.mark.thorough
 def test_a_picture_of_a_family(found, tmp_path):
     figure = plot_family(found)
-    labels = [t.get_text() for t in figure.axes[1].get_yticklabels()]
-    assert labels[0] == "response rate on learning rate"
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    assert labels[0].startswith("learning_rate ")
     assert save_plot(figure, tmp_path / "family.png").stat().st_size > 10_000
 
 

@@ -11,7 +11,6 @@ from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.views.plots.fitting import plot_curve, plot_quantity
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -323,13 +322,7 @@ def test_pictures_can_be_drawn_where_the_user_wants(fitted):
 
     figure = Figure()
     assert bg.plot_fit(fitted, figure=figure) is figure
-    assert len(figure.axes) == 4
-    left, right = Figure().subplots(1, 2)
-    assert plot_curve(fitted, ax=left) is left
-    assert plot_quantity(fitted, "relaxation_time", ax=right) is right
-    assert plot_quantity(fitted, "fixed_point").figure is not right.figure
-    with pytest.raises(bg.BayesGrpoError, match=r"'warp'.*relaxation_time"):
-        plot_quantity(fitted, "warp")
+    assert len(figure.axes) == 1
 
 
 def test_what_moves_with_the_prior_is_said(run, fitted):

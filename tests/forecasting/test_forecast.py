@@ -297,7 +297,7 @@ def test_the_picture_fits_into_a_part_of_a_figure():
     found = alone(60, draws=200)
     left, right = halves()
     assert plot_forecast(found, summarize_forecast(found).sentence, figure=left) is left
-    assert (len(left.axes), len(right.axes)) == (2, 0)
+    assert (len(left.axes), len(right.axes)) == (1, 0)
     assert left.get_suptitle().startswith(summarize_forecast(found).sentence[:40])
 
 

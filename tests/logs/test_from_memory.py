@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.common.errors import LogReadError, MissingExtraError, SettingError
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.command import call
@@ -108,8 +108,6 @@ def test_all_that_take_a_run_take_what_makes_one(tmp_path):
     assert bg.diagnose(frame).about.rows == bg.diagnose(path).about.rows == 24
     assert len(bg.plot_run(frame).axes) == 1
     assert update_of(frame, Watching(forecasts=False))[0].rows == 24
-    with pytest.raises(SettingError, match="expected two runs or more"):
-        bg.report_runs([frame])
 
 
 @pytest.mark.parametrize(

@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.decision.question import Question
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, save_report
 from bayes_grpo.report.run_page import report_run
-from bayes_grpo.report.settings import ReportSettings
 from tests.helpers.browser import browser, missing
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.selection import few
+
+
+class Markup(HTMLParser):
+    """Tags, attributes with their values, and the texts of a page that a reader sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, str(value)) for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.lasttag not in ("style", "script", "title"):
+            self.texts.append(data)
+
+    def values(self, *names: str) -> list[str]:
+        """Values of the attributes of these names."""
+        return [value for name, value in self.attributes if name in names]
+
 
 SHORT = SamplerSettings(num_chains=2, num_warmup=100, num_samples=200)
 ROWS = 40
 """Rows of a log, as many as other tests' logs have: all share the compiled programs of the regimes."""
 
 
-def quick(**more: Any) -> ReportSettings:
-    """Settings of a page that is made fast: few draws, few paths, few cuts."""
-    return ReportSettings(**{"sampler": SHORT, "paths": 300} | more)
+def quick(**more: Any) -> AnalysisSettings:
+    """Settings of a page that is made fast: few draws and few paths."""
+    return AnalysisSettings(**{"sampler": SHORT, "paths": 300} | more)
 
 
 def run_of(kind: str) -> Run:
@@ -94,10 +119,9 @@ class Made[T](dict[str, T]):
 
 def report_of(kind: str) -> Report:
     """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
-    asked = quick(without=("regimes",))
     if kind == "healthy":
-        asked = quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
-    return report_run(run_of(kind), settings=asked)
+        return report_run(run_of(kind), settings=quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0)))
+    return report_run(run_of(kind), settings=quick(), without=("regimes",))
 
 
 @pytest.fixture(scope="session")

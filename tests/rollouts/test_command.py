@@ -108,7 +108,6 @@ def test_the_page_shows_what_the_gain_is_made_of(saved, tmp_path):
     text = page.read_text()
     assert "What the gain is made of (" in text
     assert "share of the gain" in text
-    assert call("report", saved / "log.csv", saved / "log.csv", "--rollouts", saved / "completions.csv").code == 3
 
 
 def test_hostile_names_of_parts_are_drawn_and_shown_as_text(tmp_path):

@@ -28,7 +28,7 @@ EXACT = (0.01, 0.002)
 PASSING = re.compile(r"ess|r_?hat|second|source|hash|path|version|divergence|folder|log$|seed|mcse|elapsed|created")
 """Keys whose values tell of a machine or of a chain's luck."""
 
-_EXP = "--schedule constant --regime exponential --seed 1"
+_EXP = "--set schedule=constant --regime exponential --seed 1"
 CASES: Mapping[str, str] = {
     **{f"inspect {name}": f"inspect {{{name}}}" for name in ("hacked", "masked", "rate_ended", "truncated_throughout")},
     **{
@@ -42,7 +42,7 @@ CASES: Mapping[str, str] = {
     "fit collapsed": "fit {dipped_then_collapsed} --all-rows",
     "forecast rising": "forecast {rising} --schedule constant --until 120 --regimes exponential",
     "forecast collapsed": "forecast {dipped_then_collapsed} --until 80",
-    "compare rising": "compare {rising} --schedule constant --no-lfo --regimes exponential,flat",
+    "compare rising": "compare {rising} --set schedule=constant --no-lfo --regimes exponential,flat",
     "backtest rising": "forecast --backtest {rising} --regimes exponential,flat",
     "watch rising": "watch {rising} --once",
     "compare-runs": "compare-runs {rising} {hacked}",

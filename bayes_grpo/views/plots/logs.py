@@ -1,4 +1,4 @@
-"""Picture of a log before anything is fitted: reward and signals over the steps."""
+"""Pictures of a log: the rewards and every signal that has values, by step."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable
 from bayes_grpo.logs.reading import RunLike, as_run
+from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from bayes_grpo.common.picture import Canvas
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 9.0, 2.2
 
 
-def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:
+def plot_run(run: RunLike, figure: Canvas | None = None) -> Canvas:
     """Draws the reward, the held-out reward and every signal over the steps, one panel each.
 
     Args:
@@ -26,13 +29,10 @@ def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    from matplotlib.figure import Figure
-
     run = as_run(run)
     names = [name for name, values in run.signals.items() if np.isfinite(values).any()]
     panels = 1 + len(names)
-    if figure is None:
-        figure = Figure(figsize=(_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6), layout="constrained")
+    figure = canvas(figure, (_PANEL_WIDTH, _PANEL_HEIGHT * panels + 0.6))
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw(axes[0], run.step, run.reward, "train")
     if run.has_eval:
@@ -44,6 +44,26 @@ def plot_run(run: RunLike, figure: Figure | None = None) -> Figure:
         _draw(axis, run.step, run.signals[name], name)
         axis.set_ylabel(name, fontsize="small")
     axes[-1].set_xlabel("step")
+    return figure
+
+
+def plot_signal(run: Run, name: str, figure: Canvas | None = None) -> Canvas:
+    """Draws one signal of a run as logged.
+
+    Args:
+        run: The run.
+        name: The signal.
+        figure: Empty figure to draw on; a new one if None.
+
+    Returns:
+        The figure; a new one is not registered with pyplot.
+    """
+    figure = canvas(figure, (3.6, 2.4))
+    axes = figure.add_subplot()
+    _draw(axes, run.step, run.signals[name], name)
+    axes.set_title(name.replace("_", " "), fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

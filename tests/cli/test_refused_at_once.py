@@ -1,4 +1,4 @@
-"""The first seconds of a call: what was read is said on a terminal, and what cannot work is refused without imports."""
+"""The first seconds of a call: what cannot work is refused without imports."""
 
 import json
 import subprocess
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo import REGIMES, Run
-from bayes_grpo.analysis.settings import PARTS
-from bayes_grpo.cli import checks, report, terminal
+from bayes_grpo import REGIMES
+from bayes_grpo.cli import checks
 from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.common.errors import LogReadError
 from tests.helpers.selection import few
@@ -22,25 +21,6 @@ def log(tmp_path: Path) -> Path:
     path = tmp_path / "run.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)))
     return path
-
-
-def test_on_a_terminal_the_first_line_says_what_was_read(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    run = Run.from_frame(ROWS)
-    terminal.tell_read(run)
-    assert capsys.readouterr() == ("", "")  # no terminal
-    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)
-    terminal.tell_read(run)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    for part in ("100 rows, steps 1 to 100", "kl", "0.227 over the first 10 rows, 0.677 over the last 10"):
-        assert part in err
-    terminal.be_quiet(True)
-    terminal.tell_read(run)
-    terminal.be_quiet(False)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -80,7 +60,3 @@ def test_a_misspelt_log_is_guessed(log: Path):
         checks.there([log.with_name("runn.jsonl")])
     with pytest.raises(LogReadError, match="found nothing there; check the path"):
         checks.there([log.with_name("other.csv")])
-
-
-def test_parts_to_leave_out_are_those_of_an_analysis():
-    assert report.REPORT_PARTS == PARTS
