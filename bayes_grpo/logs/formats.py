@@ -178,7 +178,7 @@ class Parsed:
         logging_steps: Optimizer steps a row averages, where the file states them.
         trainer: The trainer, where the format tells.
         notes: What the reader did.
-        settings: Settings in a file of the trainer in the folder of the log.
+        settings: Settings from the trainer's arguments.
         run_name: Name of the run, where the file states it.
         starts: Rows at which the reader has seen another training begin.
     """

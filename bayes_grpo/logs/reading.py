@@ -19,7 +19,6 @@ from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar, sidecar_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
-from bayes_grpo.logs.training_args import read_training_args
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
@@ -178,13 +177,8 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
         if failed:
             notes.append(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
     else:
-        is_state = where.name == STATE_FILE
-        if is_state and place is not None:
+        if where.name == STATE_FILE and place is not None:
             notes.append(f"read from {clean(place)}")
-        if is_state or place is not None:
-            settings, more = read_training_args(where)
-            parsed = replace(parsed, settings=settings)
-            notes += more
         if failed:
             notes.append(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
     return _Read(where, sources, names[0], parsed.noted(*notes), training)
