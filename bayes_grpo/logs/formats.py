@@ -37,7 +37,12 @@ _COMPRESSED = {
 }
 _STORES = (MAGIC, b":W&B", b":SWL")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
-_OTHERS = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
+_OTHERS = {
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x89HDF": "an HDF5 file",
+    b"PAR1": "a Parquet table",
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Source:
     @property
     def ending(self) -> Source | None:
         """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
-        if self.is_store or self.is_parquet or len(self.text) <= HEAD:
+        if self.is_store or len(self.text) <= HEAD:
             return None
         return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
 
@@ -86,12 +91,7 @@ class Source:
     @cached_property
     def nul_bytes(self) -> int:
         """NUL bytes in a text."""
-        return 0 if self.is_store or self.is_parquet or self.is_utf16 else self.data.count(0)
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether the file begins like Parquet."""
-        return self.data[:4] == b"PAR1"
+        return 0 if self.is_store or self.is_utf16 else self.data.count(0)
 
     @cached_property
     def is_store(self) -> bool:
@@ -126,9 +126,9 @@ def load(path: Path) -> Source:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
     source = Source(path, data, attached)
-    problem = None if source.is_parquet or source.is_store else _why_not_text(source)
+    problem = None if source.is_store else _why_not_text(source)
     if problem:
-        raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
+        raise LogReadError(f"expected a log as text or of a store, found {problem}")
     return source
 
 

@@ -101,15 +101,6 @@ def test_formats_can_be_forced(write):
             read_log(path, format=name)
 
 
-def test_two_formats_at_once_are_an_error(write):
-    text = "".join(
-        f"Step {s}\nreward: 0.{s}\n {s}0%|# | {s}/9 [00:01<00:09, 1s/it, reward=0.{s}]\n" for s in range(1, 6)
-    )
-    with pytest.raises(LogReadError, match=r"several that fit \(progress_bar: 5 .*; step_blocks: 5 .*--format"):
-        read_log(write("a.log", text.replace("reward=0.5", "reward=0.6")))
-    np.testing.assert_allclose(read_log(write("a.log", text)).reward, [0.1, 0.2, 0.3, 0.4, 0.5])  # they agree
-
-
 def test_control_characters_stay_out_of_messages(write):
     with pytest.raises(LogReadError) as error:
         read_log(write("a.csv", "step,\x1b[31mloss\x07\u202e\n1,0.1\n2,0.2\n"))

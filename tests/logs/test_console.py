@@ -175,22 +175,6 @@ def test_headings_of_steps(write):
     assert read_log(cut, whole_lines=True).step[-1] >= 29
 
 
-@pytest.mark.parametrize("end", ["\r", "\n"])
-def test_metrics_behind_a_progress_bar(write, end):
-    def bar(done: int, reward: float) -> str:
-        return f"GRPO: {2 * done}%|█▏   | {done}/50 [01:02<07:30,  5.1s/it, loss=0.12, reward={reward:.3f}]"
-
-    # A bar is drawn when its metrics are set, and again when the step is counted.
-    shown = [bar(done, 0.01 * s) for s in range(1, 31) for done in (s - 1, s)]
-    text = "Loading: 100%|███| 4/4 [00:01<00:00, 3.5it/s]\n" + end.join(shown) + end
-    run = read_log(write("out.log", text))
-    assert run.format == "progress_bar"
-    np.testing.assert_array_equal(run.step, range(1, 31))
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["loss"], 0.12)
-    assert run.settings.total_steps.value == 50
-
-
 def test_a_training_may_come_after_much_other_output(write):
     before = "".join(f"[12:00:{s % 60:02}] loading shard {s} of the reward model into memory\n" for s in range(2000))
     rows = "".join(f"step {s}/500  mean_reward=0.{s}  kl=-0.5\n" for s in range(10, 60, 10))

@@ -141,13 +141,6 @@ def test_tables(path, format, rows, separator):
 
 
 @HOSTILE
-@given(columns=st.dictionaries(KEYS, st.lists(st.one_of(st.floats(), st.none()), min_size=4, max_size=4), max_size=5))
-def test_parquet(path, columns):
-    pd.DataFrame(columns).to_parquet(path)
-    check(path)
-
-
-@HOSTILE
 @given(
     values=st.dictionaries(
         st.sampled_from(["group_size", "momentum", "schedule", "reward_low", "total_steps"]) | st.text(max_size=5),

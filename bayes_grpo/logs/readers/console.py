@@ -1,4 +1,4 @@
-"""Console text of a training: lines with a step and named numbers, headings, progress bars, verl's lines."""
+"""Console text of a training: lines with a step and named numbers, headings, verl's lines."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ class _Kind:
         strength: That of the evidence.
         mostly: Whether rows without a reward tell against this kind.
         longest: Characters of a line, where a note counts longer ones; 0 where a longer one may well be no row.
-        note: A note on all files of this kind.
     """
 
     rows: Callable[[str], Rows]
@@ -136,7 +135,6 @@ class _Kind:
     strength: int = 1
     mostly: bool = False
     longest: int = 0
-    note: str = ""
 
     def sniff(self, source: Source) -> Evidence | None:
         """Recognises at least three rows with a reward in the head."""
@@ -153,7 +151,7 @@ class _Kind:
             raise nothing_found(self.example, source)
         notes = too_long(source.text, self.longest) if self.longest else ()
         table = Table.from_rows(row for row, _ in found)
-        return Parsed(table, total_steps=usual(n for _, n in found), notes=(*notes, *filter(None, [self.note])))
+        return Parsed(table, total_steps=usual(n for _, n in found), notes=notes)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -202,26 +200,6 @@ def _numbers(text: str) -> dict[str, float]:
     return row
 
 
-_SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
-_SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
-
-
-def _bar_rows(text: str) -> Rows:
-    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come."""
-    shown: dict[str, dict[int, dict[str, float]]] = {}
-    drawn: Counter[str] = Counter()
-    for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
-        row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
-        if names_reward(key for key, value in row.items() if value == value):
-            shown.setdefault(planned, {}).setdefault(int(done), row)
-            drawn[planned] += 1
-    planned = max(drawn, key=lambda x: (bool(x), drawn[x]), default="")
-    first = shown.get(planned, {})
-    if first.get(0) == first.get(1):
-        first.pop(0, None)  # drawn before the first step was counted
-    yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
-
-
 _HEADING = re.compile(
     r"[^\w\n]{0,80}(?:global |training |train )?(?:step|iteration|iter|update)\s{0,4}[:#=]?\s{0,4}"
     r"(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
@@ -259,12 +237,6 @@ _PAIRS = _Kind(
     strength=2,
     longest=_MAX_LINE_OF_PAIRS,
 )
-_BARS = _Kind(
-    _bar_rows,
-    "{} progress bars with a reward",
-    "progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'",
-    note="read from a progress bar, which rounds",
-)
 _BLOCKS = _Kind(
     _block_rows,
     "{} headings of a step over a reward",
@@ -279,7 +251,7 @@ _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 def _sniff_verl_console(source: Source) -> Evidence | None:
     """Recognises lines that begin the way verl prints its metrics."""
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
-    if not rows and not source.is_parquet and not JSON_START.match(source.head):
+    if not rows and not JSON_START.match(source.head):
         rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
     return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
 
@@ -303,7 +275,6 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 READERS = (
     Reader("console_pairs", _PAIRS.sniff, _PAIRS.read),
-    Reader("progress_bar", _BARS.sniff, _BARS.read),
     Reader("step_blocks", _BLOCKS.sniff, _BLOCKS.read),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )

@@ -156,7 +156,7 @@ _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 def _sniff_csv_table(source: Source) -> Evidence | None:
     """Recognises a header over rows of the same width, with a name that metrics have."""
-    if source.is_parquet or (found := header(source)) is None:
+    if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
     known = any(_NAME.fullmatch(name) and any(map(_KNOWN.fullmatch, re.split("[/_]", name))) for name in names)
@@ -181,7 +181,7 @@ _TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags",
 
 def _sniff_wandb_csv(source: Source) -> Evidence | None:
     """Recognises the paired bounds of a chart export, or the columns of a runs table."""
-    if source.is_parquet or (found := header(source)) is None:
+    if (found := header(source)) is None:
         return None
     names, _ = found
     if any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names):
