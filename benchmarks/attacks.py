@@ -206,9 +206,8 @@ def cases(folder: Path) -> dict[str, Case]:
         load_memory(path)
 
     def sidecar(rng: random.Random, place: Path) -> None:
-        path = place / rng.choice(("bayes_grpo.toml", "settings.json"))
-        whole = b"[settings]\ngroup_size = 8\nmomentum = 0.9\n" if path.suffix == ".toml" else b'{"group_size": 8}'
-        path.write_bytes(mutated(whole, rng))
+        path = place / "bayes_grpo.toml"
+        path.write_bytes(mutated(b"[settings]\ngroup_size = 8\nmomentum = 0.9\n", rng))
         read_sidecar(path)
 
     return {

@@ -43,12 +43,7 @@ def defaults_for(words: Sequence[str], parameters: Mapping[str, Sequence[str]]) 
 
 
 def _file(words: Sequence[str]) -> Path | None:
-    """The file that ``--sidecar`` names, or that lies next to the first log."""
-    for i, word in enumerate(words):
-        if word == "--sidecar" and i + 1 < len(words):
-            return Path(words[i + 1])
-        if word.startswith("--sidecar="):
-            return Path(word.partition("=")[2])
+    """The file that lies next to the first log."""
     for word in words:
         try:
             path = Path(word)

@@ -11,14 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
@@ -158,12 +155,10 @@ class Evidence(NamedTuple):
 
     Attributes:
         strength: 3 for a mark that only this format has, 2 for its shape, 1 for a bare possibility.
-        reason: What was seen, in a few words.
         rows: Records counted in the head of the file, where several readers of console text compete.
     """
 
     strength: int
-    reason: str
     rows: int = 0
 
 
@@ -329,7 +324,7 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest.
 
     Raises:
-        LogReadError: The name is unknown, no reader knows the file, or two fit equally well.
+        LogReadError: The name is unknown, or no reader knows the file.
     """
     known = all_readers()
     if name is not None:
@@ -354,22 +349,4 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
         evidence.pop("console_pairs", None)
-    best = max((e.strength, e.rows) for e in evidence.values())
-    fitting = [n for n, e in evidence.items() if (e.strength, e.rows) == best]
-    if len(fitting) > 1 and not _agree([known[n] for n in fitting], source):
-        reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
-        raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
-    return known[fitting[0]]
-
-
-def _agree(readers: list[Reader], source: Source) -> bool:
-    """Whether readers find the same rewards in a file."""
-    found = []
-    for reader in readers:
-        try:
-            parsed = reader.read(source, None)
-            reward = map_columns(parsed.table, {}, parsed.trainer).train["reward"]
-        except LogReadError:
-            return False
-        found.append(reward[np.isfinite(reward)])
-    return all(np.array_equal(found[0], x) for x in found)
+    return known[max(evidence, key=lambda n: (evidence[n].strength, evidence[n].rows))]

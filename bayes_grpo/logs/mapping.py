@@ -203,12 +203,6 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
                     f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
                 )
             return np.mean(index.columns(usable, "held-out rewards"), axis=0)
-    parts = [k for found in index.find(("eval_rewards/*/mean", "eval/rewards/*/mean")) for k in found]
-    if parts:
-        columns.use("eval_reward", parts, " + ".join(parts))
-        if len(parts) > 1:
-            columns.notes.append(f"held-out reward is the sum of {listed(parts)} with TRL's default weight 1")
-        return np.sum(index.columns(parts, "held-out reward functions"), axis=0)
     return np.full(index.table.n, np.nan)
 
 

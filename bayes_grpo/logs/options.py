@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +132,7 @@ def sidecar_of(log: Path) -> Path | None:
 
 
 def read_sidecar(path: Path | None) -> Sidecar:
-    """What a TOML or JSON file has: ``[settings]`` or the whole of a flat JSON file, ``[columns]``, ``reference_runs``.
+    """What a file of settings has: ``[settings]``, ``[columns]``, ``reference_runs``.
 
     Raises:
         SettingError: The file cannot be read, is malformed, or holds an impossible setting.
@@ -141,30 +140,23 @@ def read_sidecar(path: Path | None) -> Sidecar:
     if path is None:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
-    if not isinstance(content, dict):
-        content = {"settings": content}
-    table = content.get("settings", content if path.suffix.lower() == ".json" else {})
+    table = content.get("settings", {})
     if not isinstance(table, dict):
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
-    table = {k: v for k, v in table.items() if k not in ("reference_runs", "columns")}
     settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
     columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
     return Sidecar(settings, columns, content.get("reference_runs", []))
 
 
-def sidecar_reference_runs(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
+def sidecar_reference_runs(log: str | Path) -> list[str]:
     """Where the reference runs of a run are, by ``reference_runs = ["runs/"]`` of the file in the folder of its log.
-
-    Args:
-        log: A log or an output directory.
-        sidecar: The file, in place of that in the folder of the log.
 
     Raises:
         SettingError: The file cannot be read or is malformed.
     """
-    path = sidecar_of(Path(log)) if sidecar is None else Path(sidecar)
+    path = sidecar_of(Path(log))
     if path is None:
         return []
     like = read_sidecar(path).like
@@ -194,23 +186,20 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def _content(path: Path) -> Any:
-    """What a TOML or JSON file of settings holds."""
+def _content(path: Path) -> dict[str, Any]:
+    """What a file of settings holds."""
     where = clean(path, 200)
     try:
         data = path.read_bytes()
         if len(data) > _MAX_SIDECAR_BYTES:
             raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-        text = data.decode("utf-8-sig")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise SettingError(
             f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise SettingError(
-            f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
-        ) from None
+        raise SettingError(f"{where}: expected TOML, found something else ({clean(error)}); correct the file") from None
 
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {

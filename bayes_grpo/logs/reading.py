@@ -51,7 +51,6 @@ def read_log(
     run_name: str | None = None,
     run: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    sidecar: PathLike | None = None,
     whole_lines: bool = False,
 ) -> Run:
     """Reads the log of one training run, whatever trainer wrote it.
@@ -67,8 +66,8 @@ def read_log(
         run_name: Name of the result.
         run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of
             either; "training 2" of a file in which trainings follow each other.
-        settings: Values for fields of `Settings`; they override everything else.
-        sidecar: TOML or JSON file of such values; "bayes_grpo.toml" in the folder of the log is read by itself.
+        settings: Values for fields of `Settings`; they override everything else, also what "bayes_grpo.toml" in the
+            folder of the log states.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
             for a log that is being written.
 
@@ -81,7 +80,7 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    from_sidecar = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
+    from_sidecar = read_sidecar(None if in_memory else sidecar_of(paths[0]))
     if in_memory:
         read = [_Read(paths[0], (), FORMAT_MEMORY, parsed_of(path_or_paths), run)]
     else:

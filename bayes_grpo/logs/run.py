@@ -232,33 +232,6 @@ class Run(Shown):
         values = (getattr(self, f.name) for f in fields(self) if f.init)
         return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        settings: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        columns: Mapping[str, str] | None = None,
-    ) -> Run:
-        """The run that rows in memory tell of, by the same rules as a log read from a file.
-
-        Args:
-            frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
-                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client. NaN in a pandas
-                column or an array is a missing value, unless the column has None or NA too; elsewhere it was logged.
-            settings: Values for fields of `Settings`; they override everything else.
-            name: Name of the run; else what W&B calls it, or "run".
-            columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
-
-        Raises:
-            LogReadError: There is no usable reward, or several keys could be it.
-            SettingError: A setting has an unknown name or an impossible value.
-        """
-        from bayes_grpo.logs.reading import read_log  # which makes runs
-
-        return read_log(frame, columns=columns, run_name=name, settings=settings)
-
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""

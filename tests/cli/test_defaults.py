@@ -36,7 +36,6 @@ def test_flags_and_costs_beside_the_log_are_defaults_that_the_command_line_overr
     assert json.loads(call("inspect", log, "--column", "reward=score_b", "--json").out)["reward"]["key"] == "score_b"
     assert defaults_for(["forecast", str(log)], PARAMETERS) == {"forecast": {"until": 40, "cost_per_step": 2.5}}
     assert defaults_for(["inspect", str(log.parent)], PARAMETERS) == {"inspect": {}}
-    assert defaults_for(["forecast", "--sidecar", str(log.parent / "bayes_grpo.toml")], PARAMETERS)["forecast"]
     assert defaults_for(["--version"], PARAMETERS) == defaults_for(["forecast", "no such file"], PARAMETERS) == {}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo import REGIMES, Run
+from bayes_grpo import REGIMES, read_log
 from bayes_grpo.analysis.settings import PARTS
 from bayes_grpo.cli import checks, report, terminal
 from bayes_grpo.cli.options import EXIT_INPUT
@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> Path:
 def test_on_a_terminal_the_first_line_says_what_was_read(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    run = Run.from_frame(ROWS)
+    run = read_log(ROWS)
     terminal.tell_read(run)
     assert capsys.readouterr() == ("", "")  # no terminal
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True)

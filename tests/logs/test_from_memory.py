@@ -67,7 +67,7 @@ def read(tmp_path_factory):
     ids=["records", "tuple", "pandas", "index", "nullable", "polars", "arrow", "columns", "state", "State", "trainer"],
 )
 def test_the_same_run_whatever_it_is_held_in(held, read):
-    run = bg.Run.from_frame(held, {"group_size": 4}, name="mine")
+    run = bg.read_log(held, settings={"group_size": 4}, run_name="mine")
     for name in SAME:
         np.testing.assert_array_equal(getattr(run, name), getattr(read, name), name)
     assert dict(run.keys) == dict(read.keys)
@@ -78,10 +78,10 @@ def test_the_same_run_whatever_it_is_held_in(held, read):
 
 def test_a_state_tells_the_plan_and_different_rows_have_different_hashes():
     state = SimpleNamespace(log_history=HISTORY, max_steps=200, logging_steps=10)
-    run = bg.Run.from_frame(state)
+    run = bg.read_log(state)
     assert (run.settings.total_steps.value, run.settings.logging_window.value, run.name) == (200, 10, "run")
-    assert run.log_hash != bg.Run.from_frame(HISTORY[1:]).log_hash
-    assert run.log_hash == bg.Run.from_frame(HISTORY).log_hash
+    assert run.log_hash != bg.read_log(HISTORY[1:]).log_hash
+    assert run.log_hash == bg.read_log(HISTORY).log_hash
 
 
 def test_evaluations_in_a_frame_are_told_apart_by_their_kind():
@@ -150,7 +150,7 @@ def test_a_run_of_a_server_by_the_users_own_client(address, monkeypatch):
     assert (run.name, run.format, run.settings.group_size.value) == ("sunny-7", "wandb_client", 16)
     assert json.loads(call("inspect", address, "--json").out)["name"] == "sunny-7"
     held = FakeClient(1).run("me/proj/abc123")
-    assert bg.Run.from_frame(held).name == "sunny-7"
+    assert bg.read_log(held).name == "sunny-7"
     np.testing.assert_array_equal(bg.read_log(held).reward, run.reward)
 
 

@@ -167,19 +167,3 @@ def test_keys_of_newer_trainers_are_known(tmp_path):
         "a part of the loss",
         "counts calls of tools",
     )
-
-
-def test_two_readers_that_find_the_same_rewards_do_not_refuse_a_log(tmp_path, monkeypatch):
-    from bayes_grpo.logs import formats
-
-    known = dict(formats.all_readers())
-    twin = formats.Reader("twin", known["csv"].sniff, known["csv"].read)
-    monkeypatch.setattr(formats, "all_readers", lambda: {"csv": known["csv"], "twin": twin})
-    (tmp_path / "a.csv").write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
-    assert len(bg.read_log(tmp_path / "a.csv").reward) == 3
-    wrong = formats.Parsed(formats.Table.from_columns({"step": [1, 2, 3], "reward": [3, 2, 1]}))
-    monkeypatch.setattr(
-        formats, "all_readers", lambda: {"csv": known["csv"], "x": formats.Reader("x", twin.sniff, lambda *_: wrong)}
-    )
-    with pytest.raises(LogReadError, match="expected one format, found several"):
-        bg.read_log(tmp_path / "a.csv")

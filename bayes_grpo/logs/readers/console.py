@@ -122,7 +122,6 @@ class _Kind:
 
     Attributes:
         rows: Takes them.
-        seen: What they are, for evidence, with "{}" for their number.
         example: What they are, for a user who named the reader.
         strength: That of the evidence.
         mostly: Whether rows without a reward tell against this kind.
@@ -130,7 +129,6 @@ class _Kind:
     """
 
     rows: Callable[[str], Rows]
-    seen: str
     example: str
     strength: int = 1
     mostly: bool = False
@@ -142,7 +140,7 @@ class _Kind:
         rewarded = sum(found)
         if rewarded < _LEAST_ROWS or (self.mostly and rewarded < _SHARE * (len(found) - 1)):  # the last may be cut off
             return None
-        return Evidence(self.strength, self.seen.format(rewarded), rewarded)
+        return Evidence(self.strength, rewarded)
 
     def read(self, source: Source, wanted: str | None) -> Parsed:
         """All rows."""
@@ -232,14 +230,12 @@ def _block_rows(text: str) -> Rows:
 
 _PAIRS = _Kind(
     _pair_rows,
-    "{} lines with a step and a reward",
     "lines such as '3/100 | reward=0.24'",
     strength=2,
     longest=_MAX_LINE_OF_PAIRS,
 )
 _BLOCKS = _Kind(
     _block_rows,
-    "{} headings of a step over a reward",
     "headings such as 'Step 3/100' over lines such as 'reward: 0.24'",
     mostly=True,
 )
@@ -253,7 +249,7 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
     if not rows and not JSON_START.match(source.head):
         rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
-    return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
+    return Evidence(3, rows) if rows else None
 
 
 def _read_verl_console(source: Source, wanted: str | None) -> Parsed:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
@@ -60,7 +59,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     if JSON_START.match(source.head):
         return None
     rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
-    return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
+    return Evidence(2, rows) if rows else None
 
 
 def _read_console_dict(source: Source, wanted: str | None) -> Parsed:

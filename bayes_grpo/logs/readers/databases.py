@@ -27,8 +27,8 @@ _MAX_NUMBER = 64
 def _sniff_mlflow(source: Source) -> Evidence | None:
     """Recognises the tables of the database, or the description of a run with its metrics."""
     if _is_text(source):
-        return Evidence(3, "a run of MLflow's text store")
-    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
+        return Evidence(3)
+    return Evidence(3) if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
 def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
@@ -155,7 +155,7 @@ _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
 
 def _sniff_trackio(source: Source) -> Evidence | None:
     """Recognises the columns of the table of metrics."""
-    return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TRACKIO_TABLES) else None
+    return Evidence(3) if has_columns(source.tables, _TRACKIO_TABLES) else None
 
 
 def _read_trackio(source: Source, wanted: str | None) -> Parsed:

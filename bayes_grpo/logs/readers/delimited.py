@@ -6,9 +6,6 @@ import csv
 import io
 import re
 import warnings
-from dataclasses import replace
-from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +22,6 @@ _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
 _EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
-_NAN = ("nan", "-nan", "+nan")
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -56,10 +52,6 @@ def load_csv(source: Source, delimiter: str) -> Table:
 
     data = source.text.encode() if source.is_utf16 else source.data
     _check_size(data, delimiter)
-    starts = _headers(data, delimiter)
-    if starts:  # a training that was started again has written its header again
-        parts = [data[i:k] for i, k in pairwise([0, *starts, len(data)])]
-        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
         with warnings.catch_warnings():
@@ -89,34 +81,10 @@ def load_csv(source: Source, delimiter: str) -> Table:
     return parted(columns)
 
 
-def _headers(data: bytes, delimiter: str) -> list[int]:
-    """Where further lines of names begin; another training may have other columns."""
-    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip()
-    begin = first.split(delimiter.encode())[0] + delimiter.encode()
-    names = {x.strip() for x in first.decode("utf-8", "replace").split(delimiter)}
-    found = []
-    for match in re.finditer(rb"(?<=\n)" + re.escape(begin) + rb"[^\r\n]*", data):
-        cells = [x.strip() for x in match[0].decode("utf-8", "replace").split(delimiter)]
-        if 2 * len(names.intersection(cells)) > len(names) and not any(map(_is_number, cells)):
-            found.append(match.start())
-    return found
-
-
 def _cells(series: Any, decimal: str) -> list[Any]:
-    """Cells of a column that is not all numbers; None where empty.
-
-    The word "nan" is a value that the trainer wrote, unless it only fills the rows of another kind: then most
-    cells have it, none is empty, and numbers stand after it.
-    """
+    """Cells of a column that is not all numbers; None where empty. The word "nan" is a value that was written."""
     cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
-    if decimal == ",":
-        cells = [x and x.replace(",", ".") for x in cells]
-    words = [i for i, x in enumerate(cells) if x is not None and x.strip().lower() in _NAN]
-    if 2 * len(words) > len(cells) and None not in cells:
-        others = sorted(set(range(len(cells))) - set(words))
-        if others and others[-1] > words[len(words) // 2]:
-            cells = [None if x is not None and x.strip().lower() in _NAN else x for x in cells]
-    return cells
+    return [x and x.replace(",", ".") for x in cells] if decimal == "," else cells
 
 
 def _check_size(data: bytes, delimiter: str) -> None:
@@ -161,7 +129,7 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
     names = [normal(name) for name in found[0]]
     known = any(_NAME.fullmatch(name) and any(map(_KNOWN.fullmatch, re.split("[/_]", name))) for name in names)
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
-        return Evidence(2 if known else 1, f"a header {listed(found[0], 4)}")
+        return Evidence(2 if known else 1)
     return None
 
 
@@ -185,10 +153,10 @@ def _sniff_wandb_csv(source: Source) -> Evidence | None:
         return None
     names, _ = found
     if any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names):
-        return Evidence(3, "columns '<run> - <metric>__MIN' of a Weights & Biases chart")
+        return Evidence(3)
     if len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0]):
-        return Evidence(3, "columns '<run> - <metric>' of a Weights & Biases chart")
-    return Evidence(3, "a Weights & Biases table of runs") if _is_runs_table(names) else None
+        return Evidence(3)
+    return Evidence(3) if _is_runs_table(names) else None
 
 
 def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:

@@ -81,7 +81,7 @@ _SIMPLE_END = b"\x15"  # the key of a number by itself, with four bytes behind i
 
 def _sniff_tensorboard(source: Source) -> Evidence | None:
     """Recognises a length with its right checksum."""
-    return Evidence(3, "an event file of TensorBoard") if starts_record(source.data) else None
+    return Evidence(3) if starts_record(source.data) else None
 
 
 def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
@@ -170,7 +170,7 @@ class _Tracker:
 
     def sniff(self, source: Source) -> Evidence | None:
         """Recognises the first four bytes."""
-        return Evidence(3, f"a .{self.name} file") if source.data.startswith(self.magic) else None
+        return Evidence(3) if source.data.startswith(self.magic) else None
 
     def runs(self, source: Source) -> list[RunName]:
         """The one run of the file, by its own name or else by the file's."""

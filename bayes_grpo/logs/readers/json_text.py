@@ -105,7 +105,6 @@ _RECORD_NAMES = (
     "steps", "records", "rows", "data", "trajectory",
 )  # fmt: skip
 _MAX_DEPTH = 4
-_STEP = re.compile(r"\d{1,12}")
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
 
@@ -114,13 +113,13 @@ def _sniff_json_records(source: Source) -> Evidence | None:
     """Recognises a document by its opening bracket, unless each line is a document of its own."""
     head = source.head.lstrip()
     if head[:1] == "[":
-        return Evidence(2, "a JSON list") if _LIST.match(head) else None
+        return Evidence(2) if _LIST.match(head) else None
     if head[:1] != "{" or head[1:].lstrip()[:1] not in ('"', "}"):
         return None
     lines = _first_lines(source)
     if len(lines) == 2 and lines[1].startswith("{") and isinstance(parse_line(lines[0]), dict):
         return None
-    return Evidence(2, "a JSON object")
+    return Evidence(2)
 
 
 def _read_json_records(source: Source, wanted: str | None) -> Parsed:
@@ -153,15 +152,9 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         name = _choose(records, wanted)
         found = of_records(records[name])
         return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
-    # Records kept under their steps, {"0": {"reward": 0.2}, "1": …}.
-    numbered = [{"step": int(k), **v} for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)]
-    if len(numbered) >= max(2, len(document) - 2):
-        return Parsed(Table.from_rows(numbered), notes=("the keys of the records are their steps",))
     inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
     if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
         return Parsed(Table.from_columns(columns), config)
-    if any(isinstance(v, int | float) for v in document.values()):
-        return Parsed(Table.from_rows([document]))
     raise LogReadError(
         f"expected a list of records or a trace of rewards in the JSON object, found the keys "
         f"{listed(document)}; pass the file with the records"
@@ -215,8 +208,8 @@ def _sniff_jsonl(source: Source) -> Evidence | None:
     if not lines or not lines[0].startswith("{") or not isinstance(parse_line(lines[0]), dict):
         return None
     if len(lines) == 1:
-        return Evidence(1, "one JSON object on one line")
-    return Evidence(2, "JSON objects, one a line") if lines[1].startswith("{") else None
+        return Evidence(1)
+    return Evidence(2) if lines[1].startswith("{") else None
 
 
 def _sniff_verl_jsonl(source: Source) -> Evidence | None:
@@ -224,7 +217,7 @@ def _sniff_verl_jsonl(source: Source) -> Evidence | None:
     lines = _first_lines(source, 1)
     row = parse_line(lines[0]) if lines and lines[0].startswith("{") else None
     if isinstance(row, dict) and set(row) == {"step", "data"} and isinstance(row["data"], dict):
-        return Evidence(3, 'lines {"step", "data"}')
+        return Evidence(3)
     return None
 
 
@@ -291,7 +284,7 @@ def _sniff_trl_state(source: Source) -> Evidence | None:
     if first[:1] != "{" or (others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict)):
         return None  # no object, or one a line, of which the last may be a state
     marks = set(_MARKS.findall(source.head))
-    return Evidence(3, "a JSON object with log_history") if "log_history" in marks or len(marks) >= 3 else None
+    return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
 
 
 def _read_trl_state(source: Source, wanted: str | None) -> Parsed:

@@ -97,7 +97,7 @@ def _sniff_notebook(source: Source) -> Evidence | None:
     if source.head.lstrip()[:1] != "{":
         return None
     if source.path.suffix.lower() == ".ipynb" or sum(mark in source.head for mark in _MARK) >= 2:
-        return Evidence(3, "a notebook")
+        return Evidence(3)
     return None
 
 
