@@ -32,7 +32,7 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-_STORES = (MAGIC, b":W&B", b":SWL")
+_STORES = (MAGIC, b":W&B")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
 _OTHERS = {
     b"\x80\x02": "a Python pickle",
@@ -49,7 +49,7 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        attached: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
+        attached: End of a name → bytes of the files that belong to a database, such as its log of changes.
     """
 
     path: Path
@@ -58,14 +58,12 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none.
+        """The file as text in UTF-8; undecodable bytes are replaced. A store has none.
 
         NUL bytes, which a network disk leaves where a write was lost, are left out.
         """
         if self.is_store:
             return ""
-        if self.is_utf16:
-            return self.data.decode("utf-16", errors="replace")
         return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
@@ -80,15 +78,10 @@ class Source:
             return None
         return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
 
-    @property
-    def is_utf16(self) -> bool:
-        """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
-        return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")
-
     @cached_property
     def nul_bytes(self) -> int:
         """NUL bytes in a text."""
-        return 0 if self.is_store or self.is_utf16 else self.data.count(0)
+        return 0 if self.is_store else self.data.count(0)
 
     @cached_property
     def is_store(self) -> bool:
@@ -108,11 +101,7 @@ class Source:
 
 
 def load(path: Path) -> Source:
-    """Reads a file.
-
-    Raises:
-        LogReadError: It is missing, unreadable, empty, compressed or not a log at all.
-    """
+    """Reads a file; one that is missing, unreadable, empty, compressed or not a log at all is an error."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
@@ -139,7 +128,7 @@ def _why_not_text(source: Source) -> str | None:
     for magic, name in _OTHERS.items():
         if data.startswith(magic):
             return f"{name}; export the run as CSV or JSONL first"
-    if source.is_utf16 or not source.nul_bytes:
+    if not source.nul_bytes:
         return None
     kept = data[:HEAD].replace(b"\0", b"")
     control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
@@ -212,12 +201,7 @@ _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
 def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
-    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
-
-    Args:
-        rows: The records, looked at once.
-        **more: Further fields of `Parsed`.
-    """
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones."""
     planned = 0.0
 
     def numbered() -> Iterator[dict[str, Any]]:
@@ -235,12 +219,7 @@ def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
 
 
 class RunName(NamedTuple):
-    """How a run of a store is called.
-
-    Attributes:
-        name: Its name; several may share one.
-        id: What only this run is called.
-    """
+    """How a run of a store is called: its name, which several may share, and an id, which only this run has."""
 
     name: str
     id: str
@@ -274,15 +253,7 @@ def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
 
 
 def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
-    """The place among runs, each with a name and an id, of the one whose name or id is or begins with a text.
-
-    Args:
-        runs: Runs with a name, which others may share, and an id, which they may not; or names.
-        wanted: The text; None for the only one.
-
-    Raises:
-        LogReadError: None or several are meant.
-    """
+    """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
     if wanted is None:
         if len(runs) == 1:
             return 0
@@ -321,11 +292,7 @@ def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
 
 
 def pick_reader(source: Source, name: str | None = None) -> Reader:
-    """The reader that a user named, or the one whose evidence is strongest.
-
-    Raises:
-        LogReadError: The name is unknown, or no reader knows the file.
-    """
+    """The reader that a user named, or the one whose evidence is strongest."""
     known = all_readers()
     if name is not None:
         if name not in known:

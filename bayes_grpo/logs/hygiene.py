@@ -139,13 +139,8 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
     Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
     it stays. A step that was logged twice by exception keeps its last record; lines of one step that complete each
-    other are merged.
-
-    Args:
-        mapped: Columns of a log; without a step the train rows are counted.
-        summary: Whether a row is the summary that closes a training, shape (n,).
-        row_steps: Optimizer steps that one row stands for where rows are counted.
-        file: Number of the file that a row is from, shape (n,).
+    other are merged. ``summary`` marks rows that close a training, ``file`` numbers the files, shape (n,) each;
+    ``row_steps`` are the optimizer steps that one row stands for where rows are counted.
     """
     step, evals, broken = mapped.step, mapped.evals, mapped.broken
     train = mapped.train | mapped.parts
@@ -202,13 +197,10 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
-    """One row a step, in order of steps: the last finite value of each column.
+    """One row a step in their order, the last finite value of each column; and how many steps had several main values.
 
     Where a resumed run (the step goes backwards) logs a step again, nothing of the earlier record stays. Records of
     other kinds, which come before or after those with the reward or repeat it, complete them.
-
-    Returns:
-        Steps, columns, and the number of steps whose main column had several values.
     """
     n = len(step)
     if n == 0 or np.all(np.diff(step) > 0):
@@ -247,11 +239,7 @@ def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.n
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
-    """Finds records that a tool wrote again and again under new steps.
-
-    Returns:
-        Indices of the rows to keep, and the length of a block; 1 where the log is not forward-filled.
-    """
+    """Rows to keep where a tool repeated records under new steps, and how often it wrote each; 1 where it did not."""
     n = len(columns["reward"])
     everything = np.arange(n)
     if n < 2 * _MIN_BLOCKS:

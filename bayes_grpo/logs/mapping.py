@@ -34,8 +34,7 @@ type Choices = Mapping[str, str]
 def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> Columns:
     """Picks trainer (unless the file format tells it), step, reward, signals and evaluation out of a table.
 
-    Raises:
-        LogReadError: No reward or evaluation is found, or several keys could be the reward.
+    A log without reward and evaluation, or with several keys that could be the reward, is an error.
     """
     index = KeyIndex(table)
     columns = Columns(index, hint or identify(index))

@@ -71,18 +71,12 @@ CHECKS: Mapping[str, OptionCheck] = {
     "model_size": _ABOVE_0,
     "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
     "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
-    "group_filter": _one_of("none", "before", "after"),
-    "entropy_weight": _NOT_NEGATIVE,
 }
 """Setting → what it may be."""
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Values with their types put right; None is left out.
-
-    Args:
-        values: Setting name → value; numbers may be text.
-        where: Where the values come from, for messages.
+    """Settings with their types put right, None left out; numbers may be text. ``where`` they are from is for messages.
 
     Raises:
         SettingError: A name is unknown or a value is outside its meaning.
@@ -109,13 +103,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 class Sidecar(NamedTuple):
-    """What a file of settings holds.
-
-    Attributes:
-        settings: Its settings.
-        columns: Canonical name → key of the log.
-        like: Where the reference runs are, from the folder of the file; not checked.
-    """
+    """What a file of settings holds: settings, canonical name → key of the log, unchecked paths of reference runs."""
 
     settings: Mapping[str, Setting] = MappingProxyType({})
     columns: Mapping[str, str] = MappingProxyType({})
@@ -132,11 +120,7 @@ def sidecar_of(log: Path) -> Path | None:
 
 
 def read_sidecar(path: Path | None) -> Sidecar:
-    """What a file of settings has: ``[settings]``, ``[columns]``, ``reference_runs``.
-
-    Raises:
-        SettingError: The file cannot be read, is malformed, or holds an impossible setting.
-    """
+    """What a file of settings has: ``[settings]``, ``[columns]``, ``reference_runs``."""
     if path is None:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
@@ -151,11 +135,7 @@ def read_sidecar(path: Path | None) -> Sidecar:
 
 
 def sidecar_reference_runs(log: str | Path) -> list[str]:
-    """Where the reference runs of a run are, by ``reference_runs = ["runs/"]`` of the file in the folder of its log.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed.
-    """
+    """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
     path = sidecar_of(Path(log))
     if path is None:
         return []
@@ -169,11 +149,7 @@ def sidecar_reference_runs(log: str | Path) -> list[str]:
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
-    """Columns that a user named, by canonical name.
-
-    Raises:
-        SettingError: A name is unknown, or what it names is no key.
-    """
+    """Columns that a user named, by canonical name."""
     if not isinstance(columns, Mapping):
         raise SettingError(f"{where}: expected name = key lines, found {type(columns).__name__}; correct it")
     for name, key in columns.items():
@@ -219,12 +195,11 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
     "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
     "advantage_scaling": ("advantage_scaling", "scale_rewards"),
-    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
-    "num_groups", "entropy_coef",
+    "num_groups",
 ))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
 
@@ -245,12 +220,9 @@ SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
 def configured(
     config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
 ) -> dict[str, Setting]:
-    """Settings that a configuration states; impossible values are passed over.
+    """Settings that a configuration states, the first of their names that is there; impossible values are left out.
 
-    Args:
-        config: Name → value.
-        note: Where it is, with "{}" for the name.
-        names: Setting → names of its field, the first that is there counts.
+    ``note`` says where it is, with "{}" for the name of the field.
     """
     found = {}
     for name, keys in names.items():

@@ -112,9 +112,6 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
 
     ``known`` are rows at which the reader has seen trainings begin.
-
-    Raises:
-        LogReadError: There are several, and none or several are called so.
     """
     closing = closing_rows(table)
     reward = columns.train["reward"]

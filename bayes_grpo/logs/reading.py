@@ -109,14 +109,7 @@ def read_log(
 
 
 def as_run(source: RunLike) -> Run:
-    """A run as it is, and what `read_log` takes as the run that it reads.
-
-    Args:
-        source: A run, a path, a data frame, records.
-
-    Raises:
-        LogReadError: No run can be read there.
-    """
+    """A run as it is, and what `read_log` takes as the run that it reads."""
     return source if isinstance(source, Run) else read_log(source)
 
 
@@ -192,11 +185,7 @@ def logs_in(
 ) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
     """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
 
-    Args:
-        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
-        read: How a log is read.
-        skipped: Resolved paths to pass by.
-        depth: Folders within folders that are looked into.
+    A folder in it is a run if it can be read as one, else it is looked into. ``skipped`` are resolved paths to pass by.
 
     Yields:
         Path and log, or path and the reason why it is none, in the order of their names.

@@ -12,7 +12,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
-from bayes_grpo.logs.options import ROW_KEYS, configured, known_setting
+from bayes_grpo.logs.options import ROW_KEYS, configured
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -62,15 +62,12 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 
 
 def share_without_spread_of(run: Run) -> str:
-    """What the logged share of groups without spread (frac_reward_zero_std) is a share of.
+    """Whether the logged frac_reward_zero_std is a share of "groups", of the whole "batch", or "unknown".
 
     TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between
-    0 and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
+    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between 0
+    and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
     leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
-
-    Returns:
-        "groups", "batch" or "unknown".
     """
     share = run.signals.get("frac_reward_zero_std")
     known = share[np.isfinite(share)] if share is not None else np.empty(0)
@@ -114,11 +111,7 @@ def resolve_settings(
     sidecar: Mapping[str, Setting],
     user: Mapping[str, Any],
 ) -> Settings:
-    """Every setting with the most trustworthy of its values.
-
-    Raises:
-        SettingError: The values combined contradict each other (reward_low at or above reward_high).
-    """
+    """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error."""
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
@@ -129,7 +122,6 @@ def resolve_settings(
     found |= configured(parsed.config, "{!r} next to the records")
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
-    found |= _estimator(parsed.config)
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -143,30 +135,6 @@ def resolve_settings(
     found["schedule"] = _followed(found, columns, rows)
     found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
-
-
-_SCALING = (
-    dict.fromkeys(("true", "1", "group"), "group") | dict.fromkeys(("false", "0", "none"), "none") | {"batch": "batch"}
-)
-
-
-def _estimator(config: Mapping[str, Any]) -> dict[str, Setting]:
-    """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
-    plain = {str(k).rpartition("/")[2].lower(): str(v).lower() for k, v in config.items()}
-    found = {"scale_rewards": _SCALING.get(plain.get("scale_rewards", ""))}
-    if plain.get("norm_adv_by_std_in_grpo") in ("false", "0"):
-        found["norm_adv_by_std_in_grpo"] = "none"
-    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
-        if "gdpo" in plain.get(key, "") or plain.get(key) == "normalize_then_sum":
-            found[key] = "gdpo"
-    settings = {}
-    for key, scaling in found.items():
-        if scaling:
-            settings |= known_setting("advantage_scaling", scaling, f"{key} in the run's configuration")
-    for key, value in config.items():
-        if str(key).endswith(("filter_groups/enable", "dynamic_filtering")) and str(value).lower() in ("true", "1"):
-            settings |= known_setting("group_filter", "after", f"{key} in the run's configuration")
-    return settings
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:

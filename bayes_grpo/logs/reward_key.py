@@ -23,30 +23,34 @@ NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-SPREAD_OF_REWARDS = "spread or extremes of a reward"
-PART_OF_LOSS, TOOLS = "a part of the loss", "counts calls of tools"
 
 _EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
-_SPREAD = re.compile(r"(?:std|min|max|var|median|p\d\d)$")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
-def unused_keys(columns: Columns, used: Mapping[str, str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
+def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
     """Raw key → why it was not used, in the order of the log.
 
-    Args:
-        columns: Columns of the log.
-        used: Those that were used, canonical name → key.
-        read_otherwise: Raw keys of which something else was made: single rewards, settings.
+    ``used`` are the canonical names that were used; of the raw keys ``read_otherwise`` something else was made, as of
+    single rewards and settings.
     """
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
-    table, trainer = columns.index.table, columns.trainer
-    could_be: dict[str, str] = {}
-    for known in (trainer, GENERIC):
-        for name, patterns in {**known.signals, "reward": known.reward, "eval_reward": known.evals}.items():
-            for key in (key for matched in columns.index.find(patterns, known.prefixes) for key in matched):
-                could_be.setdefault(key, name)
-    return {key: _reason(table, key, used, could_be.get(key)) for key in table.keys if key not in taken}
+    return {key: _reason(columns.index.table, key) for key in columns.index.table.keys if key not in taken}
+
+
+def _reason(table: Table, key: str) -> str:
+    name = normal(key)
+    if OWN in name:
+        return OURS
+    if not table.has_numbers(key):
+        return NO_NUMBER
+    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+
+
+def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason → keys, the most telling reason first."""
+    groups = {why: [key for key, x in unused.items() if x == why] for why in (EVALUATION, NO_SIGNAL, NO_NUMBER, OURS)}
+    return {why: keys for why, keys in groups.items() if keys}
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
@@ -80,37 +84,11 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
+        fits = [k for k in fits if name == "reward_std" or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
-
-
-def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | None) -> str:
-    name = normal(key)
-    if OWN in name:
-        return OURS
-    if not table.has_numbers(key):
-        return NO_NUMBER
-    if could_be is not None:
-        why = f"for which {keys[could_be]!r} is used" if could_be in keys else "and says nothing here"
-        return f"read like {could_be}, {why}"
-    if _COUNTS.search(name):
-        return "counts or times rows"
-    if _SPREAD.search(name) and ("reward" in name or "score" in name):
-        return SPREAD_OF_REWARDS
-    if name.endswith("distillation_loss") or re.search(r"(?:^|/)tools/", name):
-        return PART_OF_LOSS if name.endswith("loss") else TOOLS
-    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
-
-
-def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason → keys, the most telling reason first."""
-    groups: dict[str, list[str]] = {}
-    for key, why in unused.items():
-        groups.setdefault(why, []).append(key)
-    last = (NO_SIGNAL, NO_NUMBER, OURS)
-    return dict(sorted(groups.items(), key=lambda item: last.index(item[0]) if item[0] in last else -1))
 
 
 _NOT_A_MEAN = re.compile(
@@ -131,11 +109,7 @@ _REWARD_LIKE = re.compile(r"reward|score|return")
 
 
 def reward_of(columns: Columns, named: str | None) -> list[str] | None:
-    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none.
-
-    Raises:
-        LogReadError: Several keys could be the reward.
-    """
+    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none."""
     index, notes = columns.index, columns.notes
     if named:
         return [index.named(named, "reward")]

@@ -15,20 +15,10 @@ _CLOSE = 0.25
 
 
 def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
-    """One axis out of two: rows of updates as they are, rows of rollouts at their first update.
+    """One axis out of two, shape (n,): updates as they are, rollouts at their first update; and updates of a rollout.
 
-    The updates made with a rollout are those between its first row and the next's; in files of their own their
-    numbers tell.
-
-    Args:
-        updates: Number of the update, from 0, shape (n,), NaN on rows of rollouts.
-        rollouts: Number of the rollout, from 0, shape (n,), NaN on rows of updates.
-
-    Returns:
-        Steps, shape (n,), and the updates made with a rollout.
-
-    Raises:
-        LogReadError: The number of updates of a rollout is not clear.
+    ``updates`` and ``rollouts`` are numbers from 0, shape (n,), NaN on rows of the other kind. The updates made with a
+    rollout are those between its first row and the next's; in files of their own their numbers tell.
     """
     made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
     made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
@@ -52,8 +42,7 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
 def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
     """Steps, where a row without one but with a rollout is placed at the first update that was made with it.
 
-    ``step`` and ``rollout`` number updates and rollouts, shape (n,), NaN where a row has none; so does the result where
-    no row tells the update.
+    ``step`` and ``rollout`` have the shape (n,), NaN where a row has none; so has the result where no row tells.
     """
     known = np.isfinite(step) & np.isfinite(rollout)
     numbers, place = np.unique(rollout[known], return_inverse=True)

@@ -144,11 +144,7 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
-        """A table of records in file order; nested mappings are flattened with "/".
-
-        Raises:
-            LogReadError: There are more than `MAX_KEYS` distinct keys.
-        """
+        """A table of records in file order; nested mappings are flattened with "/"."""
         cells: dict[str, list[_Cells]] = {}
         words: dict[str, dict[int, str]] = {}
         waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room

@@ -46,11 +46,7 @@ def what_is(value: object) -> str:
 
 
 def parsed_of(data: Any) -> Parsed:
-    """The rows of what `is_tabular` takes, read by the same rules as those of a file.
-
-    Raises:
-        LogReadError: It is none of these, or holds no rows.
-    """
+    """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
     if hasattr(data, _TRACKER_ROWS):
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
@@ -129,11 +125,7 @@ _SCHEME = "wandb:"
 
 
 def address_of(path: Path) -> str | None:
-    """``entity/project/run`` where a path is the address of a run; None where it is a path.
-
-    Raises:
-        LogReadError: It is an address of something else.
-    """
+    """``entity/project/run`` where a path is the address of a run; None where it is a path."""
     if path.parts[:1] != (_SCHEME,):  # a Path has made one slash of the two
         return None
     parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
@@ -146,14 +138,7 @@ def address_of(path: Path) -> str | None:
 
 
 def read_from_client(address: str) -> Parsed:
-    """All rows of a run, its name and its configuration.
-
-    ``address`` is ``entity/project/run``, or ``project/run`` under the user's own entity.
-
-    Raises:
-        MissingExtraError: The client is not installed.
-        LogReadError: The client does not get the run.
-    """
+    """All rows, name and configuration of a run ``entity/project/run``, or ``project/run`` of the user's own."""
     try:
         import wandb
     except ImportError:

@@ -13,12 +13,7 @@ from bayes_grpo.logs.trainers import Trainer
 
 
 def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Setting]:
-    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over.
-
-    Args:
-        arguments: Name of a field → its value.
-        where: What states them, for notes.
-    """
+    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over."""
     found: dict[str, Setting] = {}
 
     def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
@@ -81,12 +76,7 @@ def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
-    """Settings that a trainer's configuration states; impossible values are passed over.
-
-    Args:
-        config: Flat configuration, from `flat_config`.
-        trainer: Whose configuration it is.
-    """
+    """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
     found: dict[str, Setting] = {}
     if "num_generations" in config and "per_device_train_batch_size" in config:
         found |= settings_of_args(config, _WHERE)

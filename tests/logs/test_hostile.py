@@ -112,7 +112,7 @@ def test_text(path, format, pieces):
     check(path, format=format)
 
 
-@pytest.mark.parametrize("format", [None, "json", "jsonl", "trl_trainer_state", "verl_jsonl", "console_dict"])
+@pytest.mark.parametrize("format", [None, "json", "jsonl", "trl_trainer_state", "console_dict"])
 @HOSTILE
 @given(rows=ROWS, shape=st.sampled_from(["list", "lines", "state", "repr", "wrapped"]), reward=st.none() | KEYS)
 def test_rows(path, format, rows, shape, reward):

@@ -118,11 +118,6 @@ def test_numbers_as_text(write):
     assert "kl" not in run.signals
 
 
-def test_utf16_as_powershell_writes_it(write):
-    text = "".join(json.dumps({"step": s, "reward": 0.1 * s}) + "\r\n" for s in range(1, 6))
-    np.testing.assert_array_equal(read_log(write("log.jsonl", text.encode("utf-16"))).step, range(1, 6))
-
-
 def test_metrics_inside_a_wrapper(write):
     rows = [{"step": s, "metrics": {"train/reward": 0.1 * s, "train/kl": 0.2}} for s in range(1, 6)]
     run = read_log(write("log.jsonl", rows))

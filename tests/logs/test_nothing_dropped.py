@@ -34,18 +34,18 @@ def test_keys_that_are_not_used_are_listed_with_the_reason(read, tmp_path):
     ]
     run = read([x | {"completions/mean_length": 3.0} for x in rows])
     assert dict(run.unused) == {
-        "mean_reward": "read like reward, for which 'reward' is used",
-        "approx_kl": "read like kl, for which 'kl' is used",
+        "mean_reward": "no known signal",
+        "approx_kl": "no known signal",
         "model": "no number in it",
         "never": "no number in it",
         "gpu_mem": "no known signal",
-        "reward_max": "spread or extremes of a reward",
-        "epoch": "counts or times rows",
+        "reward_max": "no known signal",
+        "epoch": "no known signal",
         "eval/mean_length": "of an evaluation, and not its mean reward",
         "bayes_grpo/p": "written by bayes-grpo",
     }
     done = call("inspect", tmp_path / "log.jsonl", "--details")
-    assert "no known signal: gpu_mem" in done.out
+    assert "no known signal: mean_reward, approx_kl, gpu_mem" in done.out
     assert "no number in it: model, never" in done.out
     found = json.loads(call("inspect", tmp_path / "log.jsonl", "--json").out)
     assert found["unused"]["gpu_mem"] == "no known signal"
@@ -63,27 +63,6 @@ def test_pass_rates_of_evaluations_are_evaluations(read, key):
     run = read([row(s) | ({key: 0.3} if s % 4 == 0 else {}) for s in STEPS])
     np.testing.assert_array_equal(run.eval_step, range(4, 41, 4))
     assert run.keys["eval_reward"] == key
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"config": {"group_size": 4, "learning_rate": 1e-5}},
-        {"group_size": 4, "learning_rate": 1e-5, "model": "small"},
-        {"event": "start", "group_size": 4, "learning_rate": 1e-5, "max_steps": 90},
-        {"type": "config", "group_size": 4, "learning_rate": 1e-5},
-    ],
-)
-def test_settings_in_a_first_line_are_read_whole(read, line):
-    run = read([line, *map(row, STEPS)])
-    assert (run.settings.group_size.value, run.settings.learning_rate.value) == (4, 1e-5)
-    assert "1 line of settings instead of metrics" in run.notes
-    assert run.settings.total_steps.value == line.get("max_steps")
-
-
-def test_a_first_row_of_metrics_is_no_settings(read):
-    run = read([{"learning_rate": 1e-6, "group_size": 4, "reward": 0.1}, *[{"reward": 0.1 * s} for s in STEPS]])
-    assert len(run.step) == 41
 
 
 def test_kinds_of_records_one_after_another_are_put_together(read):

@@ -155,15 +155,7 @@ def test_counts_of_outcomes_are_mean_rewards_of_training_and_evaluation(tmp_path
 
 
 def test_keys_of_newer_trainers_are_known(tmp_path):
-    more = {"flat_group_fraction": 0.25, "distillation_loss": 0.1, "tools/call_frequency": 0.5, "entropy_coef": 0.01}
+    more = {"flat_group_fraction": 0.25, "distillation_loss": 0.1}
     (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row | more | {"step": i}) for i, row in enumerate(LINES)))
     run = bg.read_log(tmp_path / "log.jsonl")
     assert set(run.signals["frac_reward_zero_std"]) == {0.25}
-    adapted = bg.read_log([row | {"step": i, "entropy_coef": 0.01 * i} for i, row in enumerate(LINES, 1)])
-    assert adapted.settings.entropy_weight.value is None
-    assert any("'entropy_coef' is adapted, from 0.01 to 0.24" in note for note in adapted.notes)
-    assert run.settings.entropy_weight.value == 0.01
-    assert (run.unused["distillation_loss"], run.unused["tools/call_frequency"]) == (
-        "a part of the loss",
-        "counts calls of tools",
-    )

@@ -22,11 +22,11 @@ FIELDS = {
 
 @pytest.fixture
 def settings_with(write):
-    """The settings of a log whose first line is TRL's configuration, with some fields changed."""
+    """The settings of a log next to TRL's configuration, with some fields changed."""
 
     def read(**changed):
         rows = [{"step": 5 * s, "reward": 0.1 * s, "rewards/f/mean": 0.1 * s} for s in range(1, 6)]
-        return read_log(write("log.jsonl", [{"config": FIELDS | changed}, *rows])).settings
+        return read_log(write("log.json", {"config": FIELDS | changed, "history": rows})).settings
 
     return read
 

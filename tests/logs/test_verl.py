@@ -41,7 +41,7 @@ def test_file_logger(write):
     rows.insert(0, {"step": 0, "data": {"val-core/gsm8k/acc/mean@1": 0.2, "val-aux/gsm8k/reward/std@4": 9.0}})
     rows[3]["data"]["val-core/gsm8k/acc/mean@1"] = 0.6
     run = read_log(write("run.jsonl", rows))
-    assert run.format == "verl_jsonl"
+    assert run.format == "jsonl"
     check(run)
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([0, 3], [0.2, 0.6]))
 

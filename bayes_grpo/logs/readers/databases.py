@@ -1,4 +1,4 @@
-"""MLflow's two stores, an SQLite file and folders of text files (``mlruns/EXPERIMENT/RUN``), and Trackio's projects."""
+"""Databases of MLflow and projects of Trackio."""
 
 from __future__ import annotations
 
@@ -14,27 +14,21 @@ from bayes_grpo.logs.readers.event_files import Points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.training_args import flat_config
-from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
+from bayes_grpo.stores.files import DatabaseTables, has_columns, opened
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")
 """How verl writes the "@" of ``mean@4``, which MLflow does not take."""
 _HELD_OUT = ("val-core/", "val-aux/")
-_FIELDS = (2, 3, 5)
-_MAX_NUMBER = 64
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database, or the description of a run with its metrics."""
-    if _is_text(source):
-        return Evidence(3)
+    """Recognises the tables of the database."""
     return Evidence(3) if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
 def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
-    if not source.data.startswith(MAGIC):
-        return _from_text(source)
     with opened(source.data, source.attached) as tables:
         found = _mlflow_runs(tables)
         run = found[chosen_run(found, wanted)]
@@ -44,11 +38,6 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
             points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
         return Parsed(points.table(), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
-
-
-def _runs_mlflow(source: Source) -> list[RunName]:
-    """The runs of the database, or the one that a folder holds."""
-    return _in_database(source, _mlflow_runs) if source.data.startswith(MAGIC) else [_named(source)]
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
@@ -78,63 +67,6 @@ def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[R
         why = "".join(f": {note}" for note in tables.notes)
         raise LogReadError(f"expected {expected}, found none{why}; wait for the first logged row")
     return found
-
-
-def _is_text(source: Source) -> bool:
-    return source.path.name == MLFLOW_RUN and any(name.startswith(f"{METRICS}/") for name in source.attached)
-
-
-def _from_text(source: Source) -> Parsed:
-    if not _is_text(source):
-        raise LogReadError(
-            f"expected a database of MLflow or {MLFLOW_RUN} with a folder {METRICS}, found another file; pass "
-            f"mlflow.db or the folder of the run"
-        )
-    lines: list[tuple[float, int, float, str, float]] = []
-    cut = bad = 0
-    for name, data in source.attached.items():
-        if not name.startswith(f"{METRICS}/"):
-            continue
-        whole, _, rest = data.rpartition(b"\n")
-        cut += len(rest)
-        key = _key(name.removeprefix(f"{METRICS}/"))
-        for line in whole.split(b"\n") if whole else ():
-            if (point := _point(line)) is None:
-                bad += 1
-            else:
-                lines.append((point[0], len(lines), point[1], key, point[2]))
-    points = Points()
-    for _, _, step, key, value in sorted(lines):  # each metric has a file of its own: the times tell the order
-        points.add(step, key, value)
-    config = {
-        name.removeprefix(f"{PARAMS}/"): data.decode("utf-8", errors="replace").strip()
-        for name, data in source.attached.items()
-        if name.startswith(f"{PARAMS}/")
-    }
-    notes = []
-    if bad:
-        notes.append(f"{counted(bad, 'line')} without time, value and step left out")
-    if cut:
-        notes.append(f"the last record is cut: {counted(cut, 'byte')} dropped")
-    return Parsed(points.table(), flat_config(_config(config)), notes=tuple(notes), run_name=_named(source).name)
-
-
-def _point(line: bytes) -> tuple[float, float, float] | None:
-    """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
-    parts = line.split()
-    if len(parts) not in _FIELDS or any(len(part) > _MAX_NUMBER for part in parts[:3]):
-        return None
-    try:
-        time, value, step = float(parts[0]), float(parts[1]), float(parts[2]) if len(parts) > 2 else 0.0
-    except ValueError:
-        return None
-    return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
-
-
-def _named(source: Source) -> RunName:
-    about = settings_in(source.text)
-    key = str(about.get("run_id") or about.get("run_uuid") or source.path.parent.name)
-    return RunName(str(about.get("run_name") or key), key)
 
 
 def _key(name: str) -> str:
@@ -205,6 +137,6 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 
 READERS = (
-    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
+    Reader("mlflow", _sniff_mlflow, _read_mlflow, lambda x: _in_database(x, _mlflow_runs), takes_run=True),
     Reader("trackio", _sniff_trackio, _read_trackio, lambda x: _in_database(x, _trackio_runs), takes_run=True),
 )

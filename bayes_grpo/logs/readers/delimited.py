@@ -6,6 +6,8 @@ import csv
 import io
 import re
 import warnings
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -43,15 +45,15 @@ def header(source: Source) -> tuple[list[str], str] | None:
 
 
 def load_csv(source: Source, delimiter: str) -> Table:
-    """All columns of delimited text as numbers.
-
-    Raises:
-        LogReadError: A line has more cells than the header, or quotes do not close; says where.
-    """
+    """All columns of delimited text as numbers; an error says which line cannot be parsed."""
     import pandas as pd
 
-    data = source.text.encode() if source.is_utf16 else source.data
+    data = source.data
     _check_size(data, delimiter)
+    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
+    parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
+    if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
+        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
         with warnings.catch_warnings():
@@ -82,9 +84,18 @@ def load_csv(source: Source, delimiter: str) -> Table:
 
 
 def _cells(series: Any, decimal: str) -> list[Any]:
-    """Cells of a column that is not all numbers; None where empty. The word "nan" is a value that was written."""
+    """Cells of a column that is not all numbers; None where empty.
+
+    The word "nan" is a value that the trainer wrote, unless it only fills the rows of another kind: then most
+    cells have it, none is empty, and numbers stand after it.
+    """
     cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
-    return [x and x.replace(",", ".") for x in cells] if decimal == "," else cells
+    if decimal == ",":
+        cells = [x and x.replace(",", ".") for x in cells]
+    words = [x is not None and x.strip().lower().lstrip("+-") == "nan" for x in cells]
+    if 2 * sum(words) <= len(cells) or None in cells or all(words[np.flatnonzero(words)[sum(words) // 2] :]):
+        return cells
+    return [None if word else x for x, word in zip(cells, words, strict=True)]
 
 
 def _check_size(data: bytes, delimiter: str) -> None:
