@@ -158,14 +158,12 @@ def find(path: Path, wanted: str | None) -> Found:
     except LogReadError as error:
         problem = str(error)
     try:
-        if wanted is not None or not is_output_directory(path):
-            found = _run_in(path, wanted, not problem)
-            if found is not None:
-                return found
-    except OSError:
-        pass  # a folder that cannot be looked into
+        if (wanted is not None or not is_output_directory(path)) and (found := _run_in(path, wanted, not problem)):
+            return found
     except LogReadError as error:
         problem = str(error)
+    except OSError:  # a folder that cannot be looked into
+        pass
     if problem:
         raise LogReadError(f"{clean(path, 200)}: {problem}")
     return Found(files)

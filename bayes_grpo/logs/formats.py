@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,27 +20,27 @@ from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
-from bayes_grpo.stores.files import MAGIC, columns_in, files_beside
+from bayes_grpo.stores.files import MAGIC, files_beside, opened
 from bayes_grpo.stores.records import starts_record
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
 
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7z": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
+_COMPRESSED, _BINARY = "{} data; decompress it first", "{}; export the run as CSV or JSONL first"
+_NOT_TEXT = {
+    b"\x1f\x8b": _COMPRESSED.format("gzip"),
+    b"BZh": _COMPRESSED.format("bzip2"),
+    b"\xfd7z": _COMPRESSED.format("xz"),
+    b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
+    b"PK\x03\x04": _COMPRESSED.format("zip"),
+    b"\x80\x02": _BINARY.format("a Python pickle"),
+    b"\x80\x04": _BINARY.format("a Python pickle"),
+    b"\x89HDF": _BINARY.format("an HDF5 file"),
+    b"PAR1": _BINARY.format("a Parquet table"),
 }
+"""How files begin that are no logs → what they are, and what to do."""
 _STORES = (MAGIC, b":W&B")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
-_OTHERS = {
-    b"\x80\x02": "a Python pickle",
-    b"\x80\x04": "a Python pickle",
-    b"\x89HDF": "an HDF5 file",
-    b"PAR1": "a Parquet table",
-}
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ class Source:
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
         """Table → names of its columns where the file is a database; nothing where it is none."""
-        return columns_in(self.data, self.attached) if self.data.startswith(MAGIC) else {}
+        with suppress(LogReadError):
+            if self.data.startswith(MAGIC):
+                with opened(self.data, self.attached) as tables:
+                    return tables.columns
+        return {}
 
     def parts(self) -> Iterator[bytes]:
         """The bytes of all files that belong to it, in an order of their own."""
@@ -122,12 +127,8 @@ def _why_not_text(source: Source) -> str | None:
     data = source.data
     if not data.strip():
         return "an empty file; wait for the first logged row, or check the path"
-    for magic, name in _COMPRESSED.items():
-        if data.startswith(magic):
-            return f"{name} data; decompress it first"
-    for magic, name in _OTHERS.items():
-        if data.startswith(magic):
-            return f"{name}; export the run as CSV or JSONL first"
+    if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
+        return known
     if not source.nul_bytes:
         return None
     kept = data[:HEAD].replace(b"\0", b"")
@@ -135,16 +136,14 @@ def _why_not_text(source: Source) -> str | None:
     # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
     between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
     if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2:
-        return "binary data; export the run as CSV or JSONL first"
+        return _BINARY.format("binary data")
     return None
 
 
 class Evidence(NamedTuple):
-    """Why a reader believes that a file is of its format.
+    """Why a file may be of a format: 3 for a mark that only it has, 2 for its shape, 1 for a bare possibility.
 
-    Attributes:
-        strength: 3 for a mark that only this format has, 2 for its shape, 1 for a bare possibility.
-        rows: Records counted in the head of the file, where several readers of console text compete.
+    ``rows`` are counted in the head of the file, where several readers of console text compete.
     """
 
     strength: int
@@ -254,11 +253,11 @@ def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
 
 def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
     """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
-    if wanted is None:
-        if len(runs) == 1:
-            return 0
-        raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
+    if wanted is None and len(runs) == 1:
+        return 0
     names = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    if wanted is None:
+        raise LogReadError(f"expected one run, found {len(runs)}: {_listed(names)}; choose with --run NAME")
     same_id = [i for i, run in enumerate(names) if run.id == wanted]
     same_name = [i for i, run in enumerate(names) if run.name == wanted]
     begin = [i for i, run in enumerate(names) if run.id.startswith(wanted) or run.name.startswith(wanted)]
@@ -268,15 +267,14 @@ def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
     if fitting:
         raise LogReadError(
             f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-            f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
+            f"{_listed([names[i] for i in fitting])}; choose with --run and more of its name or id"
         )
-    raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
+    raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
 
 
-def listed_runs(runs: Sequence[Any]) -> str:
+def _listed(runs: Sequence[Any]) -> str:
     """Runs by name, each with its id where that says more."""
-    named = (RunName(r, r) if isinstance(r, str) else r for r in runs)
-    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in named)
+    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
 def all_readers() -> Mapping[str, Reader]:

@@ -30,14 +30,9 @@ _SHARE = 0.8
 
 
 class Chosen(NamedTuple):
-    """The training that is read.
+    """The rows of the training that is read, None where the log is one; all trainings; steps of its resumes; notes.
 
-    Attributes:
-        rows: Its rows in the log, shape (m,); None where the log is one training.
-        trainings: All trainings of the log; none where it is one.
-        resumed: Steps at which it was resumed after a closing line.
-        notes: Which is read, what was left out, and how to read another.
-        is_last: Whether no other training follows it.
+    ``is_last`` says whether no other training follows it.
     """
 
     rows: np.ndarray | None

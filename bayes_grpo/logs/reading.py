@@ -22,8 +22,6 @@ from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parse
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
-FORMAT_MEMORY = "memory"
-"""Format of runs whose rows came from memory."""
 _TRAINING = re.compile(r"training \d+")
 """A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
@@ -82,7 +80,7 @@ def read_log(
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
     from_sidecar = read_sidecar(None if in_memory else sidecar_of(paths[0]))
     if in_memory:
-        read = [_Read(paths[0], (), FORMAT_MEMORY, parsed_of(path_or_paths), run)]
+        read = [_Read(paths[0], (), "memory", parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -94,13 +94,6 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
-_NEVER = re.compile(
-    r"(?:^|[^a-z])(?:steps?|epochs?|iter|iteration|update|times?|timestamp|runtime|seconds?|sec|date|elapsed|duration|lr"
-    r"|learning|loss|losses|grad|norm|entropy|kl|clip|clipped|tokens?|lengths?|len|memory|mem|gpu|cpu|tflops|throughput"
-    r"|temperature|momentum|beta|epsilon|seed|rank|id|index|count|total|batch|prompts|samples|groups?|min|max|std|var"
-    r"|variance)(?:[^a-z]|$)"
-)
-"""Words of keys that a reward does not have."""
 _PART = re.compile(r"component|bonus|penalty|shaping")
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
@@ -237,17 +230,9 @@ def no_reward(columns: Columns) -> str:
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
-    found = (
-        f"{listed(empty)} without a finite number in {table.n} rows"
-        if empty
-        else f"the numeric keys {listed(index.keys)}"
+    found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
+    unused = unused_keys(columns, columns.keys)
+    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _COUNTS.search(normal(k))] or index.keys
+    return (
+        f"expected a train reward, found {found}; name its key with --column reward=KEY, if it is among {listed(free)}"
     )
-    # Keys of which nothing else is known: no step, time, setting, size or signal.
-    unknown = {key for key, why in unused_keys(columns, columns.keys).items() if why == NO_SIGNAL}
-    free = [key for key in index.keys if key in unknown and not _NEVER.search(normal(key))]
-    if not free:
-        none = "none of its numeric keys" if empty else "none of which"
-        mend = "pass a log that has one (--column reward=KEY names a key all the same)"
-        return f"expected a train reward, found {found}, {none} looks like one; {mend}"
-    one = f"{'one of ' if len(free) > 1 else ''}{listed(free)}"
-    return f"expected a train reward, found {found}; if it is {one}, name it with --column reward=KEY"

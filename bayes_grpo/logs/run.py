@@ -108,10 +108,6 @@ class Settings:
         """Names and settings in declaration order."""
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
-    def assumed(self) -> list[tuple[str, Setting]]:
-        """The settings with an assumed value."""
-        return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
-
 
 class LoggedTraining(NamedTuple):
     """One of several trainings in a file.

@@ -64,15 +64,6 @@ class DatabaseTables:
             self.notes = self.notes or (f"table {clean(table)} is damaged ({clean(error)}); the rest is left out",)
 
 
-def columns_in(data: bytes, attached: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
-    """Table → names of its columns, of a database; nothing where it cannot be read."""
-    try:
-        with opened(data, attached) as tables:
-            return tables.columns
-    except LogReadError:
-        return {}
-
-
 def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]]) -> bool:
     """Whether tables with these columns are there."""
     return all(set(columns) <= set(known.get(table, ())) for table, columns in wanted.items())
@@ -85,8 +76,7 @@ def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTable
         path = folder / "store.db"
         path.write_bytes(data)
         for end, content in attached.items():
-            if end in BESIDE:
-                path.with_name(path.name + end).write_bytes(content)
+            path.with_name(path.name + end).write_bytes(content)
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             yield DatabaseTables(_guarded(connection))

@@ -47,9 +47,6 @@ class Damage:
 _BLOCK = 32_768
 _HEADER = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_MAX_RECORD = 1 << 26
-_MAX_PARTS = 2 * _MAX_RECORD // _BLOCK
-"""Pieces of a record: a writer leaves a block only when it is full."""
 FILE_HEADER = 7
 """Bytes before the first chunk: four that name the store, the rest its version."""
 
@@ -58,7 +55,7 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
     """Whole records in file order; what is cut is left out, and the rest of a block after damage; both are counted."""
     at, end = FILE_HEADER, len(data)
     parts: list[bytes] = []
-    length = begin = 0
+    begin = 0
     while at < end:
         room = _BLOCK - at % _BLOCK
         if room < _HEADER.size:
@@ -83,13 +80,9 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
             continue
         if kind in (_FULL, _FIRST):
             damage.places += bool(parts)
-            parts, length, begin = [piece], size, at
+            parts, begin = [piece], at
         elif parts:
             parts.append(piece)
-            length += size
-            if length > _MAX_RECORD or len(parts) > _MAX_PARTS:
-                damage.places += 1
-                parts = []
         at = body + size
         if kind in (_FULL, _LAST) and parts:
             yield b"".join(parts) if len(parts) > 1 else parts[0]

@@ -29,19 +29,18 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         (
             "a.csv",
             "step,loss\n1,0.1\n2,0.2\n",
-            "the numeric keys step, loss, none of which looks like one; pass a log that has one (--column reward",
+            "found step, loss; name its key with --column reward=KEY",
         ),
         (
             "a.csv",
             "step,epoch,time_s,lr,loss,grad_norm,quality\n1,0.1,3,1e-6,0.2,1,0.3\n2,0.2,6,1e-6,0.2,1,0.4\n",
-            "loss, grad_norm, quality; if it is quality, name it with --column reward",
+            "loss, grad_norm, quality; name its key with --column reward=KEY, if it is among time_s, quality",
         ),
         (
             "a.csv",
             "step,sentiment,success_rate_a\n1,0.1,0.3\n2,0.2,0.4\n",
-            "if it is one of sentiment, success_rate_a, name it with --column reward",
+            "name its key with --column reward=KEY, if it is among sentiment, success_rate_a",
         ),
-        ("a.csv", "step,reward\n1,\n2,\n", "none of its numeric keys looks like one"),
         ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),
         ("a.csv", "step,reward\n1,nan\n2,inf\n", "reward without a finite number in 2 rows"),
         ("a.csv", "step,reward\n", "none"),

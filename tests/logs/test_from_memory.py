@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import bayes_grpo as bg
@@ -58,13 +57,12 @@ def read(tmp_path_factory):
         pd.DataFrame(HISTORY).set_index("step"),
         pd.DataFrame(HISTORY).convert_dtypes(),
         PolarsLike(pd.DataFrame(HISTORY)),
-        pa.Table.from_pylist([{k: r.get(k) for k in {k for row in HISTORY for k in row}} for r in HISTORY]),
         pd.DataFrame(HISTORY).to_dict("list"),
         {"log_history": HISTORY},
         SimpleNamespace(log_history=HISTORY, max_steps=0, logging_steps=10),
         SimpleNamespace(state=SimpleNamespace(log_history=HISTORY)),
     ],
-    ids=["records", "tuple", "pandas", "index", "nullable", "polars", "arrow", "columns", "state", "State", "trainer"],
+    ids=["records", "tuple", "pandas", "index", "nullable", "polars", "columns", "state", "State", "trainer"],
 )
 def test_the_same_run_whatever_it_is_held_in(held, read):
     run = bg.read_log(held, settings={"group_size": 4}, run_name="mine")

@@ -110,7 +110,8 @@ def test_every_setting_has_a_check():
 
 def test_unknown_trainers_get_few_assumptions(write):
     s = read_log(write("log.jsonl", [{"step": i, "reward": 0.1 * i} for i in range(1, 6)])).settings
-    assert {name: v.value for name, v in s.assumed()} == {
+    assumed = {name: v for name, v in s.items() if v.provenance is Provenance.ASSUMED and v.value is not None}
+    assert {name: v.value for name, v in assumed.items()} == {
         "momentum": 0.9,
         "momentum_convention": "ema",
         "refresh_interval": 1,

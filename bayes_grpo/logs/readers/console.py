@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
@@ -26,13 +25,7 @@ MAX_LINE = 65_536
 
 
 class ConsoleLine(NamedTuple):
-    """One line of console text.
-
-    Attributes:
-        text: The line without escape sequences, progress bars and the prefix Ray puts before it.
-        bars: Progress bars on it, as (done, planned).
-        timed: Those that state the time of a step, as a training's does and a download's does not.
-    """
+    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned); a training's bars."""
 
     text: str
     bars: tuple[tuple[int, int], ...] = ()
@@ -116,40 +109,19 @@ type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of console text, out of which one function takes rows.
+def _evidence(rows: Rows, strength: int, share: float = 0.0) -> Evidence | None:
+    """Recognises at least three rows with a reward; rows without one count against a format by ``share``."""
+    found = [names_reward(row) for row, _ in rows]
+    rewarded = sum(found)
+    enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
+    return Evidence(strength, rewarded) if enough else None
 
-    Attributes:
-        rows: Takes them.
-        example: What they are, for a user who named the reader.
-        strength: That of the evidence.
-        mostly: Whether rows without a reward tell against this kind.
-        longest: Characters of a line, where a note counts longer ones; 0 where a longer one may well be no row.
-    """
 
-    rows: Callable[[str], Rows]
-    example: str
-    strength: int = 1
-    mostly: bool = False
-    longest: int = 0
-
-    def sniff(self, source: Source) -> Evidence | None:
-        """Recognises at least three rows with a reward in the head."""
-        found = [names_reward(row) for row, _ in self.rows(source.head)]
-        rewarded = sum(found)
-        if rewarded < _LEAST_ROWS or (self.mostly and rewarded < _SHARE * (len(found) - 1)):  # the last may be cut off
-            return None
-        return Evidence(self.strength, rewarded)
-
-    def read(self, source: Source, wanted: str | None) -> Parsed:
-        """All rows."""
-        found = list(self.rows(source.text))
-        if not found:
-            raise nothing_found(self.example, source)
-        notes = too_long(source.text, self.longest) if self.longest else ()
-        table = Table.from_rows(row for row, _ in found)
-        return Parsed(table, total_steps=usual(n for _, n in found), notes=notes)
+def _parsed(rows: Rows, source: Source, example: str, notes: tuple[str, ...] = ()) -> Parsed:
+    found = list(rows)
+    if not found:
+        raise nothing_found(example, source)
+    return Parsed(Table.from_rows(row for row, _ in found), total_steps=usual(n for _, n in found), notes=notes)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -228,17 +200,18 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_PAIRS = _Kind(
-    _pair_rows,
-    "lines such as '3/100 | reward=0.24'",
-    strength=2,
-    longest=_MAX_LINE_OF_PAIRS,
-)
-_BLOCKS = _Kind(
-    _block_rows,
-    "headings such as 'Step 3/100' over lines such as 'reward: 0.24'",
-    mostly=True,
-)
+def _read_pairs(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all lines with a step and pairs."""
+    example, notes = "lines such as '3/100 | reward=0.24'", too_long(source.text, _MAX_LINE_OF_PAIRS)
+    return _parsed(_pair_rows(source.text), source, example, notes)
+
+
+def _read_blocks(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all headings."""
+    example = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
+    return _parsed(_block_rows(source.text), source, example)
+
+
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
@@ -270,7 +243,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 READERS = (
-    Reader("console_pairs", _PAIRS.sniff, _PAIRS.read),
-    Reader("step_blocks", _BLOCKS.sniff, _BLOCKS.read),
+    Reader("console_pairs", lambda x: _evidence(_pair_rows(x.head), 2), _read_pairs),
+    Reader("step_blocks", lambda x: _evidence(_block_rows(x.head), 1, _SHARE), _read_blocks),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import clean, counted
+from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
-from bayes_grpo.logs.readers.event_files import Points
+from bayes_grpo.logs.options import flat_config
+from bayes_grpo.logs.readers.event_files import table_of
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.files import DatabaseTables, has_columns, opened
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
@@ -32,12 +32,13 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     with opened(source.data, source.attached) as tables:
         found = _mlflow_runs(tables)
         run = found[chosen_run(found, wanted)]
-        points = Points()
         columns = ("key", "value", "step", "is_nan")
-        for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
-            points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
+        points = [
+            (to_float(step), _key(str(key)), math.nan if nan else to_float(value))
+            for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id)
+        ]
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
-        return Parsed(points.table(), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
+        return Parsed(table_of(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
@@ -47,19 +48,11 @@ def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]
 
 def _mlflow_runs(tables: DatabaseTables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
-    _check(tables, _MLFLOW_TABLES, "MLflow with the tables metrics and runs", "mlflow.db")
     logged = {key for (key,) in tables.rows("metrics", ("run_uuid",))}
     stages = tables.rows("runs", ("run_uuid", "name", "lifecycle_stage"))
     alive = [(key, name) for key, name, stage in stages if isinstance(key, str) and stage != "deleted"]
     found = [RunName(str(name or key), key) for key, name in alive if key in logged]
     return _some(found, "runs with metrics in the database of MLflow", tables)
-
-
-def _check(tables: DatabaseTables, wanted: Mapping[str, Sequence[str]], expected: str, file: str) -> None:
-    if not has_columns(tables.columns, wanted):
-        raise LogReadError(
-            f"expected a database of {expected}, found the tables {clean(', '.join(tables.columns))}; pass {file}"
-        )
 
 
 def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[RunName]:
@@ -75,11 +68,8 @@ def _key(name: str) -> str:
 
 def _config(config: dict[str, Any]) -> dict[str, Any]:
     """Parameters, which are all text, with numbers as numbers."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        number = to_float(value)
-        found[key] = number if math.isfinite(number) and isinstance(value, str) else value
-    return found
+    numbers = {key: to_float(value) for key, value in config.items() if isinstance(value, str)}
+    return config | {key: number for key, number in numbers.items() if math.isfinite(number)}
 
 
 _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
@@ -95,7 +85,7 @@ def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     with opened(source.data, source.attached) as tables:
         found = _trackio_runs(tables)
         chosen = found[chosen_run(found, wanted)]
-        ids = "run_id" in tables.columns["metrics"]
+        ids = "run_id" in tables.columns.get("metrics", ())
         which = {"run_id": chosen.id} if ids else {"run_name": chosen.id}
         unread = 0
 
@@ -119,8 +109,7 @@ def _read_trackio(source: Source, wanted: str | None) -> Parsed:
 
 def _trackio_runs(tables: DatabaseTables) -> list[RunName]:
     """The runs of the project."""
-    _check(tables, _TRACKIO_TABLES, "Trackio with a table metrics", "PROJECT.db of Trackio")
-    ids = "run_id" if "run_id" in tables.columns["metrics"] else "run_name"
+    ids = "run_id" if "run_id" in tables.columns.get("metrics", ()) else "run_name"
     found: dict[str, RunName] = {}
     for name, key in tables.rows("metrics", ("run_name", ids)):
         if isinstance(key, str):

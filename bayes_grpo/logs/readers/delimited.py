@@ -195,7 +195,8 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     low, high = _BOUNDS
     if any(np.any(table.column(name + high) > table.column(name + low)) for name in metrics):
         notes.append("values lie between MIN and MAX: the chart averaged several rows into one; export more points")
-    return Parsed(table.renamed({axis: "step" if _is_step(axis) else axis, **metrics}), notes=tuple(notes))
+    renamed = {axis: "step" if _is_step(axis) else axis, **metrics}
+    return Parsed(Table.from_columns({new: table.column(old) for old, new in renamed.items()}), notes=tuple(notes))
 
 
 def _is_step(name: str) -> bool:

@@ -15,45 +15,38 @@ from typing import Any
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
-from bayes_grpo.logs.training_args import flat_config
 from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
 from bayes_grpo.stores.records import Damage, leveldb_records, starts_record, tfrecord_records
 
+type Points = list[tuple[float, str, float]]
+"""Step, key and value of metrics in the order in which they were written."""
 
-class Points:
-    """Collects metrics in the order in which they were written."""
 
-    def __init__(self) -> None:
-        self._points: list[tuple[float, str, float]] = []
+def table_of(points: Points) -> Table:
+    """Rows in the order of their first metric: metrics of one step are one row.
 
-    def add(self, step: float, key: str, value: float) -> None:
-        """Appends one metric."""
-        self._points.append((step, key, value))
-
-    def table(self) -> Table:
-        """Rows in the order of their first metric: metrics of one step are one row.
-
-        A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
-        Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
-        """
-        keys = dict.fromkeys(key for _, key, _ in self._points)
-        axes = _axes(tuple(keys))
-        axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
-        counter = "_step" if "step" in keys else "step"
-        rows: list[dict[str, float]] = []
-        current: dict[tuple[str, float], dict[str, float]] = {}
-        for step, key, value in self._points:
-            axis = axis_of[key]
-            row = current.get((axis, step))
-            if row is None or key in row:
-                row = {f"{axis}/step": step} if axis else {counter: step}
-                current[axis, step] = row
-                rows.append(row)
-            row[key] = value
-        return Table.from_rows(rows)
+    A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
+    Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
+    """
+    keys = dict.fromkeys(key for _, key, _ in points)
+    axes = _axes(tuple(keys))
+    axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
+    counter = "_step" if "step" in keys else "step"
+    rows: list[dict[str, float]] = []
+    current: dict[tuple[str, float], dict[str, float]] = {}
+    for step, key, value in points:
+        axis = axis_of[key]
+        row = current.get((axis, step))
+        if row is None or key in row:
+            row = {f"{axis}/step": step} if axis else {counter: step}
+            current[axis, step] = row
+            rows.append(row)
+        row[key] = value
+    return Table.from_rows(rows)
 
 
 def _axes(keys: Sequence[str]) -> tuple[str, ...]:
@@ -83,7 +76,8 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     """Scalars joined into rows, with the settings among the texts."""
     if not starts_record(source.data):
         raise LogReadError("expected an event file of TensorBoard, found another beginning; pass events.out.tfevents.*")
-    damage, points = Damage(), Points()
+    damage = Damage()
+    points: Points = []
     config: dict[str, Any] = {}
     # Nearly all events are one number: what stands before its four bytes repeats, so its tag is looked up.
     tags: dict[bytes, str] = {}
@@ -95,7 +89,7 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                 continue
             known = tags.get(summary[:-4])
             if known is not None:
-                points.add(step, known, struct.unpack("<f", summary[-4:])[0])
+                points.append((step, known, struct.unpack("<f", summary[-4:])[0]))
                 continue
             values = [message(value) for number, value in fields(summary) if number == _VALUE]
             for value in values:
@@ -107,12 +101,12 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                     logged = parse_line(words) if words.lstrip().startswith("{") else None
                     config |= logged if isinstance(logged, dict) else {}
                 if isinstance(number, float):
-                    points.add(step, tag, number)
+                    points.append((step, tag, number))
             if len(values) == 1 and list(values[0])[-1:] == [_SIMPLE] and summary[-5:-4] == _SIMPLE_END:
                 tags[summary[:-4]] = text(values[0].get(_TAG))
         except ValueError:
             damage.places += 1
-    table = points.table()
+    table = table_of(points)
     if not table.n and not config:
         raise damage.nothing("the event file")
     return Parsed(table, flat_config(config), notes=damage.notes())
@@ -143,7 +137,7 @@ def _session(metadata: Value | None) -> dict[str, Any]:
 _MAGIC = b":W&B"
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
 _RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
-_ITEM, _UPDATE = 1, 1
+_ITEM = 1
 _KEYS, _JSON = (1, 2), 16
 
 
@@ -174,13 +168,13 @@ def _read_wandb(source: Source, wanted: str | None) -> Parsed:
         for number, content in _contents(source.data, damage):
             try:
                 if number == _HISTORY:
-                    yield _values(content, _ITEM)
+                    yield _values(content)
                 elif number == _CONFIG:
-                    config.update(_values(content, _UPDATE))
+                    config.update(_values(content))
                 elif number == _RUN:
                     run = message(content)
                     name = text(run.get(_RUN_NAME)) or name
-                    config.update(_values(run.get(_RUN_CONFIG), _UPDATE))
+                    config.update(_values(run.get(_RUN_CONFIG)))
             except ValueError:
                 damage.places += 1
 
@@ -204,11 +198,11 @@ def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
             damage.places += 1
 
 
-def _values(content: Value | None, item: int) -> dict[str, Any]:
+def _values(content: Value | None) -> dict[str, Any]:
     """Key → value of the items in a message; what is no JSON is left out."""
     found: dict[str, Any] = {}
     for number, value in fields(content) if isinstance(content, bytes) else ():
-        if number != item or not isinstance(value, bytes):
+        if number != _ITEM or not isinstance(value, bytes):
             continue
         keys, encoded = [], b""
         for part, inner in fields(value):

@@ -21,19 +21,19 @@ from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import trainer_named
 
 
-def load_json(source: Source, instead: str = "a complete file") -> Any:
-    """The document in a file; the error says where it is broken, and ``instead`` what to pass where it is cut off."""
+def load_json(source: Source) -> Any:
+    """The document in a file; the error says where it is broken."""
     try:
         return json.loads(source.text)
     except json.JSONDecodeError as error:
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
         raise LogReadError(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
-            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; pass {instead}"
+            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; pass a complete file"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise LogReadError(
-            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass {instead}"
+            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass a complete file"
         ) from None
 
 
@@ -234,7 +234,7 @@ def _sniff_trl_state(source: Source) -> Evidence | None:
 
 def _read_trl_state(source: Source, wanted: str | None) -> Parsed:
     """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
-    return of_state(load_json(source, "the newest complete checkpoint's trainer_state.json"))
+    return of_state(load_json(source))
 
 
 def of_state(state: Any) -> Parsed:
@@ -245,10 +245,9 @@ def of_state(state: Any) -> Parsed:
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
     found = of_records(state["log_history"])
-    kept = ("num_train_epochs", "global_step", "epoch", "save_steps")
     return replace(
         with_plan(found, state.get("max_steps"), state.get("logging_steps")),
-        config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
+        config={"save_steps": state["save_steps"]} if "save_steps" in state else {},
         trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
     )
 
