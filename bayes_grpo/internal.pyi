@@ -13,7 +13,6 @@ from .probing.result import Probe as Probe
 from .report.settings import ReportSettings as ReportSettings
 from .report.trackers import check_tracker as check_tracker
 from .report.trackers import log_result as log_result
-from .rollouts.decompose import rescore as rescore
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .siblings.nearby import NearbyRuns as NearbyRuns

@@ -38,14 +38,7 @@ class GainShare(Result):
 
 
 class GainCourse(NamedTuple):
-    """A gain over the steps, b bins.
-
-    Attributes:
-        step: Middle of each bin, shape (b,).
-        reward: Mean reward, shape (b,).
-        values: Factor or part → its value, shape (b,) each.
-        changes: Factor or part → what it has changed of the reward since the first steps, shape (b,) each.
-    """
+    """A gain over b bins of steps: their middles, mean rewards, values and changes of factors or parts, shape (b,)."""
 
     step: np.ndarray
     reward: np.ndarray
@@ -94,11 +87,7 @@ class Decomposition(Result):
         return self.p_gain >= RISEN
 
     def form_share_at(self, step: np.ndarray) -> np.ndarray:
-        """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did.
-
-        Args:
-            step: Steps, any shape.
-        """
+        """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did."""
         none = np.zeros(len(self.course.step))
         rise = {s.name: np.maximum(self.course.changes[s.name], 0.0) for s in self.shares}
         form = sum((rise[s.name] for s in self.shares if s.is_form), none)

@@ -116,7 +116,7 @@ def test_pieces_of_a_record_without_end_do_not_hang():
         data += bytes(room) if room < 7 else chunk(3 if len(data) > FILE_HEADER else 2)
     before, damage = time.process_time(), Damage()
     assert list(leveldb_records(bytes(data), damage)) == []
-    assert damage.places
+    assert damage.cut
     assert time.process_time() - before < 2.0
 
 

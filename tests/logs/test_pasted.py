@@ -75,18 +75,6 @@ def test_prose_in_quotes_is_no_dictionary(tmp_path):
         bg.read_log(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize("in_turns", [True, False])
-def test_what_two_processes_print_counts_once(tmp_path, in_turns):
-    text = (
-        [x for row in LINES for x in (row, row)] if in_turns else [*LINES[:12], *LINES[:12], *LINES[12:], *LINES[12:]]
-    )
-    (tmp_path / "run.log").write_text("\n".join(map(str, text)))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.reward.tolist() == [row["reward"] for row in LINES]
-    assert any("every dictionary is printed 2 times, as by 2 processes" in note for note in run.notes)
-    assert run.trainings == ()
-
-
 def test_a_closing_line_does_not_cost_the_step_axis(tmp_path):
     closing = {"train_runtime": 4.0, "train_steps_per_second": 0.04, "reward": 0.5, "epoch": 1.0}
     text = [*map(str, LINES), str(closing), "100%|####| 480/480 [1:08:23<00:00,  4.46s/it]"]
