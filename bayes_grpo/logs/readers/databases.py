@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
 from bayes_grpo.logs.options import flat_config
-from bayes_grpo.logs.readers.event_files import table_of
+from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.stores.files import DatabaseTables, has_columns, opened
@@ -38,7 +38,7 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
             for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id)
         ]
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
-        return Parsed(table_of(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
+        return Parsed(rows_of_points(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:

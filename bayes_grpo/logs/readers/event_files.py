@@ -26,7 +26,7 @@ type Points = list[tuple[float, str, float]]
 """Step, key and value of metrics in the order in which they were written."""
 
 
-def table_of(points: Points) -> Table:
+def rows_of_points(points: Points) -> Table:
     """Rows in the order of their first metric: metrics of one step are one row.
 
     A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
@@ -106,7 +106,7 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                 tags[summary[:-4]] = text(values[0].get(_TAG))
         except ValueError:
             damage.places += 1
-    table = table_of(points)
+    table = rows_of_points(points)
     if not table.n and not config:
         raise damage.nothing("the event file")
     return Parsed(table, flat_config(config), notes=damage.notes())
