@@ -55,7 +55,7 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "heldout": (r"eval|val|test|bench|held|dev", -math.inf, math.inf),
-    "entropy": (r"(?:^|[^a-z])ent(?:ropy|$|[^a-z])|entropy", 0.0, 20.0),
+    "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"(?:^|[^a-z])kl|diverg", -1.0, math.inf),
     "grad_norm": (r"grad|gnorm", 0.0, math.inf),
     "completion_length": (r"len|tokens", 1.0, 1e6),

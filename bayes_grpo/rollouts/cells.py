@@ -21,8 +21,6 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rollouts.records import Rollouts
 
-KERNEL = 0.08
-"""Standard deviation of the Gaussian kernel of the level, as a share of the steps."""
 _LEAST_STEPS = 2.0
 
 
@@ -92,7 +90,7 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     """
     # Local lines rather than local means: at the ends of a rising course a mean of one side is off.
     place = np.arange(len(count), dtype=float)
-    wide = max(KERNEL * len(count), _LEAST_STEPS)
+    wide = max(0.08 * len(count), _LEAST_STEPS)
     off = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (off / wide) ** 2) * count
     moments = [(kernel * off**k).sum(axis=1) for k in range(3)]

@@ -20,7 +20,6 @@ MOST_PARTS = 32
 """Parts of a reward that are kept: the first that are met."""
 _BATCH = 8192
 _FARTHEST = 2.0**31
-_NAME = 60
 _NO_PARTS: Mapping[str, float] = MappingProxyType({})
 _CUT = frozenset({"length", "max_tokens", "max_length", "truncated", "model_length"})
 _ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "finished", "complete", "completed"})
@@ -31,16 +30,11 @@ _BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$",
 
 
 class Completion(NamedTuple):
-    """A completion.
+    """A completion: step (NaN where nothing tells it), reward, and what tells its prompt from others.
 
-    Attributes:
-        step: Step, or iteration, of the training; NaN where nothing tells it.
-        reward: Its reward.
-        prompt: What tells its prompt from others: text, messages, token ids or an id; None where nothing does.
-        group: Label of its group within the step; None where the prompt is the group.
-        version: Version of the policy that wrote it, in updates.
-        truncated: 1 where it was cut at the limit, 0 where it ended.
-        parts: Name → value of what the reward is made of, or was measured with it.
+    ``group`` is a label within the step, None where the prompt is the group; ``version`` that of the policy, in
+    updates; ``truncated`` is 1 where it was cut at the limit, 0 where it ended; ``parts`` are what the reward is made
+    of.
     """
 
     step: float
@@ -221,6 +215,6 @@ class Gatherer:
             if len(self._names) >= 4 * MOST_PARTS:
                 return ""
             room = sum(map(bool, self._names.values())) < MOST_PARTS
-            name = clean(raw, _NAME) if room else ""
+            name = clean(raw, 60) if room else ""
             self._names[raw] = "" if name in self._names.values() else name
         return self._names[raw]

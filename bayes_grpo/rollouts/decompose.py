@@ -47,16 +47,8 @@ class _Table(NamedTuple):
 def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = _DRAWS, seed: int = 0) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
-    The first tenth of the steps is set against the last. Intervals are over prompts, resampled.
-
-    Args:
-        rollouts: The completions.
-        formatted: The part that says whether an answer is formatted; found by its name if None.
-        draws: Draws of the weights.
-        seed: Seed.
-
-    Returns:
-        The decomposition.
+    The first tenth of the steps is set against the last. Intervals are over prompts, resampled ``draws`` times.
+    ``formatted`` names the part that says whether an answer is formatted; without it one is found by its name.
 
     Raises:
         FitError: Fewer than two steps.
@@ -177,7 +169,7 @@ def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
             )
     if not found:
         return None
-    half = len(source) // 2
+    half = source.size // 2
     return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
 
 

@@ -16,16 +16,11 @@ RISEN = 0.95
 
 @dataclass(frozen=True)
 class GainShare(Result):
-    """What one factor, or one part of the reward, has of a gain.
+    """What one factor, or one part of the reward, has of a gain, with its values in the first and last steps.
 
-    Attributes:
-        name: "finished", "formatted", "quality", "others", or the name of a part.
-        words: In words.
-        is_form: Whether it is form (finishing, format, length) and not the task.
-        before: Its value in the first steps.
-        after: Its value in the last steps.
-        change: What it changed of the mean reward.
-        share: The same over the gain; NaN where there is no clear gain.
+    ``name`` is "finished", "formatted", "quality", "others" or that of a part; ``is_form`` says whether it is form
+    (finishing, format, length) and not the task; ``share`` is the change over the gain, NaN where there is no clear
+    gain.
     """
 
     name: str

@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -118,7 +118,6 @@ class Place:
     """A folder, or a single file, of rollouts: the path given, looked at once for all formats."""
 
     root: Path
-    _heads: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -153,9 +152,7 @@ class Place:
 
     def keys(self, path: Path) -> tuple[str, ...]:
         """Keys of the first record of a file of JSON lines; empty where there is none."""
-        if path not in self._heads:
-            self._heads[path] = tuple(next(json_lines(path, LeftOut()), {}))
-        return self._heads[path]
+        return tuple(next(json_lines(path, LeftOut()), {}))
 
     def split(self, path: Path) -> str:
         """Whether a file is of an evaluation, "eval", by its path below the root; else "train"."""

@@ -1,11 +1,10 @@
-"""Formats of rollouts that are records, one a completion: JSON lines, and Parquet as TRL and ART write it.
+"""Formats of rollouts that are records, one a completion: JSON lines, and Parquet as TRL writes it.
 
 A format is one entry of `RECORD_FORMATS`: where its files lie and which keys of a record mean what.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,10 +17,6 @@ from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, p
 
 _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
-
-
-def _unchanged(record: _Record, options: StatedColumns) -> _Record:
-    return record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +50,7 @@ class RecordFormat:
     truncated: tuple[str, ...] = ()
     parts: str = ""
     no_parts: tuple[str, ...] = ()
-    changed: Callable[[_Record, StatedColumns], _Record] = _unchanged
+    changed: Callable[[_Record, StatedColumns], _Record] = lambda record, _: record
     drops_constant: bool = False
     refused: str = ""
 
@@ -161,16 +156,6 @@ def _tinker(record: _Record, options: StatedColumns) -> _Record:
     }
 
 
-def _art(record: _Record, options: StatedColumns) -> _Record:
-    """The prompt is the first turn of the user: later ones may answer what the policy wrote."""
-    turns = [m for m in record.get("messages") or [] if isinstance(m, dict)]
-    try:
-        metrics = json.loads(record.get("metrics") or "{}")
-    except (ValueError, TypeError, RecursionError):
-        metrics = {}
-    return record | {"prompt": [m for m in turns if m.get("role") == "user"][:1] or None, "metrics": metrics}
-
-
 def _trl(record: _Record, options: StatedColumns) -> _Record:
     """The total is the sum of the reward functions by the weights that are given."""
     parts = scalars_in(record, ("step", "advantage", "advantages", "__index_level_0__"))
@@ -231,14 +216,6 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         parts="metrics",
         changed=_tinker,
         drops_constant=True,
-    ),
-    RecordFormat(  # OpenPipe/ART
-        name="art",
-        paths=(r"trajectories/(?P<split>[\w.-]+)/(?P<step>\d+)\.parquet",),
-        group=("group_index",),
-        parts="metrics",
-        no_parts=("messages",),
-        changed=_art,
     ),
     RecordFormat(
         name="slime",

@@ -33,13 +33,10 @@ _TWO_VALUED = 0.9
 
 @dataclass(frozen=True)
 class GroupSize(Result):
-    """What a group size would make of the same prompts.
+    """What a group size would make of the same prompts: the share of groups with spread, and the noise of a row.
 
-    Attributes:
-        group_size: G.
-        useful: Share of groups with spread.
-        row_noise: Standard deviation of a row about its level at the run's number of completions a row.
-        prompts_share: Share of that variance that is which prompts were drawn.
+    ``row_noise`` is the standard deviation of a row about its level at the run's number of completions a row, and
+    ``prompts_share`` the share of that variance that is which prompts were drawn.
     """
 
     group_size: int
@@ -55,27 +52,21 @@ class GroupSummary(Result):
     Attributes:
         groups: Groups counted.
         group_size: Completions of one, G.
-        prompts_per_step: Prompts of a step, B.
         icc: Intraclass correlation ρ: share of the variance of rewards at a step that lies between prompts.
         useful: Share of groups with spread, measured.
         implied: The same as the mean reward implies it, as if all prompts were equally hard; NaN where the reward is
             not 0 or 1.
-        spread: Standard deviation of rewards at a step, the mean over steps.
         repeated: Share of the prompts of a step that the run had before.
         sizes: Group sizes up to its own, at as many completions a row.
-        notes: What a reader should know.
     """
 
     groups: int
     group_size: int
-    prompts_per_step: float
     icc: Interval
     useful: Interval
     implied: float
-    spread: float
     repeated: float
     sizes: tuple[GroupSize, ...]
-    notes: tuple[str, ...] = ()
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
 
@@ -95,11 +86,7 @@ class GroupSummary(Result):
 
 
 def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
-    """Groups of a run: intraclass correlation, groups of use, and what other sizes would make of them.
-
-    Args:
-        rollouts: The completions.
-        seed: Seed of the intervals, which are over prompts.
+    """Groups of a run: intraclass correlation, groups of use, and what smaller sizes would make of them.
 
     Raises:
         FitError: No groups of at least two, or a reward that never varies.
@@ -137,11 +124,9 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     return GroupSummary(
         groups=int(full.sum()),
         group_size=size,
-        prompts_per_step=float(rollouts.prompts_per_step or np.nan),
         icc=_interval(rho, _icc(drawn), len(prompts)),
         useful=_interval(share, shares, len(prompts)),
         implied=_implied(cells, reward, size),
-        spread=spread,
         repeated=repeated,
         sizes=tuple(
             GroupSize(
@@ -152,7 +137,6 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
             )
             for g in sorted({*(g for g in SIZES if g <= size), size})
         ),
-        notes=tuple(note for note in rollouts.notes if "constant reward" in note),
     )
 
 

@@ -23,14 +23,9 @@ _ROUNDED = 1e-3
 class Joined(Result):
     """How rollouts lie on the rows of a log.
 
-    Attributes:
-        axis: What of the rollouts counts the rows: "step" or "policy_version".
-        shift: The log's step less the rollouts', at the best fit.
-        window: Steps of rollouts averaged into a row.
-        compared: Rows compared.
-        equal: Share of these whose reward is the mean of their completions.
-        difference: Median absolute difference, reward.
-        correlation: Of the two over rows.
+    ``axis`` ("step" or "policy_version") of the rollouts counts the rows; the log's step less theirs is ``shift``; a
+    row averages ``window`` steps. Of the rows compared the share ``equal`` has the mean of its completions as the
+    reward; ``difference`` is the median absolute one, and ``correlation`` that of the two over rows.
     """
 
     axis: str

@@ -76,16 +76,10 @@ class ByPrompt(Result):
 def compare_by_prompt(
     a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None
 ) -> ByPrompt:
-    """Compares two runs by prompt, in the last tenth of the steps that both have.
+    """Compares two runs by prompt, in the last tenth of the steps that both have or of those up to ``at``.
 
-    Args:
-        a: Run A.
-        b: Run B.
-        others: Further runs on the same prompts, which tell how hard those are that only one of the two met.
-        at: Step at the end of the window; the last that both have if None.
-
-    Returns:
-        The difference of the two runs' levels; it says nothing of other seeds of their recipes.
+    ``others`` are further runs on the same prompts, which tell how hard those are that only one of the two met. The
+    result says nothing of other seeds of the recipes.
 
     Raises:
         FitError: No prompt is in both runs.

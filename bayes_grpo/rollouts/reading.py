@@ -35,7 +35,7 @@ def read_rollouts(
     weights: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> Rollouts:
-    """Reads the completions that a trainer saved, one file after the other.
+    """Reads the completions that a trainer saved, in the order of their steps.
 
     Memory grows by about 40 bytes a completion, whatever its text: texts are dropped as they are read, and prompts are
     kept as hashes from which none can be read.
@@ -47,9 +47,6 @@ def read_rollouts(
         columns: For a plain table: a column of `COLUMN_KINDS` → the table's own name for it.
         weights: Reward function → weight, where a trainer saves functions and no total.
         progress: Called with a short phrase now and then.
-
-    Returns:
-        The completions in the order of their steps.
 
     Raises:
         LogReadError: Nothing is recognised, several formats fit, or no record has a reward.
@@ -150,9 +147,8 @@ def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
         both = key[known] + np.searchsorted(np.unique(step), step[known]).astype(np.uint64) * _SPREAD
         _, first, place = np.unique(both, return_index=True, return_inverse=True)
         out[known] = np.argsort(np.argsort(first))[place]
-    if not known.any():
-        return out, ["no record tells its prompt or group"]
-    return out, [f"{int(np.sum(~known))} completions tell neither prompt nor group"] if not known.all() else []
+    lost = f"{int(np.sum(~known))} completions tell" if known.any() else "no record tells"
+    return out, [] if known.all() else [f"{lost} neither prompt nor group"]
 
 
 def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
@@ -162,12 +158,6 @@ def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advan
         notes.append(
             "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
         )
-    sizes = np.unique(found["step"], return_counts=True)[1]
-    usual = np.bincount(sizes).argmax()
-    odd = int(np.sum(sizes != usual))
-    if 0 < odd < 0.5 * len(sizes):
-        why = "; an evaluation at the same step replaces the file of the training" if name == "trl" else ""
-        notes.append(f"{odd} of {len(sizes)} steps do not have the usual {usual} completions{why}")
     known = group >= 0
     if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
         notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
@@ -178,12 +168,10 @@ def _agreement(reward: np.ndarray, advantage: np.ndarray, group: np.ndarray) -> 
     """Correlation within groups of what are to be one up to a scale; 1 where nothing varies."""
     n = np.maximum(np.bincount(group), 1)
 
-    def centred(x: np.ndarray) -> np.ndarray:
-        return x - (np.bincount(group, x) / n)[group]
+    def mean(x: np.ndarray) -> np.ndarray:
+        return (np.bincount(group, x) / n)[group]
 
-    def scaled(x: np.ndarray) -> np.ndarray:
-        return x / np.sqrt(np.maximum(np.bincount(group, x**2) / n, 1e-24))[group]
-
-    x, y = centred(reward), centred(np.nan_to_num(advantage))
-    vary = (np.bincount(group, x**2) / n > 1e-12)[group]
-    return float(np.mean(scaled(x)[vary] * scaled(y)[vary])) if vary.any() else 1.0
+    x, y = (values - mean(values) for values in (reward, np.nan_to_num(advantage)))
+    of_x, of_y = mean(x**2), mean(y**2)
+    vary = of_x > 1e-12
+    return float(np.mean((x * y / np.sqrt(np.maximum(of_x * of_y, 1e-24)))[vary])) if vary.any() else 1.0

@@ -75,9 +75,6 @@ class Rollouts(Result):
         for values in arrays.values():
             values.setflags(write=False)
 
-    def __len__(self) -> int:
-        return len(self.step)
-
     @property
     def size(self) -> int:
         """Number of completions."""

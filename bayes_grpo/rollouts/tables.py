@@ -35,29 +35,22 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "step": ("step", "training_step", "train_step", "global_step", "iteration", "rollout_step"),
     "reward": ("reward", "total_reward", "score", "rewards", "reward_total"),
     "prompt": (
-        "prompt_id",
-        "prompt_hash",
-        "question_id",
-        "problem_id",
-        "example_id",
-        "task_id",
-        "prompt_idx",
-        "prompt",
+        "prompt_id", "prompt_hash", "question_id", "problem_id", "example_id", "task_id", "prompt_idx", "prompt",
         "input_prompt",
     ),
     "group": ("group", "group_id", "group_idx", "group_index", "uid"),
     "version": ("policy_version", "weight_version", "version", "sampling_client_step"),
     "truncated": ("truncated", "is_truncated", "clipped", "finish_reason", "stop_reason"),
-}
+}  # fmt: skip
 """Column of a block → names under which tables have it, the first that is there."""
 _ROWS = 100_000
 _LINES = 4_096
-_NUMBERS = {"unnamed: 0", "__index_level_0__", "index", "idx", "seed"}
-_SAMPLES = {"sample", "sample_idx", "sample_id", "traj_idx", "trajectory_index"}
-_LENGTHS = {
-    "length", "clen_tokens", "completion_tokens", "response_length", "n_tokens", "completion_length", "clen_chars",
-}  # fmt: skip
-_NOT_PARTS = {"advantage", "advantages"} | _NUMBERS | _SAMPLES | _LENGTHS
+_NOT_PARTS = frozenset((
+    "advantage", "advantages", "index", "idx", "seed", "__index_level_0__", "unnamed: 0", "sample", "sample_idx",
+    "sample_id", "traj_idx", "trajectory_index", "length", "clen_tokens", "completion_tokens", "response_length",
+    "n_tokens", "completion_length", "clen_chars",
+))  # fmt: skip
+"""Numbers that are no parts of the reward: of samples, lengths, advantages."""
 
 
 class PlainTable:

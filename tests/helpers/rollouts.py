@@ -173,27 +173,6 @@ def write_tinker(folder: Path, made_up: list[Made]) -> Path:
     return folder
 
 
-def write_art(folder: Path, made_up: list[Made]) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    place = folder / "trajectories" / "train"
-    place.mkdir(parents=True, exist_ok=True)
-    for step, some in _by_step(made_up).items():
-        answers = [[*messages(c), {"role": "assistant", "content": output(c)}] for c in some]
-        table = pa.table(
-            {
-                "group_index": [c.prompt for c in some],
-                "trajectory_index": [c.sample for c in some],
-                "reward": [c.reward for c in some],
-                "metrics": [json.dumps({"format": c.format, "correct": c.correct}) for c in some],
-                "messages": answers,
-            }
-        )
-        pq.write_table(table, place / f"{step:04d}.parquet", compression="zstd")
-    return folder
-
-
 def write_table(folder: Path, made_up: list[Made], name: str = "completions.csv.gz") -> Path:
     import pandas as pd
 
@@ -215,7 +194,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path, list[Made]], Path]]] = {
     "prime_rl, older": ("prime_rl", write_old_prime),
     "nemo_rl": ("nemo_rl", write_nemo),
     "tinker_cookbook": ("tinker_cookbook", write_tinker),
-    "art": ("art", write_art),
     "plain_table": ("plain_table", write_table),
 }
 """Words → format and the function that writes it."""

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from tests.helpers.command import call
 
@@ -82,13 +81,6 @@ def test_records_that_repeat_the_reward_complete_each_other(read):
     assert np.isfinite(run.signals["kl"]).all()
 
 
-def test_a_resume_still_leaves_nothing_of_the_abandoned_attempt(read):
-    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, reward=0.9, kl=0.1) for s in range(31, 36)]])
-    assert run.step[-1] == 35
-    np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), run.step > 30)
-    assert not any("begin at the same step" in note for note in run.notes)
-
-
 def console(rows=100, end="", first=False):
     at = [1, *range(2, rows + 1)] if first else range(1, rows + 1)
     return (
@@ -127,14 +119,6 @@ def test_a_bar_that_the_rows_do_not_fit_asks_for_the_window(read):
     assert not any("logging_window" in note for note in read(console() + DONE, "train.log").notes)
 
 
-def test_values_as_text_and_null_are_numbers_and_holes(read):
-    rows = [{"step": str(s), "reward": f"{0.01 * s:.4f}", "kl": None if s % 2 else "0.1"} for s in STEPS]
-    run = read([*rows, {"step": 41, "reward": None, "kl": 0.2}])
-    np.testing.assert_allclose(run.reward[:40], [0.01 * s for s in STEPS])
-    assert np.isnan(run.reward[40])
-    np.testing.assert_array_equal(np.isnan(run.signals["kl"][:40]), np.arange(1, 41) % 2 == 1)
-
-
 def test_a_reward_in_one_of_eight_rows_asks_what_that_means(read):
     rows = [{"step": s, "loss": 0.1 * s} | ({"reward": 0.01 * s} if s % 8 == 0 else {}) for s in range(1, 161)]
     run = read(rows)
@@ -159,10 +143,3 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
     run = read(rows)
     assert ("frac_reward_zero_std" in run.signals) is known
     assert sum("frac_reward_zero_std is not known" in note for note in run.notes) == (not known)
-
-
-def test_two_candidates_for_the_reward_are_an_error_that_names_both(read):
-    with pytest.raises(
-        LogReadError, match="several that differ: train_reward, mean_reward; choose with --column reward"
-    ):
-        read([{"step": s, "train_reward": 0.1 * s, "mean_reward": 0.2 * s} for s in STEPS])

@@ -12,7 +12,6 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
 from bayes_grpo.logs.formats import all_readers
 from tests.helpers import stores
-from tests.helpers.command import call
 from tests.helpers.stores import WRITERS
 
 STEPS = np.arange(1, 9)
@@ -272,16 +271,3 @@ def test_deleted_runs_of_mlflow_are_passed_by(tmp_path):
     with sqlite3.connect(path) as db:
         db.execute("UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'old'")
     assert read_log(path).name == "new"
-
-
-def test_the_command_line_chooses_a_run(tmp_path):
-    for name in ("one", "two"):
-        path = stores.write_mlflow(tmp_path, ROWS, CONFIG, name)
-    refused = call("inspect", path)
-    assert refused.code == 3
-    assert "found 2: one (0000" in refused.err
-    shown = call("inspect", path, "--run", "two", "--json")
-    assert shown.code == 0
-    assert json.loads(shown.out)["name"] == "two"
-    with pytest.raises(LogReadError, match="a run among"):
-        read_log(path, run="three")

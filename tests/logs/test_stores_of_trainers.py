@@ -108,27 +108,6 @@ def test_pass_rates_are_no_mean_rewards(write):
     assert run.keys["eval_reward"] == "eval/aime"
 
 
-def test_easyr1(write, tmp_path):
-    rows: list[dict] = [
-        {
-            "step": s,
-            "critic": {"score": {"mean": 0.1 * s}, "rewards": {"mean": 0.0}},
-            "reward": {"overall": 0.1 * s, "accuracy": 0.2, "format": 0.9},
-            "actor": {"pg_clipfrac_higher": 0.01, "pg_clipfrac_lower": 0.02, "lr": 1e-6, "entropy_loss": 0.4},
-        }
-        for s in ROWS
-    ]
-    held_out = {"reward_score": 0.5, "accuracy_reward": 0.4, "format_reward": 1.0, "overall_reward": 0.5}
-    rows[2]["val"] = held_out
-    write("out/experiment_log.jsonl", rows)
-    write("out/generations.log", "prose")
-    write("out/other.jsonl", [{"a": 1}])
-    run = read_log(tmp_path / "out")
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
-    np.testing.assert_allclose(run.signals["clip_ratio"], 0.03)
-
-
 @pytest.mark.parametrize("tag", ["", "@sum"])
 def test_roll(write, tag):
     rows = [

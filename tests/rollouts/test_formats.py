@@ -19,7 +19,7 @@ from bayes_grpo.rollouts.reading import all_formats
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
 
 MADE = made()
-WITH_CUT = set(WRITERS) - {"trl", "art"}  # TRL and ART do not save why a completion ended
+WITH_CUT = set(WRITERS) - {"trl"}  # which does not save why a completion ended
 
 
 @pytest.fixture(scope="module", params=list(WRITERS))
@@ -208,12 +208,6 @@ def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
     (empty / "1.jsonl").write_text(json.dumps({"input": "a", "output": "b", "score": None}))
     with pytest.raises(LogReadError, match=r"found none in 1 files of verl \(1 record without a reward"):
         read_rollouts(empty)
-
-
-def test_steps_of_an_unusual_size_are_told(tmp_path):
-    write_trl(tmp_path, MADE)
-    write_trl(tmp_path, [c for c in MADE if c.step == 2][:GROUP])
-    assert "1 of 6 steps do not have the usual 12 completions; an evaluation" in read_rollouts(tmp_path).notes[0]
 
 
 def test_packed_data_that_break_off_give_what_came_before(tmp_path):

@@ -39,7 +39,7 @@ def test_versions_count_where_steps_do_not():
     stale = replace(
         ROLLOUTS,
         policy_version=(ROLLOUTS.step - 1).astype(np.int32),
-        step=np.sort(rng.integers(1, 41, len(ROLLOUTS))).astype(np.int32),
+        step=np.sort(rng.integers(1, 41, ROLLOUTS.size)).astype(np.int32),
     )
     found = join(make_run(step=STEP, reward=MEANS), stale)
     assert (found.axis, found.shift, found.equal) == ("policy_version", 1, 1.0)

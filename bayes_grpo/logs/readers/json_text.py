@@ -29,11 +29,12 @@ def load_json(source: Source) -> Any:
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
         raise LogReadError(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
-            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; pass a complete file or checkpoint"
+            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; "
+            "pass a complete file or checkpoint"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise LogReadError(
-            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass a complete file or checkpoint"
+            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass another file"
         ) from None
 
 
