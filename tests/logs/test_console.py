@@ -71,18 +71,6 @@ def test_calls_and_bare_names_in_dicts(write):
     assert "loss" not in run.signals
 
 
-def test_json_dicts_inside_lines(write):
-    text = "\n".join(
-        f'[2026-01-01 00:00:0{s}] step done {{"step": {s}, "reward": 0.{s}, "best": null}}' for s in range(1, 6)
-    )
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
-
-
-def test_global_step_of_max_steps(write):
-    text = "\n".join(str({"reward": f"0.{s}", "global_step/max_steps": f"{s}/40"}) for s in range(1, 6))
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
-
-
 def test_nothing_in_a_log_is_executed(write, tmp_path):
     mark = tmp_path / "mark"
     evil = f"{{'reward': __import__('pathlib').Path({str(mark)!r}).touch()}}"

@@ -1,10 +1,8 @@
-import json
-
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs import SIGNALS, Provenance, Settings, read_log
-from bayes_grpo.logs.options import CHECKS, checked
+from bayes_grpo.logs import Provenance, Settings, read_log
+from bayes_grpo.logs.options import CHECKS
 
 ROWS = [{"step": s, "reward": 0.1 * s, "learning_rate": 1e-6} for s in range(1, 6)]
 
@@ -120,10 +118,3 @@ def test_unknown_trainers_get_few_assumptions(write):
         "reward_std_kind": "unknown",
     }
     assert s.group_size.value is None
-
-
-def test_checked_leaves_its_argument_alone():
-    given = {"group_size": "8"}
-    assert checked(given, "x") == {"group_size": 8}
-    assert json.dumps(given) == '{"group_size": "8"}'
-    assert "reward" not in SIGNALS

@@ -84,12 +84,6 @@ def test_a_closing_line_does_not_cost_the_step_axis(tmp_path):
     assert run.settings.logging_window.value == 20
 
 
-def test_dictionaries_behind_the_words_of_a_logger(tmp_path):
-    lines = [f"2026-03-02 10:00:{i:02d},1 - trainer - INFO - {row}" for i, row in enumerate(LINES)]
-    (tmp_path / "run.log").write_text("\n".join(lines))
-    assert len(bg.read_log(tmp_path / "run.log").reward) == 24
-
-
 def completions(**names):
     rng = np.random.default_rng(1)
     return [

@@ -154,11 +154,6 @@ def test_settings_next_to_the_records(write, key, prompts, refresh):
     assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
 
 
-def test_a_row_with_its_settings_stays_a_row(write):
-    rows = [{"step": s, "reward": 0.1 * s, "config": {"group_size": 8}} for s in ROWS]
-    assert len(read_log(write("log.jsonl", rows)).step) == len(ROWS)
-
-
 def update_rows(each: int, **more) -> list[dict]:
     """A row for every update, each of which repeats what its rollout said."""
     rows = []
