@@ -102,7 +102,6 @@ def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) 
     return bool(pairs) and np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)
 
 
-_MIN_BLOCKS = 5
 LARGEST_STEP = 2.0**53
 """Beyond it two steps may be one float."""
 
@@ -237,7 +236,7 @@ def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     """Rows to keep where a tool repeated records under new steps, and how often it wrote each; 1 where it did not."""
     n = len(columns["reward"])
     everything = np.arange(n)
-    if n < 2 * _MIN_BLOCKS:
+    if n < 2 * _MIN_STEPS:
         return everything, 1
     changed = np.zeros(n - 1, dtype=bool)
     for values in columns.values():
@@ -247,7 +246,7 @@ def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     lengths = np.diff(np.r_[starts, n])
     sizes, counts = np.unique(lengths, return_counts=True)
     block = int(sizes[np.argmax(counts)])
-    enough = len(lengths) >= _MIN_BLOCKS and counts.max() >= _SHARE * len(lengths)
+    enough = len(lengths) >= _MIN_STEPS and counts.max() >= _SHARE * len(lengths)
     whole = not np.any(lengths[1:-1] % block)
     if block < 2 or not enough or not whole or (len(columns) == 1 and block == 2):
         return everything, 1
@@ -287,7 +286,6 @@ def _order_note(step: np.ndarray, columns: dict[str, np.ndarray]) -> str:
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
 """Keys that count rollouts where others count optimizer steps."""
 
-_MIN_ROLLOUTS = 5
 _CLOSE = 0.25
 
 
@@ -350,11 +348,11 @@ def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, n
     Empty where rows are not updates of shared rollouts. All arrays are in file order; ``columns`` holds "reward".
     """
     rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
-    if len(rows) < 2 * _MIN_ROLLOUTS:
+    if len(rows) < 2 * _MIN_STEPS:
         return {}
     same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
     sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
-    if len(sizes) < _MIN_ROLLOUTS or np.mean(sizes > 1) < _SHARE:
+    if len(sizes) < _MIN_STEPS or np.mean(sizes > 1) < _SHARE:
         return {}
     found = {}
     for name, values in columns.items():
