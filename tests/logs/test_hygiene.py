@@ -1,9 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_grpo.logs.hygiene import first_of_blocks, merge_steps, row_windows, tidy
+from bayes_grpo.logs.hygiene import merge_steps, row_windows, tidy
 from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
@@ -63,28 +62,6 @@ def test_what_is_zero_throughout_was_not_computed():
     assert [note.split()[0] for note in rows.notes] == ["entropy", "kl"]
     step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0.1], kl=[0, 1e-6, 0])
     assert set(tidied(step, columns).train) == {"reward", "entropy", "kl"}
-
-
-@pytest.mark.parametrize("block", [2, 3, 10])
-def test_forward_filled_blocks(block):
-    values = np.repeat(np.random.default_rng(0).random(9), block)
-    kept, found = first_of_blocks({"reward": values, "loss": 2 * values})
-    assert found == block
-    np.testing.assert_array_equal(kept, np.arange(0, 9 * block, block))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.zeros(40),
-        np.repeat([0.1, 0.2, 0.3, 0.4], 5),
-        np.arange(40.0),
-        np.repeat(np.arange(12.0), [1, 2, 3] * 4),
-    ],
-)
-def test_rows_that_are_not_forward_filled(values):
-    kept, found = first_of_blocks({"reward": values, "loss": values})
-    assert (found, len(kept)) == (1, len(values))
 
 
 @given(st.lists(st.integers(-5, 10_000), min_size=1, unique=True), st.floats(0.1, 500))

@@ -37,14 +37,6 @@ def test_forms_of_tables(write, text, rewards):
     np.testing.assert_array_equal(run.reward, rewards)
 
 
-def test_columns_by_name(write):
-    path = write("a.csv", "t,r,e\n" + "".join(f"{s},0.{s},{s}\n" for s in range(1, 6)))
-    run = read_log(path, format="csv", columns={"step": "t", "reward": "r", "heldout": "e"})
-    assert run.keys == {"step": "t", "reward": "r", "eval_reward": "e"}
-    with pytest.raises(LogReadError, match=r"--column reward=KEY .*'x' is not in the log; .* keys are t, r, e"):
-        read_log(path, columns={"reward": "x"})
-
-
 def test_notebook_table_of_unsloth(write):
     head = "Step\tTraining Loss\treward\treward_std\tcompletions / mean_length\tkl\trewards / f / mean"
     run = read_log(
