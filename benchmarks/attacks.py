@@ -93,17 +93,16 @@ def _texts() -> list[bytes]:
     found += ["\n".join(lines).encode(), f"[{','.join(lines)}]".encode(), b"step,reward\n1,0.1\n2,0.2\n3,0.3\n"]
     found.append(json.dumps({"log_history": [{"step": s, **row} for s, row in rows], "max_steps": 9}).encode())
     found.append("".join(f"{{'loss': 0.1, 'reward': {0.1 * s}, 'step': {s}}}\n" for s, _ in rows).encode())
-    found.append("".join(f" 1%|x| {s}/9 [00:01<00:02, 5s/it, reward=0.{s}]\r" for s, _ in rows).encode())
     return found
 
 
 def _stores(folder: Path) -> list[tuple[Path, bytes]]:
     rows = [(s, {"reward": 0.1 * s, "loss": 0.1}) for s in range(1, 7)]
     found = []
-    for name in ("wandb", "swanlab", "tensorboard", "trackio", "mlflow"):
+    for name in ("wandb", "tensorboard", "trackio", "mlflow"):
         path = WRITERS[name](folder / name, rows)
         files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-        found += [(p, p.read_bytes()) for p in files if p.suffix not in (".yaml",)]
+        found += [(p, p.read_bytes()) for p in files]
     return found
 
 
@@ -206,9 +205,8 @@ def cases(folder: Path) -> dict[str, Case]:
         load_memory(path)
 
     def sidecar(rng: random.Random, place: Path) -> None:
-        path = place / rng.choice(("bayes_grpo.toml", "settings.json"))
-        whole = b"[settings]\ngroup_size = 8\nmomentum = 0.9\n" if path.suffix == ".toml" else b'{"group_size": 8}'
-        path.write_bytes(mutated(whole, rng))
+        path = place / "bayes_grpo.toml"
+        path.write_bytes(mutated(b"[settings]\ngroup_size = 8\nmomentum = 0.9\n", rng))
         read_sidecar(path)
 
     return {

@@ -24,9 +24,7 @@ PLACES = {
     "wandb": "W&B",
     "tensorboard": "TensorBoard",
     "trackio": "Trackio",
-    "swanlab": "SwanLab",
     "mlflow": "MLflow",
-    "mlruns": "MLflow text",
     "console": "console",
 }
 _STATED = (Provenance.CONFIG, Provenance.LOGGED)
@@ -40,16 +38,15 @@ on disk, without their packages, a server or an account, while a run goes on or 
 
 """
 _FOOT = """
-A file of the trainer next to the log adds settings: TRL's `training_args.bin`, a `bayes_grpo.toml` of your own.
-Chart exports of W&B, tables as CSV or Parquet, and JSON of scripts are read by the names of their columns.
+A `bayes_grpo.toml` of your own next to the log adds settings.
+Chart exports of W&B, tables as CSV, and JSON of scripts are read by the names of their columns.
 
 | store | path | what is read of it |
 |---|---|---|
 | W&B | `wandb/`, `wandb/*run-*/`, `run-ID.wandb` | history and configuration; an unsynced or running one too |
 | TensorBoard | a folder with `events.out.tfevents.*`, `runs/` | scalars, arguments as text, hyperparameters |
 | Trackio | `PROJECT.db`, the folder with it | rows and configuration |
-| SwanLab | `swanlog/`, `swanlog/run-*/`, `run-ID.swanlab` | scalars, `files/config.yaml` |
-| MLflow | `mlflow.db`; `mlruns/`, an experiment or a run in it | metrics and parameters |
+| MLflow | `mlflow.db` | metrics and parameters |
 
 A store with several runs lists them; `--run NAME` takes one by its name, its id, or the beginning of either. Of a file
 that is cut or damaged the whole records are read, and a note says what is missing. Nothing is unpickled or executed.

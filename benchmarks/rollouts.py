@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ import numpy as np
 
 from bayes_grpo import read_log, read_rollouts
 from bayes_grpo.rollouts.cells import cells_of
-from bayes_grpo.rollouts.decompose import decompose, rescore
+from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.groups import groups_of
 from bayes_grpo.rollouts.join import join
 from bayes_grpo.rollouts.paired import compare_by_prompt
@@ -161,7 +162,7 @@ def public(options: argparse.Namespace) -> dict[str, Any]:
 def _gains(runs: list[Rollouts]) -> list[dict[str, Any]]:
     out = []
     for run in runs:
-        gain, lenient = decompose(run), decompose(rescore(run, "correct"))
+        gain, lenient = decompose(run), decompose(_rescored(run))
         shares = {s.name: s for s in gain.shares}
         out.append(
             {
@@ -178,6 +179,12 @@ def _gains(runs: list[Rollouts]) -> list[dict[str, Any]]:
     return out
 
 
+def _rescored(run: Rollouts) -> Rollouts:
+    """The same completions with their correctness as the reward."""
+    parts = {k: v for k, v in run.parts.items() if k != "correct"}
+    return replace(run, reward=run.parts["correct"].astype(float), parts=parts)
+
+
 def _together(runs: list[Rollouts]) -> Rollouts:
     """Completions of all runs, in the order of steps: prompts that they share are one."""
     order = np.argsort(np.concatenate([r.step for r in runs]), kind="stable")
@@ -186,7 +193,7 @@ def _together(runs: list[Rollouts]) -> Rollouts:
     columns: dict[str, Any] = {name: np.concatenate([getattr(r, name) for r in runs])[order] for name in names}
     group = np.concatenate([r.group + s for r, s in zip(runs, start, strict=True)])[order].astype(np.int32)
     parts = {k: np.concatenate([r.parts[k] for r in runs])[order] for k in runs[0].parts}
-    columns |= {"name": "all runs", "source": "all runs", "format": "plain_table", "split": "train", "subset": "all"}
+    columns |= {"name": "all runs", "source": "all runs", "format": "plain_table", "split": "train"}
     return Rollouts(**columns, group=group, parts=parts)
 
 

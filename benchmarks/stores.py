@@ -3,7 +3,7 @@
     python benchmarks/stores.py [--rows N] [--repeats N] [--keep]
 
 Stores are written by `tests/helpers/stores.py`. Peers: TensorBoard's EventAccumulator, told to keep every point, and
-Trackio's own storage; W&B and SwanLab offer nothing that reads a file on disk, and MLflow's client wants its server's
+Trackio's own storage; W&B offers nothing that reads a file on disk, and MLflow's client wants its server's
 whole schema.
 """
 

@@ -165,9 +165,6 @@ class Reading:
         str | None,
         option(READING, help="Run to take where a store, chart or file holds several: name, id, or its beginning."),
     ] = None
-    sidecar: Annotated[
-        Path | None, option(READING, help="TOML or JSON file of settings (else bayes_grpo.toml next to the log).")
-    ] = None
     set_: Annotated[
         list[str] | None,
         option(
@@ -216,16 +213,16 @@ class StoppingFlags:
         return bg.Question(**asdict(self))
 
 
-def reference_runs(like: list[str] | None, log: list[Path], sidecar: Path | None = None) -> list[str] | None:
+def reference_runs(like: list[str] | None, log: list[Path]) -> list[str] | None:
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
     if like is not None:
         return None if like == ["none"] else like
-    return internal.sidecar_reference_runs(log[0], sidecar) or None
+    return internal.sidecar_reference_runs(log[0]) or None
 
 
 def references_or_nearby(like: list[str] | None, log: list[Path], reading: Reading) -> list[str] | NearbyRuns | None:
     """The same, or else the runs near the log."""
-    named = reference_runs(like, log, reading.sidecar)
+    named = reference_runs(like, log)
     if named is None and like is None and len(log) == 1:
         return internal.NearbyRuns(log[0], reading.run)
     return named

@@ -61,7 +61,7 @@ def plan(
             budget=budget,
             risk=risk,
             signal=signal,
-            like=reference_runs(like, log, reading.sidecar),
+            like=reference_runs(like, log),
             seed=seed,
             progress=tell,
         )

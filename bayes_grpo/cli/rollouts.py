@@ -20,10 +20,6 @@ def rollouts(
     log: Annotated[Path | None, typer.Option(help="Log of the same run, to compare both.")] = None,
     format_: Annotated[str | None, typer.Option("--format", help="Format to use where several fit.")] = None,
     split: Annotated[str, typer.Option(help="train or eval.")] = "train",
-    subset: Annotated[
-        str,
-        typer.Option(help="all or effective: what was sampled, or what was trained on, where a trainer keeps both."),
-    ] = "all",
     column: Annotated[
         list[str] | None,
         typer.Option("--column", metavar="NAME=COLUMN", help="Column of a plain table, e.g. reward=score. Repeatable."),
@@ -32,16 +28,9 @@ def rollouts(
         list[str] | None,
         typer.Option("--weight", metavar="FUNCTION=W", help="Weight of a reward function, where no total is saved."),
     ] = None,
-    group_size: Annotated[
-        int | None, typer.Option(help="Completions a prompt, where records tell neither group nor prompt.")
-    ] = None,
     formatted: Annotated[
         str | None, typer.Option(help="Part that says whether an answer is formatted; found by its name if absent.")
     ] = None,
-    rescore: Annotated[
-        str | None, typer.Option(metavar="PART", help="Take this part as the reward, such as a lenient grader's.")
-    ] = None,
-    salt: Annotated[str, typer.Option(help="Makes the hashes of prompts one's own.")] = "",
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -57,16 +46,11 @@ def rollouts(
             folder,
             format=format_,
             split=split,
-            subset=subset,
             columns=columns,
             weights=weights,
-            group_size=group_size,
-            salt=salt,
             progress=tell,
         )
         tell("counting")
-        if rescore is not None:
-            found = internal.rescore(found, rescore)
         summary = internal.describe_rollouts(found, run, formatted=formatted, seed=seed)
         if plot is not None:
             bg.save_plot(internal.plot_rollouts(summary), plot)

@@ -69,7 +69,7 @@ def watch(
     reading: Reading,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
-    named = tuple(reference_runs(like, log, reading.sidecar) or ())
+    named = tuple(reference_runs(like, log) or ())
     question = stopping.question()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
     watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, like=named, **rule)

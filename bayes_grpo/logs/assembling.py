@@ -20,7 +20,7 @@ from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.logs.table import GROUP_KEYS, Table
+from bayes_grpo.logs.table import GROUP_KEYS
 from bayes_grpo.logs.trainers import trainer_named
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
@@ -34,18 +34,11 @@ def assemble(
     sidecar: Mapping[str, Setting],
     training: str | None = None,
 ) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin.
+    """Everything of a `Run` but its name and origin, out of what was read file by file.
 
-    Args:
-        files: What was read, file by file.
-        choices: Columns that the user named.
-        user: Settings from the user, checked.
-        sidecar: Settings from the sidecar.
-        training: The training to read where a file holds several.
-
-    Raises:
-        LogReadError: No reward is found, several keys could be it, or there are too few rows.
-        SettingError: Settings contradict each other.
+    ``choices`` are columns that the user named, ``user`` and ``sidecar`` checked settings, ``training`` is the one to
+    read where a file holds several. A `LogReadError` says why there is no usable reward, a `SettingError` what
+    contradicts.
     """
     parsed = reduce(Parsed.followed_by, files)
     columns = _over_epochs(map_columns(parsed.table, choices, parsed.trainer))
@@ -67,7 +60,7 @@ def assemble(
         )
     settings = resolve_settings(parsed, columns, rows, sidecar, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
-    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
+    notes = _seldom(columns, rows, settings)
     otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
     unused = unused_keys(columns, used, otherwise)
     parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
@@ -112,11 +105,7 @@ def _over_epochs(columns: Columns) -> Columns:
 
 
 def _by_group(columns: Columns) -> Columns:
-    """Columns with a step for each group, where a log without steps has one line a completion.
-
-    Raises:
-        LogReadError: Each line is a completion, and its group is not named.
-    """
+    """Columns with a step for each group, where a log without steps has one line a completion."""
     if columns.step is not None:
         return columns
     table, used = columns.index.table, np.flatnonzero(np.isfinite(columns.train["reward"]))
@@ -165,16 +154,9 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
     )
 
 
-def _adapted(table: Table) -> list[str]:
-    """Settings in the rows that the trainer changes."""
-    found = {key: (v := table.column(key))[np.isfinite(v)] for key in setting_keys(table)}
-    ends = {key: (v[0], v[-1]) for key, v in found.items() if len(v) and np.ptp(v) > 0}
-    return [f"{key!r} is adapted, from {a:g} to {b:g}; it is no constant setting" for key, (a, b) in ends.items()]
-
-
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run besides its rows. Checked when it is made.
+    """What is known of a run besides its rows; a setting with an unknown name or an impossible value is an error.
 
     Attributes:
         name: Name of the run.
@@ -183,9 +165,6 @@ class Known:
         trainer_settings: Settings from the trainer's arguments.
         total_steps: Planned length, where the trainer states it.
         logging_steps: Optimizer steps that a row averages, where the trainer states it.
-
-    Raises:
-        SettingError: A setting has an unknown name or an impossible value.
     """
 
     name: str = "run"
@@ -201,16 +180,7 @@ class Known:
 
 
 def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
-    """The run that records tell of, by the same rules as a log read from a file.
-
-    Args:
-        records: Rows in the order in which they came, key → value.
-        known: What else is known.
-
-    Raises:
-        LogReadError: There are fewer than two rows with a reward, or several keys could be the reward.
-        SettingError: Settings contradict each other.
-    """
+    """The run that records, in the order in which they came, hold by the same rules as a log in a file."""
     planned = {"total_steps": known.total_steps} if known.total_steps else {}
     parsed = parsed_rows(
         map(dict, records),

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import RunName, Source, chosen_run, listed_runs, load, pick_reader
-from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN
+from bayes_grpo.logs.formats import RunName, Source, chosen_run, load, pick_reader
+from bayes_grpo.stores.files import MAGIC
 
-ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "swanlog", "mlruns", "trackio")
+ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "trackio")
 """Names that stores give the folder with their runs."""
 
 _DEPTH = 5
@@ -21,7 +21,6 @@ _MAX_FOLDERS = 5_000
 _HEAD = 1 << 18
 """Bytes of a file in which its store names the run."""
 _PASSED_BY = ("artifacts", "media", "files", "logs", "tmp", "traces", "node_modules", "__pycache__")
-_RUN_FILES = (".wandb", ".swanlab")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _EVENTS = "tfevents"
 _TIME = re.compile(r"\d{10}(\.\d*)?")
@@ -31,8 +30,7 @@ class Found(NamedTuple):
     """What lies behind a path: a log, or a run that a store keeps in a folder.
 
     Attributes:
-        files: Of a store's run all its files, the oldest first; else the most advanced first, of which the first
-            readable one is the log.
+        files: Of a store's run all, the oldest first; else the most advanced first: the first readable one is the log.
         name: Name of a store's run.
         id: What only this run of a store is called, else a place in its folder; "" of another log.
         within: What it is called in a file that holds several, else None.
@@ -45,23 +43,14 @@ class Found(NamedTuple):
 
 
 def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
-    """The run of a store that a folder stands for; None where no store keeps any there.
+    """The run of a store that a folder stands for, which may lie anywhere in it; None where there is none.
 
-    A wanted run may lie anywhere in the folder. Where the folder stands for a log (``is_log``), only a store's own
-    folder counts.
-
-    Raises:
-        LogReadError: None or several are meant, or the folder's runs lie further down than a store keeps them.
+    Where the folder stands for a log (``is_log``) and no run is wanted, only those count that lie in itself.
     """
-    is_store = path.resolve().name in ROOTS or (path / MLFLOW_RUN).is_file()  # of an experiment of MLflow too
-    runs = _named(path, _folders(path) if is_store or wanted is not None else [path])
-    if not runs and wanted is None and not is_log:
-        runs = _named(path, (folder for name in ROOTS for folder in _folders(path / name)))
-        if not runs and (deeper := _named(path, _folders(path))):
-            raise LogReadError(
-                f"expected a log in the folder, found runs of stores further down: {listed_runs(deeper)}; "
-                f"choose with --run NAME"
-            )
+    deep = path.resolve().name in ROOTS or wanted is not None
+    runs = [] if deep else _named(path, [path])
+    if not runs and (deep or not is_log):
+        runs = _named(path, _folders(path))
     return runs[chosen_run(runs, wanted)] if runs else None
 
 
@@ -109,9 +98,6 @@ def _named(root: Path, folders: Iterator[Path] | list[Path]) -> list[Found]:
 def _runs_in(folder: Path, place: str) -> Iterator[Found]:
     """The runs whose files lie in a folder itself."""
     entries = _entries(folder)
-    if (folder / MLFLOW_RUN).is_file() and (folder / METRICS).is_dir():
-        yield from _of_file(folder / MLFLOW_RUN, place)
-        return
     files = [e for e in entries if e.is_file()]
     events = [e for e in files if _EVENTS in e.name]
     if events:
@@ -119,15 +105,13 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
         yield Found((*events, *trials), named[0] if named else place, place)
     for file in files:
-        if file.suffix in _RUN_FILES or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
+        if file.suffix == ".wandb" or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
             yield from _of_file(file, place)
 
 
 def _of_file(file: Path, place: str) -> Iterator[Found]:
     try:
-        # A description is a run's if metrics lie in its folder, whichever they are.
-        attached = {f"{METRICS}/": b""} if file.name == MLFLOW_RUN else {}
-        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD), attached)
+        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD))
         reader = pick_reader(source)
         names = [] if reader.runs is None else reader.runs(source)
     except LogReadError:
@@ -161,13 +145,8 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 def find(path: Path, wanted: str | None) -> Found:
     """What a path stands for; a file stands for itself.
 
-    Args:
-        path: A file or a folder: the output directory of a trainer, one of its checkpoints, the folder of a store, or
-            one that holds a single log.
-        wanted: The run to take where a store holds several; None for the only one.
-
-    Raises:
-        LogReadError: A folder holds no log, or several.
+    A folder is the output directory of a trainer, one of its checkpoints, the folder of a store, or one that holds a
+    single log; ``wanted`` is the run to take where a store holds several.
     """
     files, problem = (path,), ""
     try:
@@ -179,26 +158,19 @@ def find(path: Path, wanted: str | None) -> Found:
     except LogReadError as error:
         problem = str(error)
     try:
-        if wanted is not None or not is_output_directory(path):
-            found = _run_in(path, wanted, not problem)
-            if found is not None:
-                return found
-    except OSError:
-        pass  # a folder that cannot be looked into
+        if (wanted is not None or not is_output_directory(path)) and (found := _run_in(path, wanted, not problem)):
+            return found
     except LogReadError as error:
         problem = str(error)
+    except OSError:  # a folder that cannot be looked into
+        pass
     if problem:
         raise LogReadError(f"{clean(path, 200)}: {problem}")
     return Found(files)
 
 
 def _logs_in(folder: Path) -> tuple[Path, ...]:
-    """The log files of a folder, the most advanced first.
-
-    Raises:
-        OSError: It cannot be read.
-        LogReadError: It holds no log, or several.
-    """
+    """The log files of a folder, the most advanced first."""
     entries = sorted(folder.iterdir())
     states = {e / STATE_FILE: step for e in entries if (step := checkpoint_step(e.name)) is not None}
     states = {state: step for state, step in states.items() if state.is_file()}
@@ -208,7 +180,7 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
     if states:
         return tuple(sorted(states, key=lambda state: states[state], reverse=True))
     named = [folder / name for name in METRIC_FILES if (folder / name).is_file()]
-    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".parquet", ".log")]
+    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".log")]
     if len(logs) == 1:
         return tuple(logs)
     if logs:
@@ -226,11 +198,7 @@ def checkpoint_step(name: str) -> int | None:
 
 
 def saved_checkpoints(source: str) -> tuple[int, ...]:
-    """Steps of the checkpoints in the folder that a log lies in, in order; none where there is no such folder.
-
-    Args:
-        source: Path of the log or of the output directory, as `Run.source` has it.
-    """
+    """Steps of the checkpoints in the folder that a log lies in (`Run.source`), in order; none without a folder."""
     path = Path(source)
     try:
         if not source or not path.exists():

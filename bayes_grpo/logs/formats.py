@@ -5,39 +5,42 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.mapping import map_columns
 from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
-from bayes_grpo.stores.files import MAGIC, columns_in, files_beside
+from bayes_grpo.stores.files import MAGIC, files_beside, opened
 from bayes_grpo.stores.records import starts_record
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
 
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7z": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
+_COMPRESSED, _BINARY = "{} data; decompress it first", "{}; export the run as CSV or JSONL first"
+_NOT_TEXT = {
+    b"\x1f\x8b": _COMPRESSED.format("gzip"),
+    b"BZh": _COMPRESSED.format("bzip2"),
+    b"\xfd7z": _COMPRESSED.format("xz"),
+    b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
+    b"PK\x03\x04": _COMPRESSED.format("zip"),
+    b"\x80\x02": _BINARY.format("a Python pickle"),
+    b"\x80\x04": _BINARY.format("a Python pickle"),
+    b"\x89HDF": _BINARY.format("an HDF5 file"),
+    b"PAR1": _BINARY.format("a Parquet table"),
 }
-_STORES = (MAGIC, b":W&B", b":SWL")
+"""How files begin that are no logs → what they are, and what to do."""
+_STORES = (MAGIC, b":W&B")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
-_OTHERS = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        attached: Name → bytes of other files that belong to it, as a store's settings or its log of changes.
+        attached: End of a name → bytes of the files that belong to a database, such as its log of changes.
     """
 
     path: Path
@@ -56,14 +59,12 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text: UTF-8, or UTF-16 where it says so; undecodable bytes are replaced. A store has none.
+        """The file as text in UTF-8; undecodable bytes are replaced. A store has none.
 
         NUL bytes, which a network disk leaves where a write was lost, are left out.
         """
         if self.is_store:
             return ""
-        if self.is_utf16:
-            return self.data.decode("utf-16", errors="replace")
         return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
@@ -74,24 +75,14 @@ class Source:
     @property
     def ending(self) -> Source | None:
         """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
-        if self.is_store or self.is_parquet or len(self.text) <= HEAD:
+        if self.is_store or len(self.text) <= HEAD:
             return None
         return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
-
-    @property
-    def is_utf16(self) -> bool:
-        """Whether the file begins with the mark of UTF-16, as a redirect in PowerShell writes it."""
-        return self.data[:2] in (b"\xff\xfe", b"\xfe\xff")
 
     @cached_property
     def nul_bytes(self) -> int:
         """NUL bytes in a text."""
-        return 0 if self.is_store or self.is_parquet or self.is_utf16 else self.data.count(0)
-
-    @property
-    def is_parquet(self) -> bool:
-        """Whether the file begins like Parquet."""
-        return self.data[:4] == b"PAR1"
+        return 0 if self.is_store else self.data.count(0)
 
     @cached_property
     def is_store(self) -> bool:
@@ -101,7 +92,11 @@ class Source:
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:
         """Table → names of its columns where the file is a database; nothing where it is none."""
-        return columns_in(self.data, self.attached) if self.data.startswith(MAGIC) else {}
+        with suppress(LogReadError):
+            if self.data.startswith(MAGIC):
+                with opened(self.data, self.attached) as tables:
+                    return tables.columns
+        return {}
 
     def parts(self) -> Iterator[bytes]:
         """The bytes of all files that belong to it, in an order of their own."""
@@ -111,11 +106,7 @@ class Source:
 
 
 def load(path: Path) -> Source:
-    """Reads a file.
-
-    Raises:
-        LogReadError: It is missing, unreadable, empty, compressed or not a log at all.
-    """
+    """Reads a file; one that is missing, unreadable, empty, compressed or not a log at all is an error."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
@@ -126,9 +117,9 @@ def load(path: Path) -> Source:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
     source = Source(path, data, attached)
-    problem = None if source.is_parquet or source.is_store else _why_not_text(source)
+    problem = None if source.is_store else _why_not_text(source)
     if problem:
-        raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
+        raise LogReadError(f"expected a log as text or of a store, found {problem}")
     return source
 
 
@@ -136,34 +127,26 @@ def _why_not_text(source: Source) -> str | None:
     data = source.data
     if not data.strip():
         return "an empty file; wait for the first logged row, or check the path"
-    for magic, name in _COMPRESSED.items():
-        if data.startswith(magic):
-            return f"{name} data; decompress it first"
-    for magic, name in _OTHERS.items():
-        if data.startswith(magic):
-            return f"{name}; export the run as CSV or JSONL first"
-    if source.is_utf16 or not source.nul_bytes:
+    if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
+        return known
+    if not source.nul_bytes:
         return None
     kept = data[:HEAD].replace(b"\0", b"")
     control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
     # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
     between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
     if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2:
-        return "binary data; export the run as CSV or JSONL first"
+        return _BINARY.format("binary data")
     return None
 
 
 class Evidence(NamedTuple):
-    """Why a reader believes that a file is of its format.
+    """Why a file may be of a format: 3 for a mark that only it has, 2 for its shape, 1 for a bare possibility.
 
-    Attributes:
-        strength: 3 for a mark that only this format has, 2 for its shape, 1 for a bare possibility.
-        reason: What was seen, in a few words.
-        rows: Records counted in the head of the file, where several readers of console text compete.
+    ``rows`` are counted in the head of the file, where several readers of console text compete.
     """
 
     strength: int
-    reason: str
     rows: int = 0
 
 
@@ -178,7 +161,7 @@ class Parsed:
         logging_steps: Optimizer steps a row averages, where the file states them.
         trainer: The trainer, where the format tells.
         notes: What the reader did.
-        settings: Settings in a file of the trainer in the folder of the log.
+        settings: Settings from the trainer's arguments.
         run_name: Name of the run, where the file states it.
         starts: Rows at which the reader has seen another training begin.
     """
@@ -217,12 +200,7 @@ _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
 def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
-    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
-
-    Args:
-        rows: The records, looked at once.
-        **more: Further fields of `Parsed`.
-    """
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones."""
     planned = 0.0
 
     def numbered() -> Iterator[dict[str, Any]]:
@@ -240,12 +218,7 @@ def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
 
 
 class RunName(NamedTuple):
-    """How a run of a store is called.
-
-    Attributes:
-        name: Its name; several may share one.
-        id: What only this run is called.
-    """
+    """How a run of a store is called: its name, which several may share, and an id, which only this run has."""
 
     name: str
     id: str
@@ -279,20 +252,12 @@ def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
 
 
 def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
-    """The place among runs, each with a name and an id, of the one whose name or id is or begins with a text.
-
-    Args:
-        runs: Runs with a name, which others may share, and an id, which they may not; or names.
-        wanted: The text; None for the only one.
-
-    Raises:
-        LogReadError: None or several are meant.
-    """
-    if wanted is None:
-        if len(runs) == 1:
-            return 0
-        raise LogReadError(f"expected one run, found {len(runs)}: {listed_runs(runs)}; choose with --run NAME")
+    """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
+    if wanted is None and len(runs) == 1:
+        return 0
     names = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    if wanted is None:
+        raise LogReadError(f"expected one run, found {len(runs)}: {_listed(names)}; choose with --run NAME")
     same_id = [i for i, run in enumerate(names) if run.id == wanted]
     same_name = [i for i, run in enumerate(names) if run.name == wanted]
     begin = [i for i, run in enumerate(names) if run.id.startswith(wanted) or run.name.startswith(wanted)]
@@ -302,15 +267,14 @@ def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
     if fitting:
         raise LogReadError(
             f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-            f"{listed_runs([runs[i] for i in fitting])}; choose with --run and more of its name or id"
+            f"{_listed([names[i] for i in fitting])}; choose with --run and more of its name or id"
         )
-    raise LogReadError(f"expected a run among {listed_runs(runs)}, found {clean(wanted)!r}; correct --run")
+    raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
 
 
-def listed_runs(runs: Sequence[Any]) -> str:
+def _listed(runs: Sequence[Any]) -> str:
     """Runs by name, each with its id where that says more."""
-    named = (RunName(r, r) if isinstance(r, str) else r for r in runs)
-    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in named)
+    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
 def all_readers() -> Mapping[str, Reader]:
@@ -326,11 +290,7 @@ def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
 
 
 def pick_reader(source: Source, name: str | None = None) -> Reader:
-    """The reader that a user named, or the one whose evidence is strongest.
-
-    Raises:
-        LogReadError: The name is unknown, no reader knows the file, or two fit equally well.
-    """
+    """The reader that a user named, or the one whose evidence is strongest."""
     known = all_readers()
     if name is not None:
         if name not in known:
@@ -354,22 +314,4 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
         evidence.pop("console_pairs", None)
-    best = max((e.strength, e.rows) for e in evidence.values())
-    fitting = [n for n, e in evidence.items() if (e.strength, e.rows) == best]
-    if len(fitting) > 1 and not _agree([known[n] for n in fitting], source):
-        reasons = "; ".join(f"{n}: {evidence[n].reason}" for n in fitting)
-        raise LogReadError(f"expected one format, found several that fit ({reasons}); choose with --format")
-    return known[fitting[0]]
-
-
-def _agree(readers: list[Reader], source: Source) -> bool:
-    """Whether readers find the same rewards in a file."""
-    found = []
-    for reader in readers:
-        try:
-            parsed = reader.read(source, None)
-            reward = map_columns(parsed.table, {}, parsed.trainer).train["reward"]
-        except LogReadError:
-            return False
-        found.append(reward[np.isfinite(reward)])
-    return all(np.array_equal(found[0], x) for x in found)
+    return known[max(evidence, key=lambda n: (evidence[n].strength, evidence[n].rows))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.keyindex import Columns
 
@@ -17,22 +19,17 @@ _MAX_RESUMES = 50
 """A log whose steps go backwards more often is interleaved, not resumed."""
 
 
-class Parts(NamedTuple):
-    """Columns, shape (n,) each, an average in the first row of its step; which were averaged; their usual parts."""
-
-    columns: dict[str, np.ndarray]
-    averaged: tuple[str, ...]
-    usual: int
-
-
-def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
+def mean_of_parts(
+    step: np.ndarray, columns: dict[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], tuple[str, ...], int]:
     """Averages what is logged several times at nearly every step, as by micro-batches or gradient accumulation.
 
     A step that has a second record by exception (a restart, a closing row) is left as it is: there the last one counts.
     ``step`` is in file order and finite, shape (n,); the columns are in the same order, NaN where a row has no value.
+    Returned are the columns, an average in the first row of its step, which were averaged, and their usual parts.
     """
     if not len(step):
-        return Parts(columns, (), 1)
+        return columns, (), 1
     starts = np.flatnonzero(np.r_[True, np.diff(step) != 0])
     sizes = np.diff(np.r_[starts, len(step)])
     result, averaged, counts = {}, [], [1.0]
@@ -53,7 +50,7 @@ def mean_of_parts(step: np.ndarray, columns: dict[str, np.ndarray]) -> Parts:
         result[name][starts] = np.where(logged & np.isfinite(mean), mean, np.nan)
         averaged.append(name)
         counts.append(float(np.median(count[logged])))
-    return Parts(result, tuple(averaged), round(max(counts)))
+    return result, tuple(averaged), round(max(counts))
 
 
 class Abandoned(NamedTuple):
@@ -105,8 +102,6 @@ def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) 
     return bool(pairs) and np.allclose(*np.transpose(pairs), rtol=1e-6, atol=0.0)
 
 
-_MIN_BLOCKS = 5
-_BLOCK_SHARE = 0.8
 LARGEST_STEP = 2.0**53
 """Beyond it two steps may be one float."""
 
@@ -139,13 +134,8 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
     Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
     it stays. A step that was logged twice by exception keeps its last record; lines of one step that complete each
-    other are merged.
-
-    Args:
-        mapped: Columns of a log; without a step the train rows are counted.
-        summary: Whether a row is the summary that closes a training, shape (n,).
-        row_steps: Optimizer steps that one row stands for where rows are counted.
-        file: Number of the file that a row is from, shape (n,).
+    other are merged. ``summary`` marks rows that close a training, ``file`` numbers the files, shape (n,) each;
+    ``row_steps`` are the optimizer steps that one row stands for where rows are counted.
     """
     step, evals, broken = mapped.step, mapped.evals, mapped.broken
     train = mapped.train | mapped.parts
@@ -171,11 +161,10 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     if left.resumes:
         where = ", ".join(f"{s:g}" for s in left.resumes)
         notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
-    parts = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
-    if parts.usual > 1:
-        names = listed(parts.averaged, 4)
-        notes.append(f"steps have {parts.usual} records each of {names} (parts of one step); they are averaged")
-    steps, columns, repeated = merge_steps(step[rows], parts.columns)
+    columns, averaged, usual = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
+    if usual > 1:
+        notes.append(f"steps have {usual} records each of {listed(averaged, 4)} (parts of one step); they are averaged")
+    steps, columns, repeated = merge_steps(step[rows], columns)
     if repeated:
         notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
     rows = placed & np.isfinite(evals) & ~left.evals
@@ -202,13 +191,10 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
-    """One row a step, in order of steps: the last finite value of each column.
+    """One row a step in their order, the last finite value of each column; and how many steps had several main values.
 
     Where a resumed run (the step goes backwards) logs a step again, nothing of the earlier record stays. Records of
     other kinds, which come before or after those with the reward or repeat it, complete them.
-
-    Returns:
-        Steps, columns, and the number of steps whose main column had several values.
     """
     n = len(step)
     if n == 0 or np.all(np.diff(step) > 0):
@@ -247,14 +233,10 @@ def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.n
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
-    """Finds records that a tool wrote again and again under new steps.
-
-    Returns:
-        Indices of the rows to keep, and the length of a block; 1 where the log is not forward-filled.
-    """
+    """Rows to keep where a tool repeated records under new steps, and how often it wrote each; 1 where it did not."""
     n = len(columns["reward"])
     everything = np.arange(n)
-    if n < 2 * _MIN_BLOCKS:
+    if n < 2 * _MIN_STEPS:
         return everything, 1
     changed = np.zeros(n - 1, dtype=bool)
     for values in columns.values():
@@ -264,7 +246,7 @@ def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     lengths = np.diff(np.r_[starts, n])
     sizes, counts = np.unique(lengths, return_counts=True)
     block = int(sizes[np.argmax(counts)])
-    enough = len(lengths) >= _MIN_BLOCKS and counts.max() >= _BLOCK_SHARE * len(lengths)
+    enough = len(lengths) >= _MIN_STEPS and counts.max() >= _SHARE * len(lengths)
     whole = not np.any(lengths[1:-1] % block)
     if block < 2 or not enough or not whole or (len(columns) == 1 and block == 2):
         return everything, 1
@@ -289,7 +271,7 @@ def usual_spacing(step: np.ndarray) -> int | None:
         return None
     gaps, counts = np.unique(np.diff(step), return_counts=True)
     gap = float(gaps[np.argmax(counts)])
-    if counts.max() < _BLOCK_SHARE * counts.sum() or gap != round(gap) or gap < 1:
+    if counts.max() < _SHARE * counts.sum() or gap != round(gap) or gap < 1:
         return None
     return int(gap)
 
@@ -299,3 +281,84 @@ def _order_note(step: np.ndarray, columns: dict[str, np.ndarray]) -> str:
     if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
         return f"records of {back + 1} kinds one after another; put together by step"
     return f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted" if back else ""
+
+
+ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
+"""Keys that count rollouts where others count optimizer steps."""
+
+_CLOSE = 0.25
+
+
+def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
+    """One axis out of two, shape (n,): updates as they are, rollouts at their first update; and updates of a rollout.
+
+    ``updates`` and ``rollouts`` are numbers from 0, shape (n,), NaN on rows of the other kind. The updates made with a
+    rollout are those between its first row and the next's; in files of their own their numbers tell.
+    """
+    made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
+    made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
+    each = 1
+    if len(made) and len(drawn):
+        between = np.diff(np.searchsorted(made, drawn))
+        sizes, counts = np.unique(between[between > 0], return_counts=True)
+        ratio = len(made) / len(drawn)
+        if len(sizes) and counts.max() >= _SHARE * counts.sum():
+            each = int(sizes[np.argmax(counts)])
+        elif abs(ratio - round(ratio)) > _CLOSE:
+            raise LogReadError(
+                f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
+                f"name the step with --column step=KEY"
+            )
+        else:
+            each = max(round(ratio), 1)
+    return np.where(np.isfinite(updates), updates, each * rollouts), each
+
+
+def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
+    """Steps, where a row without one but with a rollout is placed at the first update that was made with it.
+
+    ``step`` and ``rollout`` have the shape (n,), NaN where a row has none; so has the result where no row tells.
+    """
+    known = np.isfinite(step) & np.isfinite(rollout)
+    numbers, place = np.unique(rollout[known], return_inverse=True)
+    first = np.full(len(numbers), np.inf)
+    np.minimum.at(first, place, step[known])
+    lost = ~np.isfinite(step) & np.isin(rollout, numbers)
+    out = step.copy()
+    out[lost] = first[np.searchsorted(numbers, rollout[lost])]
+    return out
+
+
+def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Mean of each column over the rows of every rollout, shape (rollouts,) each; NaN where it has no value there."""
+    numbers, place = np.unique(rollout, return_inverse=True, equal_nan=True)
+    numbers = numbers[np.isfinite(numbers)]  # NaN is last
+    found = []
+    for values in columns:
+        there = np.isfinite(rollout) & np.isfinite(values)
+        total = np.bincount(place[there], values[there], len(numbers))
+        count = np.bincount(place[there], minlength=len(numbers))
+        found.append(np.where(count > 0, total / np.maximum(count, 1), np.nan)[: len(numbers)])
+    return found
+
+
+def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Column → rows to leave out, shape (n,), because they repeat what an earlier update of the rollout logged.
+
+    Empty where rows are not updates of shared rollouts. All arrays are in file order; ``columns`` holds "reward".
+    """
+    rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
+    if len(rows) < 2 * _MIN_STEPS:
+        return {}
+    same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
+    sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
+    if len(sizes) < _MIN_STEPS or np.mean(sizes > 1) < _SHARE:
+        return {}
+    found = {}
+    for name, values in columns.items():
+        equal = same & (values[rows[1:]] == values[rows[:-1]])
+        if np.sum(equal) == np.sum(same):
+            again = np.zeros(len(values), dtype=bool)
+            again[rows[1:][equal]] = True
+            found[name] = again
+    return found if "reward" in found else {}

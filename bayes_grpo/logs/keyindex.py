@@ -67,11 +67,7 @@ class KeyIndex:
         return found
 
     def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
-        """The columns of raw keys that make one quantity together, each of shape (n,).
-
-        Raises:
-            LogReadError: There are more than any trainer writes.
-        """
+        """The columns, shape (n,) each, of raw keys that make one quantity together; no trainer has hundreds."""
         if len(keys) > MAX_COLUMNS:
             raise LogReadError(
                 f"expected at most {MAX_COLUMNS} {what}, found {len(keys)}, such as {listed(keys, 3)}; name one column "
@@ -85,11 +81,7 @@ class KeyIndex:
         return found[0][0] if found else None
 
     def named(self, key: str, name: str) -> str:
-        """The raw key that a user named for a canonical name.
-
-        Raises:
-            LogReadError: The log has no such key, or no number under it.
-        """
+        """The raw key that a user named for a canonical name; an error where the log has no number under it."""
         if key in self.table and self.table.has_numbers(key):
             return key
         if normal(key) in self._raw:

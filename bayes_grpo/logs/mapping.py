@@ -12,9 +12,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer, identify
 
@@ -34,8 +34,7 @@ type Choices = Mapping[str, str]
 def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> Columns:
     """Picks trainer (unless the file format tells it), step, reward, signals and evaluation out of a table.
 
-    Raises:
-        LogReadError: No reward or evaluation is found, or several keys could be the reward.
+    A log without reward and evaluation, or with several keys that could be the reward, is an error.
     """
     index = KeyIndex(table)
     columns = Columns(index, hint or identify(index))
@@ -203,12 +202,6 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
                     f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
                 )
             return np.mean(index.columns(usable, "held-out rewards"), axis=0)
-    parts = [k for found in index.find(("eval_rewards/*/mean", "eval/rewards/*/mean")) for k in found]
-    if parts:
-        columns.use("eval_reward", parts, " + ".join(parts))
-        if len(parts) > 1:
-            columns.notes.append(f"held-out reward is the sum of {listed(parts)} with TRL's default weight 1")
-        return np.sum(index.columns(parts, "held-out reward functions"), axis=0)
     return np.full(index.table.n, np.nan)
 
 

@@ -1,8 +1,7 @@
-"""Settings of a call or of a file in the folder of the log: names, types and bounds."""
+"""Settings of a call, of a file in the folder of the log, and of the configuration that trainers and stores keep."""
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +11,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.text import clean, listed
+from bayes_grpo.common.text import clean
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
@@ -72,18 +73,12 @@ CHECKS: Mapping[str, OptionCheck] = {
     "model_size": _ABOVE_0,
     "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
     "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
-    "group_filter": _one_of("none", "before", "after"),
-    "entropy_weight": _NOT_NEGATIVE,
 }
 """Setting → what it may be."""
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Values with their types put right; None is left out.
-
-    Args:
-        values: Setting name → value; numbers may be text.
-        where: Where the values come from, for messages.
+    """Settings with their types put right, None left out; numbers may be text. ``where`` they are from is for messages.
 
     Raises:
         SettingError: A name is unknown or a value is outside its meaning.
@@ -92,7 +87,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, value in values.items():
         if name not in CHECKS:
             raise SettingError(
-                f"{where}: expected a setting among {listed_settings()}, found {clean(name)!r}; correct its name"
+                f"{where}: expected a setting among {', '.join(CHECKS)}, found {clean(name)!r}; correct its name"
             )
         if value is None:
             continue
@@ -110,13 +105,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 class Sidecar(NamedTuple):
-    """What a file of settings holds.
-
-    Attributes:
-        settings: Its settings.
-        columns: Canonical name → key of the log.
-        like: Where the reference runs are, from the folder of the file; not checked.
-    """
+    """What a file of settings holds: settings, canonical name → key of the log, unchecked paths of reference runs."""
 
     settings: Mapping[str, Setting] = MappingProxyType({})
     columns: Mapping[str, str] = MappingProxyType({})
@@ -133,38 +122,23 @@ def sidecar_of(log: Path) -> Path | None:
 
 
 def read_sidecar(path: Path | None) -> Sidecar:
-    """What a TOML or JSON file has: ``[settings]`` or the whole of a flat JSON file, ``[columns]``, ``reference_runs``.
-
-    Raises:
-        SettingError: The file cannot be read, is malformed, or holds an impossible setting.
-    """
+    """What a file of settings has: ``[settings]``, ``[columns]``, ``reference_runs``."""
     if path is None:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
-    if not isinstance(content, dict):
-        content = {"settings": content}
-    table = content.get("settings", content if path.suffix.lower() == ".json" else {})
+    table = content.get("settings", {})
     if not isinstance(table, dict):
         raise SettingError(
             f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
         )
-    table = {k: v for k, v in table.items() if k not in ("reference_runs", "columns")}
     settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
     columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
     return Sidecar(settings, columns, content.get("reference_runs", []))
 
 
-def sidecar_reference_runs(log: str | Path, sidecar: str | Path | None = None) -> list[str]:
-    """Where the reference runs of a run are, by ``reference_runs = ["runs/"]`` of the file in the folder of its log.
-
-    Args:
-        log: A log or an output directory.
-        sidecar: The file, in place of that in the folder of the log.
-
-    Raises:
-        SettingError: The file cannot be read or is malformed.
-    """
-    path = sidecar_of(Path(log)) if sidecar is None else Path(sidecar)
+def sidecar_reference_runs(log: str | Path) -> list[str]:
+    """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
+    path = sidecar_of(Path(log))
     if path is None:
         return []
     like = read_sidecar(path).like
@@ -177,11 +151,7 @@ def sidecar_reference_runs(log: str | Path, sidecar: str | Path | None = None) -
 
 
 def checked_columns(columns: Any, where: str) -> dict[str, str]:
-    """Columns that a user named, by canonical name.
-
-    Raises:
-        SettingError: A name is unknown, or what it names is no key.
-    """
+    """Columns that a user named, by canonical name."""
     if not isinstance(columns, Mapping):
         raise SettingError(f"{where}: expected name = key lines, found {type(columns).__name__}; correct it")
     for name, key in columns.items():
@@ -194,23 +164,20 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def _content(path: Path) -> Any:
-    """What a TOML or JSON file of settings holds."""
+def _content(path: Path) -> dict[str, Any]:
+    """What a file of settings holds."""
     where = clean(path, 200)
     try:
         data = path.read_bytes()
         if len(data) > _MAX_SIDECAR_BYTES:
             raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-        text = data.decode("utf-8-sig")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise SettingError(
             f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise SettingError(
-            f"{where}: expected TOML or JSON, found something else ({clean(error)}); correct the file"
-        ) from None
+        raise SettingError(f"{where}: expected TOML, found something else ({clean(error)}); correct the file") from None
 
 
 CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -230,12 +197,11 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
     "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
     "advantage_scaling": ("advantage_scaling", "scale_rewards"),
-    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
-    "num_groups", "entropy_coef",
+    "num_groups",
 ))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
 
@@ -256,12 +222,9 @@ SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
 def configured(
     config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
 ) -> dict[str, Setting]:
-    """Settings that a configuration states; impossible values are passed over.
+    """Settings that a configuration states, the first of their names that is there; impossible values are left out.
 
-    Args:
-        config: Name → value.
-        note: Where it is, with "{}" for the name.
-        names: Setting → names of its field, the first that is there counts.
+    ``note`` says where it is, with "{}" for the name of the field.
     """
     found = {}
     for name, keys in names.items():
@@ -288,6 +251,83 @@ def _quoted(value: Any) -> str:
         return f"a huge {type(value).__name__}"
 
 
-def listed_settings() -> str:
-    """Names of all settings, for help texts."""
-    return listed(CHECKS, limit=len(CHECKS))
+def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over."""
+    found: dict[str, Setting] = {}
+
+    def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
+        found.update(known_setting(name, value, note, provenance))
+
+    def number(name: str, default: float = float("nan")) -> float:
+        value = to_float(arguments.get(name))
+        return value if value > 0 else default
+
+    group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
+    per_generation = number("steps_per_generation", accumulated)
+    state("group_size", group, f"num_generations in {where}")
+    if (batch := number("generation_batch_size")) > 0:
+        text = f"generation_batch_size {batch:g} and the steps that share it, in {where}"
+        state("prompts_per_step", batch / per_generation * accumulated / group, text)
+    else:
+        text = f"per_device_train_batch_size in {where}, taken for one process"
+        prompts = number("per_device_train_batch_size") * accumulated / group
+        state("prompts_per_step", prompts, text, Provenance.ASSUMED)
+    if "num_generations" in arguments:
+        updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
+        state("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
+    if "adam" in str(arguments.get("optim", "adam")).lower():
+        state("momentum", arguments.get("adam_beta1"), f"adam_beta1 in {where}")
+        if "momentum" in found:
+            state("momentum_convention", "ema", f"adam_beta1 in {where}")
+    schedule = arguments.get("lr_scheduler_type")
+    state("schedule", SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {where}")
+    state("total_steps", number("max_steps"), f"max_steps in {where}")
+    if str(arguments.get("save_strategy", "steps")) == "steps":
+        state("save_steps", number("save_steps"), f"save_steps in {where}")
+    if (window := number("logging_steps")) >= 1:
+        state("logging_window", window, f"logging_steps in {where}")
+    return found
+
+
+_WHERE = "the run's configuration"
+
+_MAX_DEPTH = 10
+_MAX_ENTRIES = 20_000
+_MAX_ITEMS = 8
+_MAX_TEXT = 1_000
+
+
+def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
+    found: dict[str, Any] = {}
+    left: list[tuple[str, Any, int]] = [("", config, _MAX_DEPTH + 1)]
+    while left and len(found) < _MAX_ENTRIES:
+        name, value, depth = left.pop()
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value[:_MAX_ITEMS]))
+        if isinstance(value, Mapping):
+            begin = f"{name}/" if name else ""
+            below = [(begin + str(key).replace(".", "/"), x, depth - 1) for key, x in value.items()]
+            left += below[::-1] if depth else []
+        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+            found.setdefault(name, value)
+    return found
+
+
+def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
+    """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
+    found: dict[str, Setting] = {}
+    if "num_generations" in config and "per_device_train_batch_size" in config:
+        found |= settings_of_args(config, _WHERE)
+    found |= configured(config, f"{{}} in {_WHERE}", trainer.config)
+    group = to_float(found.get("group_size", Setting()).value)
+    for key in trainer.config.get(_COMPLETIONS, ()):
+        prompts = to_float(config.get(key)) / group
+        note = f"{clean(key)} in {_WHERE}, in completions"
+        if prompts > 0 and (entry := known_setting("prompts_per_step", prompts, note)):
+            return found | entry
+    return found
+
+
+_COMPLETIONS = "completions_per_step"
+"""In `Trainer.config`, besides names of settings: completions of an optimizer step, where prompts are not given."""

@@ -30,14 +30,9 @@ _SHARE = 0.8
 
 
 class Chosen(NamedTuple):
-    """The training that is read.
+    """The rows of the training that is read, None where the log is one; all trainings; steps of its resumes; notes.
 
-    Attributes:
-        rows: Its rows in the log, shape (m,); None where the log is one training.
-        trainings: All trainings of the log; none where it is one.
-        resumed: Steps at which it was resumed after a closing line.
-        notes: Which is read, what was left out, and how to read another.
-        is_last: Whether no other training follows it.
+    ``is_last`` says whether no other training follows it.
     """
 
     rows: np.ndarray | None
@@ -112,9 +107,6 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
 
     ``known`` are rows at which the reader has seen trainings begin.
-
-    Raises:
-        LogReadError: There are several, and none or several are called so.
     """
     closing = closing_rows(table)
     reward = columns.train["reward"]

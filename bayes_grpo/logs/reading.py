@@ -19,12 +19,9 @@ from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, read_sidecar, sidecar_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
-from bayes_grpo.logs.training_args import read_training_args
 
 _LINES = ("console_dict", "console_pairs", "csv", "step_blocks", "verl_console", "wandb_csv")
 """Formats in which half a line can pass for a whole one; half a JSON object cannot."""
-FORMAT_MEMORY = "memory"
-"""Format of runs whose rows came from memory."""
 _TRAINING = re.compile(r"training \d+")
 """A training within a run: "training 2", or "RUN/training 2"."""
 PathLike = str | os.PathLike[str]
@@ -52,7 +49,6 @@ def read_log(
     run_name: str | None = None,
     run: str | None = None,
     settings: Mapping[str, Any] | None = None,
-    sidecar: PathLike | None = None,
     whole_lines: bool = False,
 ) -> Run:
     """Reads the log of one training run, whatever trainer wrote it.
@@ -68,8 +64,8 @@ def read_log(
         run_name: Name of the result.
         run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of
             either; "training 2" of a file in which trainings follow each other.
-        settings: Values for fields of `Settings`; they override everything else.
-        sidecar: TOML or JSON file of such values; "bayes_grpo.toml" in the folder of the log is read by itself.
+        settings: Values for fields of `Settings`; they override everything else, also what "bayes_grpo.toml" in the
+            folder of the log states.
         whole_lines: Leave out a last line that has not ended, in formats in which half a line can pass for a whole one:
             for a log that is being written.
 
@@ -82,9 +78,9 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    from_sidecar = read_sidecar(Path(sidecar) if sidecar is not None else None if in_memory else sidecar_of(paths[0]))
+    from_sidecar = read_sidecar(None if in_memory else sidecar_of(paths[0]))
     if in_memory:
-        read = [_Read(paths[0], (), FORMAT_MEMORY, parsed_of(path_or_paths), run)]
+        read = [_Read(paths[0], (), "memory", parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
@@ -111,14 +107,7 @@ def read_log(
 
 
 def as_run(source: RunLike) -> Run:
-    """A run as it is, and what `read_log` takes as the run that it reads.
-
-    Args:
-        source: A run, a path, a data frame, records.
-
-    Raises:
-        LogReadError: No run can be read there.
-    """
+    """A run as it is, and what `read_log` takes as the run that it reads."""
     return source if isinstance(source, Run) else read_log(source)
 
 
@@ -178,13 +167,8 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
         if failed:
             notes.append(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
     else:
-        is_state = where.name == STATE_FILE
-        if is_state and place is not None:
+        if where.name == STATE_FILE and place is not None:
             notes.append(f"read from {clean(place)}")
-        if is_state or place is not None:
-            settings, more = read_training_args(where)
-            parsed = replace(parsed, settings=settings)
-            notes += more
         if failed:
             notes.append(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
     return _Read(where, sources, names[0], parsed.noted(*notes), training)
@@ -199,11 +183,7 @@ def logs_in(
 ) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
     """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
 
-    Args:
-        folder: The folder. A folder in it is a run if it can be read as one, else it is looked into.
-        read: How a log is read.
-        skipped: Resolved paths to pass by.
-        depth: Folders within folders that are looked into.
+    A folder in it is a run if it can be read as one, else it is looked into. ``skipped`` are resolved paths to pass by.
 
     Yields:
         Path and log, or path and the reason why it is none, in the order of their names.

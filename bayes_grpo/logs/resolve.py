@@ -12,11 +12,10 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
-from bayes_grpo.logs.options import ROW_KEYS, configured, known_setting
+from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
-from bayes_grpo.logs.training_args import settings_of_run
 
 _GROUPLESS = 0.05
 """Share of groups without spread that a mean reward makes sure of, above which a logged 0 is not of groups."""
@@ -62,15 +61,12 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 
 
 def share_without_spread_of(run: Run) -> str:
-    """What the logged share of groups without spread (frac_reward_zero_std) is a share of.
+    """Whether the logged frac_reward_zero_std is a share of "groups", of the whole "batch", or "unknown".
 
     TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between
-    0 and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
+    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between 0
+    and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
     leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
-
-    Returns:
-        "groups", "batch" or "unknown".
     """
     share = run.signals.get("frac_reward_zero_std")
     known = share[np.isfinite(share)] if share is not None else np.empty(0)
@@ -114,22 +110,17 @@ def resolve_settings(
     sidecar: Mapping[str, Setting],
     user: Mapping[str, Any],
 ) -> Settings:
-    """Every setting with the most trustworthy of its values.
-
-    Raises:
-        SettingError: The values combined contradict each other (reward_low at or above reward_high).
-    """
+    """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error."""
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
-    found |= _from_rows(parsed, columns, rows)
+    found |= _from_rows(columns, rows)
     repeated = _constants(parsed.table)
     in_records = configured(repeated, "{!r} in every record")
     found |= {k: replace(v, provenance=Provenance.LOGGED) for k, v in in_records.items()}
     found |= configured(parsed.config, "{!r} next to the records")
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
-    found |= _estimator(parsed.config)
     found |= parsed.settings
     found |= _logged(parsed, columns, rows)
     found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
@@ -143,30 +134,6 @@ def resolve_settings(
     found["schedule"] = _followed(found, columns, rows)
     found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
-
-
-_SCALING = (
-    dict.fromkeys(("true", "1", "group"), "group") | dict.fromkeys(("false", "0", "none"), "none") | {"batch": "batch"}
-)
-
-
-def _estimator(config: Mapping[str, Any]) -> dict[str, Setting]:
-    """How advantages are made, by the fields of a trainer's configuration under whatever path they stand."""
-    plain = {str(k).rpartition("/")[2].lower(): str(v).lower() for k, v in config.items()}
-    found = {"scale_rewards": _SCALING.get(plain.get("scale_rewards", ""))}
-    if plain.get("norm_adv_by_std_in_grpo") in ("false", "0"):
-        found["norm_adv_by_std_in_grpo"] = "none"
-    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
-        if "gdpo" in plain.get(key, "") or plain.get(key) == "normalize_then_sum":
-            found[key] = "gdpo"
-    settings = {}
-    for key, scaling in found.items():
-        if scaling:
-            settings |= known_setting("advantage_scaling", scaling, f"{key} in the run's configuration")
-    for key, value in config.items():
-        if str(key).endswith(("filter_groups/enable", "dynamic_filtering")) and str(value).lower() in ("true", "1"):
-            settings |= known_setting("group_filter", "after", f"{key} in the run's configuration")
-    return settings
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
@@ -211,23 +178,6 @@ def setting_keys(table: Table) -> list[str]:
     return [k for k in table.keys if (name := normal(k).rpartition("/")[2]) in ROW_KEYS or name in _BATCHES]
 
 
-def _from_epochs(parsed: Parsed, columns: Columns) -> dict[str, Setting]:
-    """The planned length where the log states its epochs: their number times the steps that one takes."""
-    epochs, step, epoch = (to_float(parsed.config.get(key)) for key in ("num_train_epochs", "global_step", "epoch"))
-    if not (step > 0 and epoch > 0) and columns.step is not None:
-        logged = parsed.table.column("epoch" if parsed.table.has_numbers("epoch") else "train/epoch")
-        placed = np.flatnonzero(np.isfinite(columns.step) & np.isfinite(logged))
-        if len(placed):
-            last = placed[np.argmax(columns.step[placed])]  # which tells best: epochs have a few digits
-            step, epoch = float(columns.step[last]), float(logged[last])
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        total = float(np.round(np.float64(epochs) * step / epoch))
-    if not (epochs > 0 and step > 0 and epoch > 0 and total <= LARGEST_STEP):
-        return {}  # none, or an endless number of epochs, where max_steps ends the run
-    note = f"{epochs:g} epochs (num_train_epochs) of {step / epoch:.4g} steps"
-    return {"total_steps": Setting(total, Provenance.LOGGED, note)}
-
-
 def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:
     """Prompts of a step and updates of a rollout where a file states the batches, in completions."""
     epochs, drawn, used = (to_float(config.get(name)) for name in _BATCHES)
@@ -241,7 +191,7 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
 
 
-def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
+def _from_rows(columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
     kind, why = spread_kind(columns)
     trainer = columns.trainer
@@ -252,7 +202,7 @@ def _from_rows(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Settin
     if spacing is None:
         note = "one step a row" if columns.step is None else "the rows have no constant spacing"
     values = {"reward_std_kind": (kind, why), "logging_window": (spacing or 1, note)}
-    return {k: Setting(v, Provenance.ASSUMED, why) for k, (v, why) in values.items()} | _from_epochs(parsed, columns)
+    return {k: Setting(v, Provenance.ASSUMED, why) for k, (v, why) in values.items()}
 
 
 def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -23,35 +23,39 @@ NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-SPREAD_OF_REWARDS = "spread or extremes of a reward"
-PART_OF_LOSS, TOOLS = "a part of the loss", "counts calls of tools"
 
 _EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
-_SPREAD = re.compile(r"(?:std|min|max|var|median|p\d\d)$")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 
 
-def unused_keys(columns: Columns, used: Mapping[str, str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
+def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
     """Raw key → why it was not used, in the order of the log.
 
-    Args:
-        columns: Columns of the log.
-        used: Those that were used, canonical name → key.
-        read_otherwise: Raw keys of which something else was made: single rewards, settings.
+    ``used`` are the canonical names that were used; of the raw keys ``read_otherwise`` something else was made, as of
+    single rewards and settings.
     """
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
-    table, trainer = columns.index.table, columns.trainer
-    could_be: dict[str, str] = {}
-    for known in (trainer, GENERIC):
-        for name, patterns in {**known.signals, "reward": known.reward, "eval_reward": known.evals}.items():
-            for key in (key for matched in columns.index.find(patterns, known.prefixes) for key in matched):
-                could_be.setdefault(key, name)
-    return {key: _reason(table, key, used, could_be.get(key)) for key in table.keys if key not in taken}
+    return {key: _reason(columns.index.table, key) for key in columns.index.table.keys if key not in taken}
+
+
+def _reason(table: Table, key: str) -> str:
+    name = normal(key)
+    if OWN in name:
+        return OURS
+    if not table.has_numbers(key):
+        return NO_NUMBER
+    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+
+
+def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason → keys, the most telling reason first."""
+    groups = {why: [key for key, x in unused.items() if x == why] for why in (EVALUATION, NO_SIGNAL, NO_NUMBER, OURS)}
+    return {why: keys for why, keys in groups.items() if keys}
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "heldout": (r"eval|val|test|bench|held|dev", -math.inf, math.inf),
-    "entropy": (r"(?:^|[^a-z])ent(?:ropy|$|[^a-z])|entropy", 0.0, 20.0),
+    "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"(?:^|[^a-z])kl|diverg", -1.0, math.inf),
     "grad_norm": (r"grad|gnorm", 0.0, math.inf),
     "completion_length": (r"len|tokens", 1.0, 1e6),
@@ -80,49 +84,16 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
+        fits = [k for k in fits if name == "reward_std" or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
 
 
-def _reason(table: Table, key: str, keys: Mapping[str, str], could_be: str | None) -> str:
-    name = normal(key)
-    if OWN in name:
-        return OURS
-    if not table.has_numbers(key):
-        return NO_NUMBER
-    if could_be is not None:
-        why = f"for which {keys[could_be]!r} is used" if could_be in keys else "and says nothing here"
-        return f"read like {could_be}, {why}"
-    if _COUNTS.search(name):
-        return "counts or times rows"
-    if _SPREAD.search(name) and ("reward" in name or "score" in name):
-        return SPREAD_OF_REWARDS
-    if name.endswith("distillation_loss") or re.search(r"(?:^|/)tools/", name):
-        return PART_OF_LOSS if name.endswith("loss") else TOOLS
-    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
-
-
-def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason → keys, the most telling reason first."""
-    groups: dict[str, list[str]] = {}
-    for key, why in unused.items():
-        groups.setdefault(why, []).append(key)
-    last = (NO_SIGNAL, NO_NUMBER, OURS)
-    return dict(sorted(groups.items(), key=lambda item: last.index(item[0]) if item[0] in last else -1))
-
-
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
-_NEVER = re.compile(
-    r"(?:^|[^a-z])(?:steps?|epochs?|iter|iteration|update|times?|timestamp|runtime|seconds?|sec|date|elapsed|duration|lr"
-    r"|learning|loss|losses|grad|norm|entropy|kl|clip|clipped|tokens?|lengths?|len|memory|mem|gpu|cpu|tflops|throughput"
-    r"|temperature|momentum|beta|epsilon|seed|rank|id|index|count|total|batch|prompts|samples|groups?|min|max|std|var"
-    r"|variance)(?:[^a-z]|$)"
-)
-"""Words of keys that a reward does not have."""
 _PART = re.compile(r"component|bonus|penalty|shaping")
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
@@ -131,11 +102,7 @@ _REWARD_LIKE = re.compile(r"reward|score|return")
 
 
 def reward_of(columns: Columns, named: str | None) -> list[str] | None:
-    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none.
-
-    Raises:
-        LogReadError: Several keys could be the reward.
-    """
+    """The raw keys whose sum is the train reward, by the user's choice if there is one; None where the log has none."""
     index, notes = columns.index, columns.notes
     if named:
         return [index.named(named, "reward")]
@@ -263,17 +230,9 @@ def no_reward(columns: Columns) -> str:
     if not table.n:
         return "expected rows of metrics, found none; pass the file that the trainer logs to"
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
-    found = (
-        f"{listed(empty)} without a finite number in {table.n} rows"
-        if empty
-        else f"the numeric keys {listed(index.keys)}"
+    found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
+    unused = unused_keys(columns, columns.keys)
+    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _COUNTS.search(normal(k))] or index.keys
+    return (
+        f"expected a train reward, found {found}; name its key with --column reward=KEY, if it is among {listed(free)}"
     )
-    # Keys of which nothing else is known: no step, time, setting, size or signal.
-    unknown = {key for key, why in unused_keys(columns, columns.keys).items() if why == NO_SIGNAL}
-    free = [key for key in index.keys if key in unknown and not _NEVER.search(normal(key))]
-    if not free:
-        none = "none of its numeric keys" if empty else "none of which"
-        mend = "pass a log that has one (--column reward=KEY names a key all the same)"
-        return f"expected a train reward, found {found}, {none} looks like one; {mend}"
-    one = f"{'one of ' if len(free) > 1 else ''}{listed(free)}"
-    return f"expected a train reward, found {found}; if it is {one}, name it with --column reward=KEY"

@@ -83,9 +83,6 @@ class Settings:
         save_steps: Optimizer steps between checkpoints.
         advantage_scaling: What rewards are divided by: the spread of their "group", of the whole "batch", "none", or
             "gdpo" (each reward by its group's, then the sum by the batch's).
-        group_filter: Whether groups without spread are taken out: "none", or they are and the logged share of them is
-            of the groups "before" or "after".
-        entropy_weight: Weight of the entropy bonus.
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -106,16 +103,10 @@ class Settings:
     model_size: Setting = field(default_factory=Setting)
     save_steps: Setting = field(default_factory=Setting)
     advantage_scaling: Setting = field(default_factory=Setting)
-    group_filter: Setting = field(default_factory=Setting)
-    entropy_weight: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
-
-    def assumed(self) -> list[tuple[str, Setting]]:
-        """The settings with an assumed value."""
-        return [(name, s) for name, s in self.items() if s.provenance is Provenance.ASSUMED and s.value is not None]
 
 
 class LoggedTraining(NamedTuple):
@@ -232,33 +223,6 @@ class Run(Shown):
         values = (getattr(self, f.name) for f in fields(self) if f.init)
         return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        settings: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        columns: Mapping[str, str] | None = None,
-    ) -> Run:
-        """The run that rows in memory tell of, by the same rules as a log read from a file.
-
-        Args:
-            frame: A pandas or Polars frame, a PyArrow table, column → values, a list of records such as
-                ``trainer.state.log_history``, a trainer or its state, or a run of W&B's client. NaN in a pandas
-                column or an array is a missing value, unless the column has None or NA too; elsewhere it was logged.
-            settings: Values for fields of `Settings`; they override everything else.
-            name: Name of the run; else what W&B calls it, or "run".
-            columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal, where the keys are unusual.
-
-        Raises:
-            LogReadError: There is no usable reward, or several keys could be it.
-            SettingError: A setting has an unknown name or an impossible value.
-        """
-        from bayes_grpo.logs.reading import read_log  # which makes runs
-
-        return read_log(frame, columns=columns, run_name=name, settings=settings)
-
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""
@@ -303,12 +267,7 @@ class Run(Shown):
         return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
 
     def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
-        """What is computed of this run once and kept with it; a changed copy of the run computes it again.
-
-        Args:
-            name: What it is.
-            make: Computes it.
-        """
+        """What ``make`` computes of this run, once and kept with it under a name; a changed copy computes it again."""
         if name not in self._once:
             self._once[name] = make()
         return self._once[name]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.results import Result, fields_of, frame_of
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import LoggedTraining, Run, Setting, run_line
@@ -19,18 +19,8 @@ if TYPE_CHECKING:
 _TEXT_LIMIT = 200
 
 
-@dataclass(frozen=True)
-class SeriesSummary:
-    """One logged column.
-
-    Attributes:
-        key: The trainer's key, empty where the log has none.
-        finite: Number of finite values.
-        low: Smallest value, None without any.
-        high: Largest value.
-        first: First finite value.
-        last: Last finite value.
-    """
+class SeriesSummary(NamedTuple):
+    """One logged column: the trainer's key, number of finite values, the range, first and last of them."""
 
     key: str
     finite: int
@@ -40,8 +30,7 @@ class SeriesSummary:
     last: float | None
 
 
-@dataclass(frozen=True)
-class SettingSummary:
+class SettingSummary(NamedTuple):
     """One setting: its value, where it comes from ("logged", "config", "user", "assumed", "none"), and why."""
 
     value: Any
@@ -99,7 +88,7 @@ class RunSummary(Result):
     def to_frame(self) -> pd.DataFrame:
         """One row a logged column: the trainer's key, number of finite values, range, first and last value."""
         columns = {"reward": self.reward, **self.signals, "eval_reward": self.evals}
-        return frame_of(({"column": name} | fields_of(x) for name, x in columns.items()), "column")
+        return frame_of(({"column": name} | x._asdict() for name, x in columns.items()), "column")
 
 
 def describe_run(run: RunLike) -> RunSummary:

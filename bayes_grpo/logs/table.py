@@ -139,16 +139,13 @@ class Table:
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
         rows = np.arange(n)
-        words = {str(k): _words(v) for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
+        labels = {str(k): v for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
+        words = {k: [x if isinstance(x, str) else "" for x in v] for k, v in labels.items()}
         return cls(n, {k: [_Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
-        """A table of records in file order; nested mappings are flattened with "/".
-
-        Raises:
-            LogReadError: There are more than `MAX_KEYS` distinct keys.
-        """
+        """A table of records in file order; nested mappings are flattened with "/"."""
         cells: dict[str, list[_Cells]] = {}
         words: dict[str, dict[int, str]] = {}
         waiting: dict[Any, tuple[list[int], list[Any]]] = {}  # numbers as Python keeps them take six times the room
@@ -213,10 +210,6 @@ class Table:
             found.update(self.column(key).tobytes())
         return found.hexdigest()
 
-    def renamed(self, names: Mapping[str, str]) -> Table:
-        """The columns named in ``names`` under their new names; the others are left out."""
-        return Table(self.n, {new: self._cells[old] for old, new in names.items() if old in self._cells})
-
     def appended(self, other: Table) -> Table:
         """This table's rows followed by those of ``other``."""
         cells = {k: list(v) for k, v in self._cells.items()}
@@ -244,10 +237,6 @@ def _pack(
 def is_label(key: str) -> bool:
     """Whether the text under a key is kept."""
     return key.strip().lower() in _WORDS
-
-
-def _words(values: list[Any]) -> list[str]:
-    return [x if isinstance(x, str) else "" for x in values]
 
 
 def _as_floats(values: Any) -> np.ndarray:

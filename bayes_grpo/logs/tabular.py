@@ -1,6 +1,6 @@
 """Rows in memory as a log: data frames, columns, records, a trainer's state, a W&B run; and a run as a data frame.
 
-Nothing of pandas, Polars, PyArrow, transformers or wandb is imported: each is known by what it offers. Only a run that
+Nothing of pandas, Polars, transformers or wandb is imported: each is known by what it offers. Only a run that
 W&B keeps on its servers, ``wandb://entity/project/run``, needs the user's own client and account.
 """
 
@@ -17,10 +17,10 @@ from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.keyindex import parted, without_nan
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import unnested
-from bayes_grpo.logs.training_args import flat_config
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def is_tabular(value: object) -> bool:
     if isinstance(value, Sequence):
         return any(isinstance(x, Mapping) for x in value[:10])
     return isinstance(value, Mapping) or any(
-        hasattr(value, name) for name in ("columns", "column_names", _TRAINER_ROWS, _TRACKER_ROWS, "state")
+        hasattr(value, name) for name in ("columns", _TRAINER_ROWS, _TRACKER_ROWS, "state")
     )
 
 
@@ -46,11 +46,7 @@ def what_is(value: object) -> str:
 
 
 def parsed_of(data: Any) -> Parsed:
-    """The rows of what `is_tabular` takes, read by the same rules as those of a file.
-
-    Raises:
-        LogReadError: It is none of these, or holds no rows.
-    """
+    """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
     if hasattr(data, _TRACKER_ROWS):
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
@@ -84,8 +80,6 @@ def _columns(frame: Any) -> dict[str, Any]:
         named = [x for x in frame.index.names if x is not None and x not in frame.columns]
         frame = frame.reset_index(level=named) if named else frame
         given = [(str(name), frame.iloc[:, i].to_numpy()) for i, name in enumerate(frame.columns)]
-    elif hasattr(frame, "to_pydict"):  # PyArrow
-        given = list(frame.to_pydict().items())
     elif hasattr(frame, "get_columns"):  # Polars
         given = [(x.name, x.to_list()) for x in frame.get_columns()]
     else:
@@ -129,11 +123,7 @@ _SCHEME = "wandb:"
 
 
 def address_of(path: Path) -> str | None:
-    """``entity/project/run`` where a path is the address of a run; None where it is a path.
-
-    Raises:
-        LogReadError: It is an address of something else.
-    """
+    """``entity/project/run`` where a path is the address of a run; None where it is a path."""
     if path.parts[:1] != (_SCHEME,):  # a Path has made one slash of the two
         return None
     parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
@@ -146,14 +136,7 @@ def address_of(path: Path) -> str | None:
 
 
 def read_from_client(address: str) -> Parsed:
-    """All rows of a run, its name and its configuration.
-
-    ``address`` is ``entity/project/run``, or ``project/run`` under the user's own entity.
-
-    Raises:
-        MissingExtraError: The client is not installed.
-        LogReadError: The client does not get the run.
-    """
+    """All rows, name and configuration of a run ``entity/project/run``, or ``project/run`` of the user's own."""
     try:
         import wandb
     except ImportError:

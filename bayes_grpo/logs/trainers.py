@@ -494,11 +494,6 @@ def trainer_named(name: str) -> Trainer:
 
 
 def identify(index: KeyIndex, known: Sequence[Trainer] = TRAINERS) -> Trainer:
-    """The trainer with most of its signature keys present; `GENERIC` where none has any.
-
-    Args:
-        index: Keys of the log.
-        known: Trainers to choose from; of equals the first is taken.
-    """
+    """The trainer with most of its signature keys present, the first of equals; `GENERIC` where none has any."""
     present = [sum(bool(index.find([key], t.prefixes)) for key in t.signature) for t in known]
     return known[present.index(max(present))] if any(present) else GENERIC

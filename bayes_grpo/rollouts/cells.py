@@ -3,34 +3,33 @@
 A cell is the completions of one prompt at one step. With m the level of the reward at the step (a smooth course) and s
 the standard deviation of rewards about it, z = (mean of the cell − m) / s. For rewards of 0 and 1, s² = m(1 − m), and
 a Beta law of success rates of constant intraclass correlation ρ has Var z = ρ + (1 − ρ)/n at every level.
+
+    z = u_prompt + v + e,     Var u = τ²,  Var v = ω²,  Var e = σ²/n
+
+u is what a prompt keeps in every run and at every step, v what it has at one step of one run, e the luck of n
+completions. The variances come from products of a prompt's cells (moments), so that no law of difficulties is assumed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.rollouts.records import Rollouts
 
-KERNEL = 0.08
-"""Standard deviation of the Gaussian kernel of the level, as a share of the steps."""
 _LEAST_STEPS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class PromptCells:
-    """Cells of one run, c of them, in the order of their steps.
+    """Cells of one run in the order of their steps, shape (c,) each.
 
-    Attributes:
-        step: Shape (c,), like all.
-        prompt: Hash of the prompt.
-        n: Completions.
-        mean: Mean reward.
-        within: Variance of rewards within, unbiased; NaN for one completion.
-        level: The level of the reward at the step.
-        spread: Standard deviation of rewards about it.
+    Step, hash of the prompt, completions n, their mean reward, its unbiased variance within (NaN for one completion),
+    the level of the reward at the step, and the standard deviation of rewards about it.
     """
 
     step: np.ndarray
@@ -57,11 +56,7 @@ class PromptCells:
 
 
 def cells_of(rollouts: Rollouts) -> PromptCells:
-    """Cells of the completions of a run.
-
-    Raises:
-        FitError: Nothing tells prompts, or the reward never varies.
-    """
+    """Cells of the completions of a run; an error where nothing tells prompts, or the reward never varies."""
     known = rollouts.prompt != 0
     if not known.any():
         raise FitError(
@@ -92,13 +87,10 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     """Level and spread of rewards at k steps, smoothed over neighbouring steps.
 
     ``total``, ``squares`` and ``count`` are sums of rewards and of squared rewards of each step, and its completions.
-
-    Raises:
-        FitError: The reward never varies.
     """
     # Local lines rather than local means: at the ends of a rising course a mean of one side is off.
     place = np.arange(len(count), dtype=float)
-    wide = max(KERNEL * len(count), _LEAST_STEPS)
+    wide = max(0.08 * len(count), _LEAST_STEPS)
     off = place[None, :] - place[:, None]
     kernel = np.exp(-0.5 * (off / wide) ** 2) * count
     moments = [(kernel * off**k).sum(axis=1) for k in range(3)]
@@ -116,3 +108,35 @@ def course_of(total: np.ndarray, squares: np.ndarray, count: np.ndarray) -> tupl
     if whole <= 0.0:
         raise FitError("expected rewards that vary, found one value; prompts cannot differ")
     return level, np.sqrt(np.maximum(about, 0.02 * whole))
+
+
+_LEAST_AGAIN, _LEAST_PROMPTS = 10, 3
+"""How often prompts have to come again, and how many of them, before what lasts is distinguished from what does not."""
+_LASTING = 0.75
+"""Share of the difference between prompts that is taken to last where no prompt comes twice."""
+
+
+class Variances(NamedTuple):
+    """Variances of z: τ² between prompts, ω² of a prompt at one step of one run, σ² of one completion."""
+
+    lasting: float
+    passing: float
+    luck: float
+
+
+def variances_of(runs: Sequence[PromptCells]) -> Variances:
+    """Variances of z by moments; where too few prompts came twice, a usual share of them is taken to last."""
+    z, n, prompt, inner = (np.concatenate([getattr(c, name) for c in runs]) for name in ("z", "n", "prompt", "inner"))
+    some = np.isfinite(inner)
+    luck = float(np.average(inner[some], weights=n[some] - 1.0)) if some.any() else 1.0
+    between = max(float(np.mean(z**2) - luck * np.mean(1.0 / n)), 1e-6)
+    place = np.unique(prompt, return_inverse=True)[1]
+    count = np.bincount(place)
+    again = count > 1
+    if np.sum(count[again] - 1) < _LEAST_AGAIN or again.sum() < _LEAST_PROMPTS:
+        return Variances(_LASTING * between, (1.0 - _LASTING) * between, luck)
+    total, squares = np.bincount(place, z), np.bincount(place, z**2)
+    # Every prompt's mean product of two cells, each prompt with as much weight as it has cells.
+    pairs = (total**2 - squares)[again] / (count * (count - 1.0))[again]
+    lasting = float(np.clip(np.average(pairs, weights=count[again]), 0.0, between))
+    return Variances(lasting, between - lasting, luck)

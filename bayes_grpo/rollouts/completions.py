@@ -20,7 +20,6 @@ MOST_PARTS = 32
 """Parts of a reward that are kept: the first that are met."""
 _BATCH = 8192
 _FARTHEST = 2.0**31
-_NAME = 60
 _NO_PARTS: Mapping[str, float] = MappingProxyType({})
 _CUT = frozenset({"length", "max_tokens", "max_length", "truncated", "model_length"})
 _ENDED = frozenset({"stop", "eos", "end_turn", "tool_calls", "stop_sequence", "finished", "complete", "completed"})
@@ -31,16 +30,11 @@ _BARE_TURN = re.compile(r"(?:^|\n)user\n(.*?)\nassistant\n?\s*(?:<think>\s*)?$",
 
 
 class Completion(NamedTuple):
-    """A completion.
+    """A completion: step (NaN where nothing tells it), reward, and what tells its prompt from others.
 
-    Attributes:
-        step: Step, or iteration, of the training; NaN where nothing tells it.
-        reward: Its reward.
-        prompt: What tells its prompt from others: text, messages, token ids or an id; None where nothing does.
-        group: Label of its group within the step; None where the prompt is the group.
-        version: Version of the policy that wrote it, in updates.
-        truncated: 1 where it was cut at the limit, 0 where it ended.
-        parts: Name → value of what the reward is made of, or was measured with it.
+    ``group`` is a label within the step, None where the prompt is the group; ``version`` that of the policy, in
+    updates; ``truncated`` is 1 where it was cut at the limit, 0 where it ended; ``parts`` are what the reward is made
+    of.
     """
 
     step: float
@@ -53,26 +47,14 @@ class Completion(NamedTuple):
 
 
 class StatedColumns(NamedTuple):
-    """What a caller knows of the records.
-
-    Attributes:
-        columns: For a plain table: name of a column → the table's name for it.
-        weights: Reward function → its weight, where a trainer saves functions and no total.
-        salt: Of the hashes.
-    """
+    """A plain table's names of columns, and weights of reward functions where a trainer saves no total."""
 
     columns: Mapping[str, str] = {}
     weights: Mapping[str, float] = {}
-    salt: str = ""
 
 
 class CompletionBatch(NamedTuple):
-    """Some completions as columns, shape (n,) each, `UNKNOWN` where a number is not known.
-
-    Attributes:
-        columns: The columns of `COLUMN_KINDS`: what a `Completion` has, with hashes for prompts and groups, 0 for none.
-        parts: Name → values; NaN where a record lacks it.
-    """
+    """Completions as `COLUMN_KINDS`, with hashes for prompts and groups (0 for none); parts, NaN where it lacks one."""
 
     columns: dict[str, np.ndarray]
     parts: dict[str, np.ndarray]
@@ -133,13 +115,9 @@ def scalars_in(record: Mapping[str, Any], without: Container[str] = ()) -> dict[
 
 
 def bare(prompt: Any) -> str:
-    """The question of a prompt, without the chat template around it, which differs between trainers and versions.
+    """The question of a prompt, a text, messages, token ids or an id, without the chat template around it.
 
-    Args:
-        prompt: Text, a list of messages, token ids, or an id.
-
-    Returns:
-        The last turn of the user where a template is recognised, else everything as text.
+    That is the last turn of the user where a template is recognised, else everything as text.
     """
     if isinstance(prompt, list) and prompt and isinstance(prompt[0], dict):
         turns = [m.get("content") for m in prompt if isinstance(m, dict) and m.get("role") == "user"]
@@ -155,25 +133,17 @@ def bare(prompt: Any) -> str:
     return (found[1] if found else prompt).strip()
 
 
-def hash_of(value: Any, salt: str) -> int:
-    """A number of 64 bits that differs between values and from which none can be read, never 0.
-
-    Args:
-        value: Text, or anything with one.
-        salt: The same salt gives the same numbers.
-    """
-    text = value if isinstance(value, str) else str(value)
-    digest = hashlib.blake2b(
-        text.encode("utf-8", "replace"), digest_size=8, key=salt.encode()[:64], person=b"bayes-grpo"
-    )
+def hash_of(value: Any) -> int:
+    """A number of 64 bits that differs between values and from which none can be read, never 0."""
+    digest = hashlib.blake2b(str(value).encode("utf-8", "replace"), digest_size=8, person=b"bayes-grpo")
     return int.from_bytes(digest.digest(), "little") or 1
 
 
 class Gatherer:
     """Takes completions, one by one or in batches, and forgets their text."""
 
-    def __init__(self, options: StatedColumns, damage: LeftOut) -> None:
-        self._options, self._damage = options, damage
+    def __init__(self, damage: LeftOut) -> None:
+        self._damage = damage
         self._open: list[Completion] = []
         self._batches: list[CompletionBatch] = []
         self._names: dict[str, str] = {}
@@ -187,7 +157,7 @@ class Gatherer:
         elif not (math.isfinite(found.reward) and -_FARTHEST < found.step < _FARTHEST):
             self._damage.records += 1
         else:
-            label = 0 if found.group is None else hash_of(found.group, self._options.salt)
+            label = 0 if found.group is None else hash_of(found.group)
             self._open.append(found._replace(prompt=self._key(found.prompt), group=label))
             if len(self._open) >= _BATCH:
                 self._close()
@@ -213,7 +183,7 @@ class Gatherer:
         if prompt is None:
             return 0
         if prompt != self._last[0]:
-            self._last = (prompt, hash_of(bare(prompt), self._options.salt))
+            self._last = (prompt, hash_of(bare(prompt)))
         return self._last[1]
 
     def _close(self) -> None:
@@ -245,6 +215,6 @@ class Gatherer:
             if len(self._names) >= 4 * MOST_PARTS:
                 return ""
             room = sum(map(bool, self._names.values())) < MOST_PARTS
-            name = clean(raw, _NAME) if room else ""
+            name = clean(raw, 60) if room else ""
             self._names[raw] = "" if name in self._names.values() else name
         return self._names[raw]

@@ -1,8 +1,7 @@
-"""`decompose`: what a gain is made of; `rescore`: under another grader."""
+"""`decompose`: what a gain is made of."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ EARLY = 0.1
 LEAST = 5
 """Steps that are at least, where there are enough."""
 _DRAWS = 4000
-_LOGGED = "logged reward"
 _FORM = ("finished", "formatted")
 _BINS = 24
 _WORDS = {
@@ -32,15 +30,10 @@ _WORDS = {
 
 
 class _Table(NamedTuple):
-    """Completions to decompose, m of them.
+    """Completions to decompose, m of them; ``finished`` and ``formatted`` are 0 or 1, None where nothing tells.
 
-    Attributes:
-        step: Shape (m,).
-        reward: Shape (m,).
-        finished: 0 or 1, shape (m,); None where nothing tells.
-        formatted: Likewise.
-        parts: Name → weighted values, which add up to the reward but for a constant; empty where a factor is known.
-        cluster: What is resampled, shape (m,).
+    Weighted ``parts`` add up to the reward but for a constant, and are empty where a factor is known; ``cluster`` says
+    what is resampled.
     """
 
     step: np.ndarray
@@ -54,16 +47,8 @@ class _Table(NamedTuple):
 def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = _DRAWS, seed: int = 0) -> Decomposition:
     """Shares of a gain by finishing, format and correctness, and by parts of the reward.
 
-    The first tenth of the steps is set against the last. Intervals are over prompts, resampled.
-
-    Args:
-        rollouts: The completions.
-        formatted: The part that says whether an answer is formatted; found by its name if None.
-        draws: Draws of the weights.
-        seed: Seed.
-
-    Returns:
-        The decomposition.
+    The first tenth of the steps is set against the last. Intervals are over prompts, resampled ``draws`` times.
+    ``formatted`` names the part that says whether an answer is formatted; without it one is found by its name.
 
     Raises:
         FitError: Fewer than two steps.
@@ -104,37 +89,10 @@ def decompose(rollouts: Rollouts, *, formatted: str | None = None, draws: int = 
     )
 
 
-def rescore(rollouts: Rollouts, part: str) -> Rollouts:
-    """The same completions under another reward; the reward so far becomes the part "logged reward".
-
-    Args:
-        rollouts: The completions.
-        part: The part that is the other reward, such as a lenient grader's verdict.
-
-    Returns:
-        Rollouts whose reward is that part; completions that lack it are left out.
-
-    Raises:
-        SettingError: There is no such part.
-    """
-    if part not in rollouts.parts:
-        raise SettingError(f"part: expected a part ({listed(rollouts.parts)}), found {plain(part, 40)!r}; correct it")
-    reward = rollouts.parts[part].astype(float)
-    known = np.isfinite(reward)
-    some = rollouts if known.all() else rollouts.where(known)
-    parts = {k: v for k, v in some.parts.items() if k != part} | {_LOGGED: some.reward.astype(np.float32)}
-    return replace(some, reward=reward[known], parts=parts)
-
-
 class _Drawn(NamedTuple):
     """Sums over the clusters of both sides, as they are and resampled: six of `Sums`, then sum and count of each part.
 
-    Attributes:
-        sums: Shape (2 k,).
-        draws: Shape (draws, 2 k).
-        width: k, sums of one side.
-        clusters: Clusters of both sides.
-        least: Clusters of the side that has fewer.
+    ``width`` sums are of one side; ``least`` are the clusters of the side that has fewer.
     """
 
     sums: np.ndarray
@@ -179,8 +137,7 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
     cut = source.truncated
     finished = 1.0 - cut.astype(float) if np.all(cut >= 0) and np.ptp(cut) > 0 else None
     gate = _gate(source, formatted)
-    named = {k: v for k, v in source.parts.items() if k != _LOGGED}
-    weights = adding_weights(source.reward, named) if finished is None and gate is None else {}
+    weights = adding_weights(source.reward, source.parts) if finished is None and gate is None else {}
     parts = {name: w * source.parts[name].astype(float) for name, w in weights.items()} if len(weights) > 1 else {}
     if source.prompt.all():
         cluster, words = source.prompt, "prompts"
@@ -212,7 +169,7 @@ def _gate(source: Rollouts, wanted: str | None) -> np.ndarray | None:
             )
     if not found:
         return None
-    half = len(source) // 2
+    half = source.size // 2
     return max(found.values(), key=lambda x: abs(x[half:].mean() - x[:half].mean()))
 
 

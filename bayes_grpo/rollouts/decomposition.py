@@ -16,16 +16,11 @@ RISEN = 0.95
 
 @dataclass(frozen=True)
 class GainShare(Result):
-    """What one factor, or one part of the reward, has of a gain.
+    """What one factor, or one part of the reward, has of a gain, with its values in the first and last steps.
 
-    Attributes:
-        name: "finished", "formatted", "quality", "others", or the name of a part.
-        words: In words.
-        is_form: Whether it is form (finishing, format, length) and not the task.
-        before: Its value in the first steps.
-        after: Its value in the last steps.
-        change: What it changed of the mean reward.
-        share: The same over the gain; NaN where there is no clear gain.
+    ``name`` is "finished", "formatted", "quality", "others" or that of a part; ``is_form`` says whether it is form
+    (finishing, format, length) and not the task; ``share`` is the change over the gain, NaN where there is no clear
+    gain.
     """
 
     name: str
@@ -38,14 +33,7 @@ class GainShare(Result):
 
 
 class GainCourse(NamedTuple):
-    """A gain over the steps, b bins.
-
-    Attributes:
-        step: Middle of each bin, shape (b,).
-        reward: Mean reward, shape (b,).
-        values: Factor or part → its value, shape (b,) each.
-        changes: Factor or part → what it has changed of the reward since the first steps, shape (b,) each.
-    """
+    """A gain over b bins of steps: their middles, mean rewards, values and changes of factors or parts, shape (b,)."""
 
     step: np.ndarray
     reward: np.ndarray
@@ -94,11 +82,7 @@ class Decomposition(Result):
         return self.p_gain >= RISEN
 
     def form_share_at(self, step: np.ndarray) -> np.ndarray:
-        """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did.
-
-        Args:
-            step: Steps, any shape.
-        """
+        """Share of the rise up to steps that is form, of those factors or parts that rose; NaN where none did."""
         none = np.zeros(len(self.course.step))
         rise = {s.name: np.maximum(self.course.changes[s.name], 0.0) for s in self.shares}
         form = sum((rise[s.name] for s in self.shares if s.is_form), none)

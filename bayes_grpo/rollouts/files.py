@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -48,11 +48,7 @@ class LeftOut:
 
 
 def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
-    """A file's bytes, unpacked where it is gzip.
-
-    Raises:
-        LogReadError: It cannot be read.
-    """
+    """A file's bytes, unpacked where it is gzip."""
     try:
         file = BufferedReader(FileIO(path), _PIECE)
         packed = file.peek(2)[:2] == b"\x1f\x8b"
@@ -62,11 +58,7 @@ def unpacked(path: Path) -> BufferedReader[FileIO] | gzip.GzipFile:
 
 
 def json_lines(path: Path, damage: LeftOut) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines, also gzip.
-
-    Raises:
-        LogReadError: The file cannot be read.
-    """
+    """The objects of a file of JSON lines, also gzip."""
     with unpacked(path) as file:
         try:
             while line := file.readline(LONGEST_LINE + 1):
@@ -92,12 +84,7 @@ def json_lines(path: Path, damage: LeftOut) -> Iterator[dict[str, Any]]:
 
 
 def parquet_file(path: Path) -> Any:
-    """A Parquet file, opened.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        LogReadError: It is no Parquet file.
-    """
+    """A Parquet file, opened with pyarrow."""
     pa, pq = imports.arrow()
     try:
         return pq.ParquetFile(path)
@@ -119,19 +106,11 @@ def parquet_batches(path: Path, damage: LeftOut, columns: list[str] | None = Non
 
 
 class RolloutFile(NamedTuple):
-    """A file of a format.
-
-    Attributes:
-        path: The file.
-        step: Step that its name states; None where its records do.
-        split: "train" or "eval".
-        subset: "all" or "effective" where a trainer keeps both what was sampled and what was trained on.
-    """
+    """A file of a format, with the step that its name states (None where its records do), "train" or "eval"."""
 
     path: Path
     step: float | None = None
     split: str = "train"
-    subset: str = "all"
 
 
 @dataclass
@@ -139,15 +118,10 @@ class Place:
     """A folder, or a single file, of rollouts: the path given, looked at once for all formats."""
 
     root: Path
-    _heads: dict[Path, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Path below the root, with "/", → file; the most that are looked at is `_MOST`.
-
-        Raises:
-            LogReadError: The root is not there, or holds too many files.
-        """
+        """Path below the root, with "/", → file; at most `_MOST` are looked at."""
         if self.root.is_file():
             return {"/".join(self.root.parts[-4:]): self.root}
         if not self.root.is_dir():
@@ -178,9 +152,7 @@ class Place:
 
     def keys(self, path: Path) -> tuple[str, ...]:
         """Keys of the first record of a file of JSON lines; empty where there is none."""
-        if path not in self._heads:
-            self._heads[path] = tuple(next(json_lines(path, LeftOut()), {}))
-        return self._heads[path]
+        return tuple(next(json_lines(path, LeftOut()), {}))
 
     def split(self, path: Path) -> str:
         """Whether a file is of an evaluation, "eval", by its path below the root; else "train"."""

@@ -1,11 +1,10 @@
-"""Formats of rollouts that are records, one a completion: JSON lines, and Parquet as TRL and ART write it.
+"""Formats of rollouts that are records, one a completion: JSON lines, and Parquet as TRL writes it.
 
 A format is one entry of `RECORD_FORMATS`: where its files lie and which keys of a record mean what.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +19,6 @@ _Record = dict[str, Any]
 _LINES = r"\.jsonl(?:\.gz)?"
 
 
-def _unchanged(record: _Record, options: StatedColumns) -> _Record:
-    return record
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecordFormat:
     """Where a trainer writes records and what their keys mean.
@@ -32,12 +27,10 @@ class RecordFormat:
 
     Attributes:
         name: Of the format.
-        paths: Ends of paths, the first that files have, with groups ``step``, ``split`` and ``subset`` where a path
+        paths: Ends of paths, the first that files have, with groups ``step`` and ``split`` where a path
             tells them.
         holds: Keys that the first record has to have.
         step: Keys of the step; where there is none it is the file's.
-        late_step: Keys of the step where the file has none either.
-        no_step: Step where nothing tells it.
         reward: Keys of the reward; the other columns of a `Completion` likewise.
         parts: Mapping whose numbers are the parts of the reward; those of the record without a meaning if empty.
         no_parts: Numbers of a record that are no parts either.
@@ -50,8 +43,6 @@ class RecordFormat:
     paths: tuple[str, ...]
     holds: tuple[str, ...] = ()
     step: tuple[str, ...] = ()
-    late_step: tuple[str, ...] = ()
-    no_step: float = math.nan
     reward: tuple[str, ...] = ("reward",)
     prompt: tuple[str, ...] = ("prompt",)
     group: tuple[str, ...] = ()
@@ -59,14 +50,14 @@ class RecordFormat:
     truncated: tuple[str, ...] = ()
     parts: str = ""
     no_parts: tuple[str, ...] = ()
-    changed: Callable[[_Record, StatedColumns], _Record] = _unchanged
+    changed: Callable[[_Record, StatedColumns], _Record] = lambda record, _: record
     drops_constant: bool = False
     refused: str = ""
 
     @property
     def keys(self) -> frozenset[str]:
         """Top keys of a record that have a meaning."""
-        columns = (*_COLUMNS, "step", "late_step", "no_parts", "holds")
+        columns = (*_COLUMNS, "step", "no_parts", "holds")
         return frozenset(key.split(".")[0] for name in columns for key in getattr(self, name)) | {self.parts}
 
     def sniff(self, place: Place) -> list[RolloutFile]:
@@ -81,27 +72,22 @@ class RecordFormat:
             named = match.groupdict()
             split = named.get("split") or place.split(path)
             step = None if named.get("step") is None else float(named["step"])
-            files.append(RolloutFile(path, step, "train" if split == "train" else "eval", named.get("subset") or "all"))
+            files.append(RolloutFile(path, step, "train" if split == "train" else "eval"))
         return files
 
     def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[Completion]:
-        """Completions of a file.
-
-        Raises:
-            LogReadError: It cannot be read, or is refused.
-            MissingExtraError: pyarrow is not installed.
-        """
+        """Completions of a file; one that cannot be read, or is refused, is an error."""
         if self.refused:
             raise LogReadError(f"{file.path}: {self.refused}")
-        value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step", "late_step")}
+        value = {name: _getter(getattr(self, name)) for name in (*_COLUMNS, "step")}
         own = self.keys - {""}
         for raw in self._records(file.path, damage):
             record = self.changed(raw, options)
             step = scalar_of(value["step"](record))
             if not step >= 0.0:
-                step = scalar_of(value["late_step"](record)) if file.step is None else file.step
+                step = math.nan if file.step is None else file.step
             yield Completion(
-                step=self.no_step if math.isnan(step) else step,
+                step=step,
                 reward=scalar_of(value["reward"](record)),
                 prompt=value["prompt"](record),
                 group=value["group"](record),
@@ -170,16 +156,6 @@ def _tinker(record: _Record, options: StatedColumns) -> _Record:
     }
 
 
-def _art(record: _Record, options: StatedColumns) -> _Record:
-    """The prompt is the first turn of the user: later ones may answer what the policy wrote."""
-    turns = [m for m in record.get("messages") or [] if isinstance(m, dict)]
-    try:
-        metrics = json.loads(record.get("metrics") or "{}")
-    except (ValueError, TypeError, RecursionError):
-        metrics = {}
-    return record | {"prompt": [m for m in turns if m.get("role") == "user"][:1] or None, "metrics": metrics}
-
-
 def _trl(record: _Record, options: StatedColumns) -> _Record:
     """The total is the sum of the reward functions by the weights that are given."""
     parts = scalars_in(record, ("step", "advantage", "advantages", "__index_level_0__"))
@@ -210,7 +186,8 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
     RecordFormat(  # PrimeIntellect-ai/prime-rl PRs 2248 and 2983; "all" was sampled, "effective" trained on
         name="prime_rl",
         paths=(
-            rf"step_(?P<step>\d+)/(?P<split>train|eval)/(?P<subset>all|effective)/traces{_LINES}",
+            rf"step_(?P<step>\d+)/(?P<split>train|eval)/all/traces{_LINES}",
+            rf"step_(?P<step>\d+)/(?P<split>train|eval)/effective/traces{_LINES}",
             rf"step_(?P<step>\d+)/(?P<split>train|eval)_rollouts{_LINES}",
         ),
         prompt=("example_id", "task.id", "prompt"),
@@ -227,17 +204,6 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         no_parts=("idx", "step", "sample_loss_mask", "input_lengths"),
         changed=_nemo_rl,
     ),
-    RecordFormat(  # allenai/open-instruct PR 1406
-        name="open_instruct",
-        paths=(rf"[^/]*{_LINES}",),
-        holds=("step", "prompt_idx", "reward", "finish_reason"),
-        step=("step",),
-        prompt=("prompt_tokens", "prompt"),
-        group=("prompt_idx",),
-        version=("model_step",),
-        truncated=("finish_reason",),
-        no_parts=("sample_idx", "advantage", "ground_truth"),
-    ),
     RecordFormat(  # thinking-machines-lab/tinker-cookbook PR 389
         name="tinker_cookbook",
         paths=(rf"iteration_(?P<step>\d+)/(?P<split>train|eval[^/]*)_rollout_summaries{_LINES}",),
@@ -250,38 +216,6 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         parts="metrics",
         changed=_tinker,
         drops_constant=True,
-    ),
-    RecordFormat(
-        name="areal",
-        paths=(rf"(?:(?:step_?|v|version_?)?(?P<step>\d+)(?:/[^/]*)?|[^/]*){_LINES}",),
-        holds=("task_id", "sample_idx", "reward", "head_version"),
-        step=("step",),
-        late_step=("tail_version", "head_version"),
-        prompt=("prompt", "task_id"),
-        group=("task_id",),
-        version=("head_version",),
-        truncated=("truncated", "stop_reason"),
-        no_parts=("seqlen", "prompt_len", "version", "sample_idx", "answer"),
-    ),
-    RecordFormat(  # OpenPipe/ART
-        name="art",
-        paths=(r"trajectories/(?P<split>[\w.-]+)/(?P<step>\d+)\.parquet",),
-        group=("group_index",),
-        parts="metrics",
-        no_parts=("messages",),
-        changed=_art,
-    ),
-    RecordFormat(  # NovaSky-AI/SkyRL PR 174; a score of several tokens is summed
-        name="skyrl",
-        paths=(rf"(?:.*global_step_?(?P<step>\d+).*|[^/]*){_LINES}",),
-        holds=("input_prompt", "output_response", "score"),
-        step=("step", "global_step"),
-        no_step=0.0,
-        reward=("score",),
-        prompt=("input_prompt",),
-        group=("uid",),
-        truncated=("stop_reason",),
-        no_parts=("ground_truth",),
     ),
     RecordFormat(
         name="slime",

@@ -1,10 +1,9 @@
-"""`groups_of`: how much prompts differ, how many groups are of use, and what other G and B would make of them.
+"""`groups_of`: how much prompts differ, how many groups are of use, and what smaller ones would be.
 
 Groups of use are those with spread: others give no gradient. For a smaller G their share is exact, as the mean over all
-ways to choose G of a group's completions; for a larger one the share without spread goes on to fall as a power of G, as
-it does under a Beta law of success rates. The noise of a row of B prompts is s √((ρ + (1 − ρ)/G)/B) with ρ the
-intraclass correlation, and prompts have the share Gρ/(1 + (G − 1)ρ) of it; where the same prompts come back at every
-step they are no noise, and ρ falls out.
+ways to choose G of a group's completions; a larger one cannot be measured. The noise of a row of B prompts is
+s √((ρ + (1 − ρ)/G)/B) with ρ the intraclass correlation, and prompts have the share Gρ/(1 + (G − 1)ρ) of it; where the
+same prompts come back at every step they are no noise, and ρ falls out.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SIZES = (2, 4, 8, 16, 32, 64)
-"""Group sizes that are shown with the run's own."""
+"""Group sizes that are shown up to the run's own."""
 _DRAWS = 2000
 _REPEATED = 0.5
 _TWO_VALUED = 0.9
@@ -34,19 +33,14 @@ _TWO_VALUED = 0.9
 
 @dataclass(frozen=True)
 class GroupSize(Result):
-    """What a group size would make of the same prompts.
+    """What a group size would make of the same prompts: the share of groups with spread, and the noise of a row.
 
-    Attributes:
-        group_size: G.
-        useful: Share of groups with spread.
-        exact: Whether it is measured, by choosing from larger groups.
-        row_noise: Standard deviation of a row about its level at the run's number of completions a row.
-        prompts_share: Share of that variance that is which prompts were drawn.
+    ``row_noise`` is the standard deviation of a row about its level at the run's number of completions a row, and
+    ``prompts_share`` the share of that variance that is which prompts were drawn.
     """
 
     group_size: int
     useful: float
-    exact: bool
     row_noise: float
     prompts_share: float
 
@@ -58,37 +52,23 @@ class GroupSummary(Result):
     Attributes:
         groups: Groups counted.
         group_size: Completions of one, G.
-        prompts_per_step: Prompts of a step, B.
         icc: Intraclass correlation ρ: share of the variance of rewards at a step that lies between prompts.
         useful: Share of groups with spread, measured.
         implied: The same as the mean reward implies it, as if all prompts were equally hard; NaN where the reward is
             not 0 or 1.
-        spread: Standard deviation of rewards at a step, the mean over steps.
         repeated: Share of the prompts of a step that the run had before.
-        sizes: Other group sizes at as many completions a row.
-        notes: What a reader should know.
+        sizes: Group sizes up to its own, at as many completions a row.
     """
 
     groups: int
     group_size: int
-    prompts_per_step: float
     icc: Interval
     useful: Interval
     implied: float
-    spread: float
     repeated: float
     sizes: tuple[GroupSize, ...]
-    notes: tuple[str, ...] = ()
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
-
-    def useful_at(self, group_size: int) -> float:
-        """Share of groups with spread at one of `SIZES`, or at the run's own.
-
-        Raises:
-            KeyError: It is none of them.
-        """
-        return {s.group_size: s.useful for s in self.sizes}[group_size]
 
     @property
     def sentence(self) -> str:
@@ -106,11 +86,7 @@ class GroupSummary(Result):
 
 
 def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
-    """Groups of a run: intraclass correlation, groups of use, and what other sizes would make of them.
-
-    Args:
-        rollouts: The completions.
-        seed: Seed of the intervals, which are over prompts.
+    """Groups of a run: intraclass correlation, groups of use, and what smaller sizes would make of them.
 
     Raises:
         FitError: No groups of at least two, or a reward that never varies.
@@ -148,23 +124,19 @@ def groups_of(rollouts: Rollouts, *, seed: int = 0) -> GroupSummary:
     return GroupSummary(
         groups=int(full.sum()),
         group_size=size,
-        prompts_per_step=float(rollouts.prompts_per_step or np.nan),
         icc=_interval(rho, _icc(drawn), len(prompts)),
         useful=_interval(share, shares, len(prompts)),
         implied=_implied(cells, reward, size),
-        spread=spread,
         repeated=repeated,
         sizes=tuple(
             GroupSize(
                 group_size=g,
-                useful=_useful_at(g, counts, n),
-                exact=bool(np.median(n) >= g),
+                useful=float(1.0 - _alone(counts, n, g)[n >= g].mean()),
                 row_noise=spread * float(np.sqrt(((0.0 if same else rho) + (1.0 - rho) / g) * g / batch)),
                 prompts_share=0.0 if same else g * rho / (1.0 + (g - 1.0) * rho),
             )
-            for g in sorted({*SIZES, size})
+            for g in sorted({*(g for g in SIZES if g <= size), size})
         ),
-        notes=tuple(note for note in rollouts.notes if "constant reward" in note),
     )
 
 
@@ -176,20 +148,6 @@ def _implied(cells: PromptCells, reward: np.ndarray, size: int) -> float:
         return float("nan")
     p = np.clip((cells.level - values[two[0]]) / (values[two[1]] - values[two[0]]), 0.0, 1.0)
     return float(np.average(1.0 - p**size - (1.0 - p) ** size, weights=cells.n))
-
-
-def _useful_at(g: int, counts: np.ndarray, n: np.ndarray) -> float:
-    """Share of groups with spread at a size: by choosing from groups of at least that size, else by a power law."""
-    if np.median(n) >= g:
-        return float(1.0 - _alone(counts, n, g)[n >= g].mean())
-    most = int(np.median(n))
-    half = max(most // 2, 1)
-    if half < 2:
-        return float("nan")
-    here, before = (float(_alone(counts, n, k)[n >= k].mean()) for k in (most, half))
-    if here <= 0.0:
-        return 1.0
-    return float(1.0 - here * (g / most) ** (np.log(here / before) / np.log(most / half)))
 
 
 def _values(group: np.ndarray, reward: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`join`: whether rollouts and a log are of one run, and by how many rows or versions they are shifted."""
+"""`join`: whether rollouts and a log are of one run, and by how many steps or versions they are shifted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from bayes_grpo.rollouts.records import Rollouts
 
 LARGEST_SHIFT = 8
 """Largest shift between rollouts and log that is tried, in rows."""
-ROWS_EACH = 32
-"""Rows of updates that may share a rollout."""
 _LEAST = 4
 _EQUAL, _ALIKE = 0.9, 0.5
 _ROUNDED = 1e-3
@@ -25,20 +23,13 @@ _ROUNDED = 1e-3
 class Joined(Result):
     """How rollouts lie on the rows of a log.
 
-    Attributes:
-        axis: What of the rollouts counts the rows: "step" or "policy_version".
-        shift: The log's step less the rollouts', at the best fit; with `rows_each` over 1, rows.
-        rows_each: Rows of the log that share a rollout; their mean is the rollout's.
-        window: Steps of rollouts averaged into a row.
-        compared: Rows compared.
-        equal: Share of these whose reward is the mean of their completions.
-        difference: Median absolute difference, reward.
-        correlation: Of the two over rows.
+    ``axis`` ("step" or "policy_version") of the rollouts counts the rows; the log's step less theirs is ``shift``; a
+    row averages ``window`` steps. Of the rows compared the share ``equal`` has the mean of its completions as the
+    reward; ``difference`` is the median absolute one, and ``correlation`` that of the two over rows.
     """
 
     axis: str
     shift: int
-    rows_each: int
     window: int
     compared: int
     equal: float
@@ -68,23 +59,14 @@ class Joined(Result):
             else f"{abs(self.shift)} {unit}{'s' * (abs(self.shift) > 1)} "
             + ("later in the log" if self.shift > 0 else "earlier in the log")
         )
-        more = f", {self.rows_each} rows of the log a rollout" if self.rows_each > 1 else ""
-        more += f", {self.window} steps averaged into a row" if self.window > 1 else ""
+        more = f", {self.window} steps averaged into a row" if self.window > 1 else ""
         return f"The log is the mean of these completions in {self.equal:.0%} of {self.compared} rows, {place}{more}."
 
 
 def join(run: Run, rollouts: Rollouts) -> Joined:
-    """Lays the means of rollouts on the rows of a log and looks for the shift under which they agree.
+    """Lays the means of rollouts on the rows of a log and looks for the shift under which they agree best.
 
-    It tries shifts of up to `LARGEST_SHIFT` steps or versions, rows that average several steps, and several rows of
-    updates that share a rollout, whose mean is then the rollout's.
-
-    Args:
-        run: The log.
-        rollouts: The completions.
-
-    Returns:
-        The best fit; whether it is one, it says itself.
+    It tries shifts of up to `LARGEST_SHIFT` steps or versions, and rows that average several steps.
 
     Raises:
         FitError: Fewer than 4 rows can be compared at any shift.
@@ -102,17 +84,13 @@ def join(run: Run, rollouts: Rollouts) -> Joined:
         for wide in sorted({1, int(np.median(window))} if len(window) else {1}):
             for shift in range(-LARGEST_SHIFT, LARGEST_SHIFT + 1):
                 found += _shifted((step, reward), (at, mean, count), (axis, shift, wide))
-        if axis == "step":
-            found += _repeated(reward, mean)
     if not found:
         raise FitError(
             f"expected at least {_LEAST} rows of {plain(run.name, 60)} with rollouts, found "
             "fewer; give the rollouts of this run"
         )
     # Agreement first; among equals the smaller shift and the plainer reading.
-    return max(
-        found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.shift), -j.rows_each)
-    )
+    return max(found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.shift)))
 
 
 def _shifted(
@@ -129,35 +107,16 @@ def _shifted(
     if known.sum() < _LEAST:
         return []
     expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]
-    return [_compared(reward[known], expected, axis, shift, 1, wide)]
+    return [_compared(reward[known], expected, axis, shift, wide)]
 
 
-def _repeated(reward: np.ndarray, mean: np.ndarray) -> list[Joined]:
-    """Several rows of updates a rollout, in order."""
-    found = []
-    each = len(reward) / len(mean)
-    for rows in range(2, ROWS_EACH + 1):
-        if not rows - 1.5 < each < rows + 1.5:
-            continue
-        for shift in range(-LARGEST_SHIFT, LARGEST_SHIFT + 1):
-            first = max(shift, 0)
-            skipped = -(-max(-shift, 0) // rows)
-            start = first + (skipped * rows + shift if shift < 0 else 0)
-            n = min((len(reward) - start) // rows, len(mean) - skipped)
-            if n >= _LEAST:
-                rows_mean = reward[start : start + n * rows].reshape(n, rows).mean(axis=1)
-                found.append(_compared(rows_mean, mean[skipped : skipped + n], "step", shift, rows, 1))
-    return found
-
-
-def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, shift: int, rows_each: int, window: int) -> Joined:
+def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, shift: int, window: int) -> Joined:
     off = np.abs(seen - expected)
     close = _ROUNDED * np.maximum(np.abs(expected), 1.0)
     moves = np.ptp(seen) > 0.0 and np.ptp(expected) > 0.0
     return Joined(
         axis=axis,
         shift=shift,
-        rows_each=rows_each,
         window=window,
         compared=len(seen),
         equal=float(np.mean(off <= close)),

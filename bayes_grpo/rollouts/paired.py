@@ -2,14 +2,13 @@
 
 Means over cells of a window differ by luck, by which prompts each run drew, and by the runs. Generalised least squares
 with the level of every run in every window as unknowns, and lasting and passing effects of prompts as in
-`bayes_grpo.rollouts.variances`, weighs the cells so that what prompts have in common cancels: wholly where both runs
+`bayes_grpo.rollouts.cells`, weighs the cells so that what prompts have in common cancels: wholly where both runs
 meet the same prompts in a window, in part where one meets them at other steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,11 +19,8 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.rollouts.cells import PromptCells, cells_of
-from bayes_grpo.rollouts.decompose import decompose
-from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.cells import PromptCells, Variances, cells_of, variances_of
 from bayes_grpo.rollouts.records import Rollouts
-from bayes_grpo.rollouts.variances import Variances, variances_of
 
 _WINDOWS = 10
 _SURE = 0.95
@@ -44,8 +40,6 @@ class ByPrompt(Result):
         difference: B less A.
         p_better: Probability that B's level there is higher, of these two runs; other seeds may differ.
         variance_ratio: Variance of the difference over that without knowing prompts.
-        gain_a: What A's own gain is made of; None where it has too few steps.
-        gain_b: B's.
     """
 
     a: str
@@ -57,8 +51,6 @@ class ByPrompt(Result):
     difference: Interval
     p_better: float
     variance_ratio: float
-    gain_a: Decomposition | None
-    gain_b: Decomposition | None
 
     in_json = ("sentence", ("interval_level", LEVEL), "verdict", ...)
 
@@ -84,16 +76,10 @@ class ByPrompt(Result):
 def compare_by_prompt(
     a: Rollouts, b: Rollouts, *, others: Sequence[Rollouts] = (), at: float | None = None
 ) -> ByPrompt:
-    """Compares two runs by prompt, in the last tenth of the steps that both have.
+    """Compares two runs by prompt, in the last tenth of the steps that both have or of those up to ``at``.
 
-    Args:
-        a: Run A.
-        b: Run B, read with the same salt.
-        others: Further runs on the same prompts, which tell how hard those are that only one of the two met.
-        at: Step at the end of the window; the last that both have if None.
-
-    Returns:
-        The difference of the two runs' levels; it says nothing of other seeds of their recipes.
+    ``others`` are further runs on the same prompts, which tell how hard those are that only one of the two met. The
+    result says nothing of other seeds of the recipes.
 
     Raises:
         FitError: No prompt is in both runs.
@@ -108,8 +94,8 @@ def compare_by_prompt(
     every = [cells_of(x) for x in (a.until(last), b.until(last), *others)]
     if not np.isin(every[0].prompt, every[1].prompt).any():
         raise FitError(
-            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found none; read both with the "
-            "same salt and trainer, since templates change a prompt's hash"
+            f"expected prompts that {plain(a.name, 60)} and {plain(b.name, 60)} share, found none; read both from the "
+            "same trainer, since templates change a prompt's hash"
         )
     width = (last - first + 1) / _WINDOWS
     edge = last - width
@@ -132,25 +118,13 @@ def compare_by_prompt(
         difference=Interval(difference, difference - wide, difference + wide, LEVEL),
         p_better=float(student.cdf(difference / max(sd, 1e-12), freedom)),
         variance_ratio=found.variance / unpaired,
-        gain_a=_gain(a.until(last)),
-        gain_b=_gain(b.until(last)),
     )
 
 
-def _gain(run: Rollouts) -> Decomposition | None:
-    with suppress(FitError):
-        return decompose(run)
-    return None
-
-
 class Contrast(NamedTuple):
-    """A difference of two levels.
+    """B less A: the difference, its variance as difficulty and luck have it, that as the prompts show it.
 
-    Attributes:
-        value: B less A.
-        variance: As the variances of difficulty and luck have it.
-        robust: As the prompts show it, if they are shared.
-        prompts: How many prompts that rests on, by the spread of their shares in it.
+    ``prompts`` is how many prompts that rests on, by the spread of their shares in it.
     """
 
     value: float

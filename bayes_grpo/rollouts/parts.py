@@ -30,14 +30,9 @@ def is_task(name: str) -> bool:
 
 
 def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Weights with which parts add up to a total, but for a constant.
+    """Weights, those that count, with which parts add up to a total but for a constant; empty where they do not.
 
-    Args:
-        total: Shape (n,).
-        parts: Name → shape (n,), NaN where not known; a part that is not always known is left out.
-
-    Returns:
-        Name → weight, those that count; empty where the parts do not add up to the total.
+    ``total`` and the parts have the shape (n,); a part that is not always known is left out.
     """
     some = np.linspace(0, len(total) - 1, min(len(total), _ROWS)).astype(int)
     y = total[some]

@@ -31,14 +31,11 @@ def read_rollouts(
     *,
     format: str | None = None,
     split: str = "train",
-    subset: str = "all",
     columns: Mapping[str, str] | None = None,
     weights: Mapping[str, float] | None = None,
-    group_size: int | None = None,
-    salt: str = "",
     progress: Progress | None = None,
 ) -> Rollouts:
-    """Reads the completions that a trainer saved, one file after the other.
+    """Reads the completions that a trainer saved, in the order of their steps.
 
     Memory grows by about 40 bytes a completion, whatever its text: texts are dropped as they are read, and prompts are
     kept as hashes from which none can be read.
@@ -47,28 +44,21 @@ def read_rollouts(
         path: A folder of rollouts, or a single file.
         format: Format to read it as, where several fit.
         split: "train" or "eval"; what there is where a folder holds one of both only.
-        subset: "all" or "effective", where a trainer keeps both what was sampled and what was trained on.
         columns: For a plain table: a column of `COLUMN_KINDS` → the table's own name for it.
         weights: Reward function → weight, where a trainer saves functions and no total.
-        group_size: Completions of a group, where records state neither group nor prompt: those of a prompt then stand
-            side by side.
-        salt: Makes hashes of prompts one's own. Runs that are to be compared by prompt need the same salt.
         progress: Called with a short phrase now and then.
-
-    Returns:
-        The completions in the order of their steps.
 
     Raises:
         LogReadError: Nothing is recognised, several formats fit, or no record has a reward.
-        SettingError: An unknown format, split, subset or column.
+        SettingError: An unknown format, split or column.
         MissingExtraError: The format needs pyarrow.
     """
-    _check(format, split, subset, columns, group_size)
+    _check(format, split, columns)
     place = Place(Path(path))
     name, parts = _recognised(place, format)
-    parts, notes_of_files = _chosen(parts, split, subset)
-    damage, options = LeftOut(), StatedColumns(columns or {}, weights or {}, salt)
-    gatherer, tell = Gatherer(options, damage), progress or (lambda _: None)
+    parts, notes_of_files = _chosen(parts, split)
+    damage, options = LeftOut(), StatedColumns(columns or {}, weights or {})
+    gatherer, tell = Gatherer(damage), progress or (lambda _: None)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
@@ -84,14 +74,13 @@ def read_rollouts(
     order = np.argsort(found["step"], kind="stable")
     found = {k: v[order] for k, v in found.items()}
     parts_of_reward = {k: v[order] for k, v in parts_of_reward.items()}
-    group, more = _groups(found, group_size)
+    group, more = _groups(found)
     doubts = _doubts(name, found, group, parts_of_reward.pop("advantage", None))
     return Rollouts(
         name=clean(place.root.name or place.root.resolve().name),
         source=clean(place.root, 300),
         format=name,
         split=parts[0].split,
-        subset=parts[0].subset,
         step=found["step"].astype(np.int32),
         policy_version=found["version"],
         prompt=found["prompt"],
@@ -105,20 +94,15 @@ def read_rollouts(
     )
 
 
-def _check(
-    format: str | None, split: str, subset: str, columns: Mapping[str, str] | None, group_size: int | None
-) -> None:
+def _check(format: str | None, split: str, columns: Mapping[str, str] | None) -> None:
     known = (
         ("format", format or _LAST, all_formats()),
         ("split", split, ("train", "eval")),
-        ("subset", subset, ("all", "effective")),
         *(("column", name, COLUMN_KINDS) for name in columns or {}),
     )
     for what, given, allowed in known:
         if given not in allowed:
             raise SettingError(f"{what}: expected one of {', '.join(allowed)}, found {clean(given)!r}; correct it")
-    if group_size is not None and group_size < 1:
-        raise SettingError(f"group_size: expected at least 1, found {group_size}; give completions a prompt")
 
 
 def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
@@ -140,36 +124,21 @@ def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[Rollout
             "or choose with --format"
         )
     ((name, parts),) = fitting.items()
-    folders = {part.path.parent for part in parts}
-    if name == _LAST and len(parts) > 1 and len({p.split for p in parts}) < len(parts):
-        raise LogReadError(
-            f"{place.root}: expected one table of completions, found {len(parts)} in {len(folders)} folders "
-            f"({listed([p.path.name for p in parts], 4)}); give one of them"
-        )
     return name, sorted(parts, key=lambda p: (p.step is None, p.step or 0.0, p.path))
 
 
-def _chosen(parts: Sequence[RolloutFile], split: str, subset: str) -> tuple[Sequence[RolloutFile], list[str]]:
-    """Files of the split and the subset wanted, or of the one there is; what was not read, in words."""
-    notes = []
-    for name, wanted in (("split", split), ("subset", subset)):
-        kept = [p for p in parts if getattr(p, name) == wanted]
-        others = sorted({getattr(p, name) for p in parts} - {wanted})
-        if not kept:
-            notes.append(f"{name}: no {wanted} files, read {others[0]}")
-            kept = [p for p in parts if getattr(p, name) == others[0]]
-        elif others:
-            notes.append(f"{name}: read {wanted}, left out {listed(others)}")
-        parts = kept
-    return parts, notes
+def _chosen(parts: Sequence[RolloutFile], split: str) -> tuple[Sequence[RolloutFile], list[str]]:
+    """Files of the split wanted, or of the one there is; what was not read, in words."""
+    kept = [p for p in parts if p.split == split]
+    others = sorted({p.split for p in parts} - {split})
+    if not kept:
+        return [p for p in parts if p.split == others[0]], [f"split: no {split} files, read {others[0]}"]
+    return kept, [f"split: read {split}, left out {listed(others)}"] if others else []
 
 
-def _groups(found: Mapping[str, np.ndarray], group_size: int | None) -> tuple[np.ndarray, list[str]]:
+def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
     """Numbers of groups in the order of steps, shape (n,); -1 where nothing tells them."""
     step, label, prompt = found["step"], found["group"], found["prompt"]
-    if group_size is not None and not (label.any() or prompt.any()):
-        place = np.arange(len(step)) - np.searchsorted(step, step)
-        label = (place // group_size + 1).astype(np.uint64)
     key = np.where(label != 0, label, prompt)
     known = key != 0
     out = np.full(len(step), UNKNOWN, np.int32)
@@ -178,11 +147,8 @@ def _groups(found: Mapping[str, np.ndarray], group_size: int | None) -> tuple[np
         both = key[known] + np.searchsorted(np.unique(step), step[known]).astype(np.uint64) * _SPREAD
         _, first, place = np.unique(both, return_index=True, return_inverse=True)
         out[known] = np.argsort(np.argsort(first))[place]
-    if not known.any():
-        return out, [
-            "no record tells its prompt or group; give --group-size where those of a prompt stand side by side"
-        ]
-    return out, [f"{int(np.sum(~known))} completions tell neither prompt nor group"] if not known.all() else []
+    lost = f"{int(np.sum(~known))} completions tell" if known.any() else "no record tells"
+    return out, [] if known.all() else [f"{lost} neither prompt nor group"]
 
 
 def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
@@ -192,12 +158,6 @@ def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advan
         notes.append(
             "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
         )
-    sizes = np.unique(found["step"], return_counts=True)[1]
-    usual = np.bincount(sizes).argmax()
-    odd = int(np.sum(sizes != usual))
-    if 0 < odd < 0.5 * len(sizes):
-        why = "; an evaluation at the same step replaces the file of the training" if name == "trl" else ""
-        notes.append(f"{odd} of {len(sizes)} steps do not have the usual {usual} completions{why}")
     known = group >= 0
     if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
         notes.append("the sum of the reward functions does not give the saved advantages; state their weights")
@@ -208,12 +168,10 @@ def _agreement(reward: np.ndarray, advantage: np.ndarray, group: np.ndarray) -> 
     """Correlation within groups of what are to be one up to a scale; 1 where nothing varies."""
     n = np.maximum(np.bincount(group), 1)
 
-    def centred(x: np.ndarray) -> np.ndarray:
-        return x - (np.bincount(group, x) / n)[group]
+    def mean(x: np.ndarray) -> np.ndarray:
+        return (np.bincount(group, x) / n)[group]
 
-    def scaled(x: np.ndarray) -> np.ndarray:
-        return x / np.sqrt(np.maximum(np.bincount(group, x**2) / n, 1e-24))[group]
-
-    x, y = centred(reward), centred(np.nan_to_num(advantage))
-    vary = (np.bincount(group, x**2) / n > 1e-12)[group]
-    return float(np.mean(scaled(x)[vary] * scaled(y)[vary])) if vary.any() else 1.0
+    x, y = (values - mean(values) for values in (reward, np.nan_to_num(advantage)))
+    of_x, of_y = mean(x**2), mean(y**2)
+    vary = of_x > 1e-12
+    return float(np.mean((x * y / np.sqrt(np.maximum(of_x * of_y, 1e-24)))[vary])) if vary.any() else 1.0

@@ -29,7 +29,6 @@ class Rollouts(Result):
         source: Path that was read.
         format: Name of the format.
         split: "train" or "eval".
-        subset: "all", or "effective" where only what was trained on was read.
         step: Step, int32, shape (n,).
         policy_version: Version of the policy that wrote it, in updates; -1 where unknown. Shape (n,), like all.
         prompt: Salted hash of its prompt; 0 where nothing tells it.
@@ -46,7 +45,6 @@ class Rollouts(Result):
     source: str
     format: str
     split: str
-    subset: str
     step: np.ndarray
     policy_version: np.ndarray
     prompt: np.ndarray
@@ -59,7 +57,7 @@ class Rollouts(Result):
     notes: tuple[str, ...] = ()
 
     in_json = (
-        "sentence", "name", "source", "format", "split", "subset", "size", ("steps", "step_count"), "first_step",
+        "sentence", "name", "source", "format", "split", "size", ("steps", "step_count"), "first_step",
         "last_step", ("prompts", "prompt_count"), ("groups", "group_count"), "group_size", "prompts_per_step",
         "mean_reward", ("parts", "part_means"), "truncated_share", "files", "bytes", "notes",
     )  # fmt: skip
@@ -76,9 +74,6 @@ class Rollouts(Result):
             raise ValueError("step must not decrease")
         for values in arrays.values():
             values.setflags(write=False)
-
-    def __len__(self) -> int:
-        return len(self.step)
 
     @property
     def size(self) -> int:
@@ -155,14 +150,7 @@ class Rollouts(Result):
         )
 
     def where(self, kept: np.ndarray) -> Rollouts:
-        """Some of the completions; groups keep their numbers' order.
-
-        Args:
-            kept: Which, bool, shape (n,).
-
-        Raises:
-            FitError: None is kept.
-        """
+        """Some of the completions, bool of shape (n,); groups keep their numbers' order. None is an error."""
         if not np.any(kept):
             raise FitError(f"expected completions of {self.name} to keep, found none; choose other steps")
         group = self.group[kept]

@@ -28,12 +28,8 @@ _PIECE = 2048
 class Factors(NamedTuple):
     """What a mean reward is made of; arrays of one shape.
 
-    Attributes:
-        finished: P(finished).
-        formatted: P(formatted | finished).
-        quality: Mean reward of those that finished and are formatted.
-        unformatted: Mean reward of those that finished and are not.
-        cut: Mean reward of those that did not finish.
+    P(finished), P(formatted | finished), and the mean rewards of what is both, of what finished unformatted, of what is
+    cut.
     """
 
     finished: np.ndarray
@@ -75,16 +71,7 @@ _FIELDS = {
 
 
 class Sums(NamedTuple):
-    """Sums over completions, one a cluster or a draw.
-
-    Attributes:
-        all: Completions.
-        finished: Of these, finished.
-        good: Of these, formatted.
-        reward_good: Reward of the finished and formatted.
-        reward_plain: Reward of the finished and unformatted.
-        reward_cut: Reward of the cut.
-    """
+    """Sums over completions, one a cluster or draw: all, finished, of these formatted; reward of good, plain, cut."""
 
     all: np.ndarray
     finished: np.ndarray

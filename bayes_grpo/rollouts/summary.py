@@ -16,14 +16,9 @@ from bayes_grpo.rollouts.records import Rollouts
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RolloutSummary(Result):
-    """What rollouts say of a run.
+    """What rollouts say of a run: what its gain is made of, groups, how they lie on a log; None where not known.
 
-    Attributes:
-        rollouts: The completions.
-        gain: What its gain is made of; None with fewer than two steps.
-        groups: Groups and how much prompts differ; None where nothing tells groups, or nothing varies.
-        joined: How they lie on a log; None where none was given.
-        missing: What is missing, and why.
+    ``missing`` says what is missing, and why.
     """
 
     rollouts: Rollouts
@@ -44,16 +39,10 @@ class RolloutSummary(Result):
 def describe_rollouts(
     rollouts: Rollouts, run: Run | None = None, *, formatted: str | None = None, seed: int = 0
 ) -> RolloutSummary:
-    """Sizes, groups, and what a gain is made of.
+    """Sizes, groups, what a gain is made of, and whether the completions fit a log of the same run.
 
-    Args:
-        rollouts: The completions of a run.
-        run: Its log, to see whether both fit.
-        formatted: The part that says whether an answer is formatted; found by its name if None.
-        seed: Seed of the intervals.
-
-    Raises:
-        SettingError: There is no such part, or it is not yes or no.
+    ``formatted`` names the part that says whether an answer is formatted; without it one is found by its name. Where
+    there is no such part, or it is not yes or no, that is a `SettingError`.
     """
     missing: list[str] = []
 

@@ -26,7 +26,7 @@ from bayes_grpo.rollouts.completions import (
     hash_of,
     was_cut,
 )
-from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, parquet_file, unpacked
+from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile, json_lines, parquet_batches, unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,28 +35,22 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "step": ("step", "training_step", "train_step", "global_step", "iteration", "rollout_step"),
     "reward": ("reward", "total_reward", "score", "rewards", "reward_total"),
     "prompt": (
-        "prompt_id",
-        "prompt_hash",
-        "question_id",
-        "problem_id",
-        "example_id",
-        "task_id",
-        "prompt_idx",
-        "prompt",
+        "prompt_id", "prompt_hash", "question_id", "problem_id", "example_id", "task_id", "prompt_idx", "prompt",
+        "input_prompt",
     ),
     "group": ("group", "group_id", "group_idx", "group_index", "uid"),
     "version": ("policy_version", "weight_version", "version", "sampling_client_step"),
     "truncated": ("truncated", "is_truncated", "clipped", "finish_reason", "stop_reason"),
-}
+}  # fmt: skip
 """Column of a block → names under which tables have it, the first that is there."""
 _ROWS = 100_000
 _LINES = 4_096
-_NUMBERS = {"unnamed: 0", "__index_level_0__", "index", "idx", "seed"}
-_SAMPLES = {"sample", "sample_idx", "sample_id", "traj_idx", "trajectory_index"}
-_LENGTHS = {
-    "length", "clen_tokens", "completion_tokens", "response_length", "n_tokens", "completion_length", "clen_chars",
-}  # fmt: skip
-_NOT_PARTS = {"advantage", "advantages"} | _NUMBERS | _SAMPLES | _LENGTHS
+_NOT_PARTS = frozenset((
+    "advantage", "advantages", "index", "idx", "seed", "__index_level_0__", "unnamed: 0", "sample", "sample_idx",
+    "sample_id", "traj_idx", "trajectory_index", "length", "clen_tokens", "completion_tokens", "response_length",
+    "n_tokens", "completion_length", "clen_chars",
+))  # fmt: skip
+"""Numbers that are no parts of the reward: of samples, lengths, advantages."""
 
 
 class PlainTable:
@@ -66,19 +60,12 @@ class PlainTable:
     drops_constant = False
 
     def sniff(self, place: Place) -> list[RolloutFile]:
-        """Tables with a step and a reward, and with what names prompts."""
+        """The file that is given, or the only one of a folder, where its name is that of a table."""
         found = place.named(r"[^/]+\.(?:csv|csv\.gz|tsv|parquet|jsonl|jsonl\.gz)")
-        if place.root.is_file():
-            return [RolloutFile(path) for path, _ in found]
-        return [RolloutFile(path, None, place.split(path)) for path, _ in found if _fits(path, place)]
+        return [RolloutFile(path) for path, _ in found if len(place.files) == 1]
 
     def read(self, file: RolloutFile, options: StatedColumns, damage: LeftOut) -> Iterator[CompletionBatch]:
-        """Pieces of the table.
-
-        Raises:
-            LogReadError: It has no column of rewards, or not the one named.
-            MissingExtraError: pyarrow is not installed.
-        """
+        """Completions of a table, in pieces; an error where it has no column of rewards, or not the one named."""
         columns: dict[str, str] = {}
         for table in _pieces(file.path, damage):
             if not columns:
@@ -91,7 +78,7 @@ class PlainTable:
                     )
             if missing := set(columns.values()) - set(table):  # records of JSON lines need not have all keys
                 table = table.assign(**{str(name): np.nan for name in missing})
-            yield _batch_of(table, columns, options.salt)
+            yield _batch_of(table, columns)
 
 
 def _csv_pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
@@ -124,25 +111,6 @@ def _pieces(path: Path, damage: LeftOut) -> Iterator[pd.DataFrame]:
             )
 
 
-def _fits(path: Path, place: Place) -> bool:
-    """Whether a table's columns are those of completions: other tables lie in the same folder."""
-    name = path.name.lower()
-    if name.endswith(".parquet"):
-        names = list(parquet_file(path).schema_arrow.names)
-    elif ".jsonl" in name:
-        names = list(place.keys(path))
-    else:
-        first = next(_csv_pieces(path, LeftOut()), None) if path.stat().st_size < 2**16 else _header(path)
-        names = [] if first is None else [str(x) for x in first]
-    found = _meanings_of(names, {}, path)
-    return {"step", "reward"} <= set(found) and bool({"prompt", "group"} & set(found))
-
-
-def _header(path: Path) -> list[str]:
-    with unpacked(path) as file:
-        return [x.strip().strip('"') for x in file.readline(2**16).decode("utf-8", "replace").split(",")]
-
-
 def _meanings_of(names: list[str], given: Mapping[str, str], path: Path) -> dict[str, str]:
     """Column of a batch → name in the table; a given one that is not there is an error."""
     missing = [x for x in given.values() if x not in names]
@@ -155,7 +123,7 @@ def _meanings_of(names: list[str], given: Mapping[str, str], path: Path) -> dict
     return {ours: name for ours, name in found.items() if name} | dict(given)
 
 
-def _batch_of(table: pd.DataFrame, columns: Mapping[str, str], salt: str) -> CompletionBatch:
+def _batch_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatch:
     """A piece of a table; numeric columns without a meaning of their own are parts."""
     import pandas as pd
 
@@ -166,7 +134,7 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str], salt: str) -> Com
             continue
         values = table[columns[name]]
         if kind is np.uint64:
-            out[name] = _hashed(values.to_numpy(), salt, bare if name == "prompt" else str)
+            out[name] = _hashed(values.to_numpy(), bare if name == "prompt" else str)
         elif name == "truncated":
             place, reasons = pd.factorize(values)
             out[name] = np.array([UNKNOWN, *(was_cut(reason) for reason in reasons.tolist())])[place + 1]
@@ -185,9 +153,9 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str], salt: str) -> Com
     return CompletionBatch(out, parts)
 
 
-def _hashed(values: np.ndarray, salt: str, text_of: Callable[[Any], str]) -> np.ndarray:
+def _hashed(values: np.ndarray, text_of: Callable[[Any], str]) -> np.ndarray:
     import pandas as pd
 
     places, labels = pd.factorize(values, use_na_sentinel=True)
     names = (str(int(x)) if isinstance(x, float) and x.is_integer() else x for x in labels.tolist())
-    return np.array([0, *(hash_of(text_of(x), salt) for x in names)], np.uint64)[places + 1]
+    return np.array([0, *(hash_of(text_of(x)) for x in names)], np.uint64)[places + 1]

@@ -1,1 +1,1 @@
-"""The files of trackers (W&B, SwanLab, TensorBoard, MLflow, Trackio) as bytes: records, checksums, what is damaged."""
+"""The files of trackers (W&B, TensorBoard, MLflow, Trackio) as bytes: records, checksums, what is damaged."""

@@ -18,11 +18,7 @@ type Value = int | float | bytes
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length and the place behind it.
-
-    Raises:
-        ValueError: It does not end.
-    """
+    """A number of variable length and the place after it; a `ValueError` where it does not end."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > _MAX_SHIFT:
@@ -36,11 +32,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Number and value of every field in a message, in file order.
-
-    Raises:
-        ValueError: The bytes are no message.
-    """
+    """Number and value of every field in a message, in file order; a `ValueError` where the bytes are none."""
     at, end = 0, len(data)
     while at < end:
         key = data[at]
@@ -67,11 +59,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def message(data: Value | None) -> dict[int, Value]:
-    """Number → last value of the fields in a message; nothing where there is no message.
-
-    Raises:
-        ValueError: The bytes are no message.
-    """
+    """Number → last value of the fields in a message; nothing where there is no message."""
     return dict(fields(data)) if isinstance(data, bytes) else {}
 
 

@@ -1,13 +1,12 @@
 """Records in the files of stores: LevelDB's log format, TensorFlow's record format, their checksums, what is damaged.
 
-Layouts: https://github.com/google/leveldb/blob/main/doc/log_format.md, of which W&B and SwanLab put seven bytes before
-the first chunk, count them as part of its block, and take the plain CRC-32 of type and bytes;
+Layouts: https://github.com/google/leveldb/blob/main/doc/log_format.md, of which W&B puts seven bytes before
+the first chunk, counts them as part of its block, and takes the plain CRC-32 of type and bytes;
 https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details with masked CRC-32C.
 """
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -16,8 +15,6 @@ from functools import cache, lru_cache
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
-
-_MAX_PLACES = 1_000
 
 
 @dataclass
@@ -32,25 +29,8 @@ class Damage:
     cut: int = 0
     places: int = 0
 
-    def at(self, more: int) -> None:
-        """Counts damaged places.
-
-        Raises:
-            LogReadError: There are very many.
-        """
-        self.places += more
-        if self.places > _MAX_PLACES:
-            raise LogReadError(
-                f"expected a file as its store wrote it, found checksums that fail in more than {_MAX_PLACES} places; "
-                f"copy the file again"
-            )
-
     def nothing(self, what: str) -> LogReadError:
-        """The error of a file without a row.
-
-        Args:
-            what: What the file is, in words.
-        """
+        """The error of a file without a row, which is called so in words."""
         lost = "".join(f" ({note})" for note in self.notes())
         return LogReadError(f"expected rows of metrics in {what}, found none{lost}; wait for the first logged row")
 
@@ -67,26 +47,15 @@ class Damage:
 _BLOCK = 32_768
 _HEADER = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_MAX_RECORD = 1 << 26
-_MAX_PARTS = 2 * _MAX_RECORD // _BLOCK
-"""Pieces of a record: a writer leaves a block only when it is full."""
 FILE_HEADER = 7
 """Bytes before the first chunk: four that name the store, the rest its version."""
 
 
 def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
-    """Whole records in file order; what is cut or damaged is left out and counted.
-
-    Args:
-        data: The file.
-        damage: Counts what is left out.
-
-    Raises:
-        LogReadError: The file is damaged in very many places.
-    """
+    """Whole records in file order; what is cut is left out, and the rest of a block after damage; both are counted."""
     at, end = FILE_HEADER, len(data)
     parts: list[bytes] = []
-    length = begin = 0
+    begin = 0
     while at < end:
         room = _BLOCK - at % _BLOCK
         if room < _HEADER.size:
@@ -97,32 +66,23 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         checksum, size, kind = _HEADER.unpack_from(data, at)
         body = at + _HEADER.size
         if not kind and not checksum and not size:  # set aside, not written yet
-            if data[at : at + room].strip(b"\x00"):
-                damage.at(1)
+            damage.places += bool(data[at : at + room].strip(b"\x00"))
             at += room
             continue
-        if size <= room - _HEADER.size and size > end - body and _FULL <= kind <= _LAST:
+        fits = size <= room - _HEADER.size and _FULL <= kind <= _LAST
+        if fits and size > end - body:
             break
-        if not _whole(data, at, room):
-            # Of a damaged chunk the length may still be true: then a whole chunk follows it.
-            following = body + size
-            left = room - _HEADER.size - size
-            follows = left >= _HEADER.size and _whole(data, following, left)
-            at = following if follows else at + room
-            damage.at(1)
+        piece = data[body : body + size]
+        if not fits or zlib.crc32(piece, zlib.crc32(bytes([kind]))) != checksum:
+            damage.places += 1
+            at += room
             parts = []
             continue
-        piece = data[body : body + size]
         if kind in (_FULL, _FIRST):
-            if parts:
-                damage.at(1)
-            parts, length, begin = [piece], size, at
+            damage.places += bool(parts)
+            parts, begin = [piece], at
         elif parts:
             parts.append(piece)
-            length += size
-            if length > _MAX_RECORD or len(parts) > _MAX_PARTS:
-                damage.at(1)
-                parts = []
         at = body + size
         if kind in (_FULL, _LAST) and parts:
             yield b"".join(parts) if len(parts) > 1 else parts[0]
@@ -131,42 +91,19 @@ def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:
         damage.cut += end - (begin if parts else at)
 
 
-def _whole(data: bytes, at: int, room: int) -> bool:
-    """Whether a chunk with the right checksum begins at a place."""
-    if at + _HEADER.size > len(data):
-        return False
-    checksum, size, kind = _HEADER.unpack_from(data, at)
-    body = at + _HEADER.size
-    if not _FULL <= kind <= _LAST or size > room - _HEADER.size or body + size > len(data):
-        return False
-    return zlib.crc32(data[body : body + size], zlib.crc32(bytes([kind]))) == checksum
-
-
 _LENGTH = struct.Struct("<Q")
 _BEFORE, _AFTER = 12, 4
 _LARGEST = 1 << 16
 """Bytes of a record that is read: a longer one holds a picture, a sound or a histogram."""
-_MAYBE_LENGTH = re.compile(rb"(?=..[\0\1]\0{5})", re.DOTALL)
-"""Where the length of a record that is read may lie."""
 
 
 def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
-    """Whole records of at most `_LARGEST` bytes in file order; what is cut or damaged is left out and counted.
-
-    Args:
-        data: The file.
-        damage: Counts what is left out.
-
-    Raises:
-        LogReadError: The file is damaged in very many places.
-    """
+    """Whole records of at most `_LARGEST` bytes in file order, up to a damaged length; what is left out is counted."""
     at, end = 0, len(data)
     while end - at >= _BEFORE:
         if not starts_record(data, at):
-            damage.at(1)
-            places = (found.start() for found in _MAYBE_LENGTH.finditer(data, at + 1))
-            at = next((place for place in places if starts_record(data, place)), end)
-            continue
+            damage.places += 1
+            return
         begin, behind = at + _BEFORE, at + _BEFORE + _LENGTH.unpack_from(data, at)[0]
         if behind + _AFTER > end:
             break  # its length is true, so the bytes are still to come
@@ -175,7 +112,7 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
             if masked_crc32c(record) == int.from_bytes(data[behind : behind + _AFTER], "little"):
                 yield record
             else:
-                damage.at(1)
+                damage.places += 1
         at = behind + _AFTER
     damage.cut += end - at
 

@@ -58,13 +58,11 @@ def rollouts_document(s: RolloutSummary) -> Document:
 def by_prompt_document(found: ByPrompt) -> Document:
     """Two runs on the prompts that both saw."""
     answer, why = split(sentence_case(found.sentence))
-    gains = (("A", found.gain_a), ("B", found.gain_b))
     return Document(
         title=f"A {found.a}, B {found.b}",
         about=f"mean rewards {found.mean_a:.3g} and {found.mean_b:.3g}; {percent(found.shared)} of the prompts shared",
         answer=answer,
         why=why,
-        sections=(section("Gains", *(f"{k}: {g.sentence}" for k, g in gains if g is not None and g.shares)),),
         unchecked=f"other seeds: {percent(found.p_better)} is the chance for these two runs, not for their recipes",
         docs="how/rollouts",
     )
@@ -82,7 +80,7 @@ def _sizes(groups: GroupSummary) -> Tabular:
     rows = (
         (
             f"{s.group_size}{' (now)' if s.group_size == groups.group_size else ''}",
-            number("" if s.useful != s.useful else f"{s.useful:.0%}{'' if s.exact else ' (extrapolated)'}"),
+            number(f"{s.useful:.0%}"),
             number(f"{s.row_noise:.3g}"),
             number(f"{s.prompts_share:.0%}"),
         )

@@ -45,7 +45,6 @@ def rollouts_of(
         source=name,
         format="made",
         split="train",
-        subset="all",
         step=step.astype(np.int32),
         policy_version=np.full(n, -1, np.int32),
         prompt=(prompt + 1).astype(np.uint64),

@@ -156,21 +156,6 @@ def write_nemo(folder: Path, made_up: list[Made]) -> Path:
     return folder
 
 
-def write_open_instruct(folder: Path, made_up: list[Made]) -> Path:
-    for shard in (0, 1):
-        _lines(
-            folder / f"run_rollouts_{shard:06d}.jsonl",
-            (
-                {"step": c.step, "sample_idx": c.sample, "prompt_idx": c.prompt, "prompt_tokens": [5, c.prompt],
-                 "response_tokens": [1] * (5 + c.sample), "reward": c.reward, "advantage": 0.0, "format": c.format,
-                 "correct": c.correct, "finish_reason": reason(c), "model_step": c.version}
-                for c in made_up
-                if (c.step > STEPS // 2) == bool(shard)
-            ),
-        )  # fmt: skip
-    return folder
-
-
 def write_tinker(folder: Path, made_up: list[Made]) -> Path:
     for step, some in _by_step(made_up).items():
         _lines(
@@ -182,54 +167,6 @@ def write_tinker(folder: Path, made_up: list[Made]) -> Path:
                  "steps": [{"step_idx": 0, "ob_len": 30, "ac_len": 7, "reward": c.reward, "episode_done": True,
                             "metrics": {"format": c.format, "correct": c.correct},
                             "logs": {"env/row_id": f"q{c.prompt}"}, "stop_reason": reason(c)}]}
-                for c in some
-            ),
-        )  # fmt: skip
-    return folder
-
-
-def write_areal(folder: Path, made_up: list[Made]) -> Path:
-    for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"rollout/{step}.jsonl",
-            (
-                {"task_id": c.prompt, "sample_idx": c.sample, "seqlen": 40, "prompt_len": 10, "head_version": c.version,
-                 "tail_version": c.version, "reward": c.reward, "prompt": question(c), "completion": output(c),
-                 "format": c.format, "correct": c.correct, "stop_reason": reason(c)}
-                for c in some
-            ),
-        )  # fmt: skip
-    return folder
-
-
-def write_art(folder: Path, made_up: list[Made]) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    place = folder / "trajectories" / "train"
-    place.mkdir(parents=True, exist_ok=True)
-    for step, some in _by_step(made_up).items():
-        answers = [[*messages(c), {"role": "assistant", "content": output(c)}] for c in some]
-        table = pa.table(
-            {
-                "group_index": [c.prompt for c in some],
-                "trajectory_index": [c.sample for c in some],
-                "reward": [c.reward for c in some],
-                "metrics": [json.dumps({"format": c.format, "correct": c.correct}) for c in some],
-                "messages": answers,
-            }
-        )
-        pq.write_table(table, place / f"{step:04d}.parquet", compression="zstd")
-    return folder
-
-
-def write_skyrl(folder: Path, made_up: list[Made]) -> Path:
-    for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"dumped/global_step_{step}/gsm8k.jsonl",
-            (
-                {"input_prompt": question(c), "output_response": output(c), "score": [0.0, c.reward],
-                 "stop_reason": reason(c), "env_class": "gsm8k", "format": c.format, "correct": c.correct}
                 for c in some
             ),
         )  # fmt: skip
@@ -256,11 +193,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path, list[Made]], Path]]] = {
     "prime_rl": ("prime_rl", write_prime),
     "prime_rl, older": ("prime_rl", write_old_prime),
     "nemo_rl": ("nemo_rl", write_nemo),
-    "open_instruct": ("open_instruct", write_open_instruct),
     "tinker_cookbook": ("tinker_cookbook", write_tinker),
-    "areal": ("areal", write_areal),
-    "art": ("art", write_art),
-    "skyrl": ("skyrl", write_skyrl),
     "plain_table": ("plain_table", write_table),
 }
 """Words → format and the function that writes it."""

@@ -108,18 +108,10 @@ def trackio(folder: Path) -> None:
         package.finish()
 
 
-def swanlab(folder: Path) -> None:
-    """An offline run."""
-    package = import_module("swanlab")
-    package.init(project="p", experiment_name="my run", config=CONFIG, logdir=str(folder / "swanlog"), mode="offline")
-    for step in STEPS:
-        package.log(row(step), step=step)
-    package.finish()
-
-
-def _mlflow(uri: str) -> None:
+def mlflow(folder: Path) -> None:
+    """A database with two runs."""
     package = import_module("mlflow")
-    package.set_tracking_uri(uri)
+    package.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
     package.set_experiment("exp")
     for name in ("my run", "other"):
         with package.start_run(run_name=name):
@@ -128,22 +120,11 @@ def _mlflow(uri: str) -> None:
                 package.log_metrics(row(step), step=step)
 
 
-def mlflow(folder: Path) -> None:
-    """A database with two runs."""
-    _mlflow(f"sqlite:///{folder / 'mlflow.db'}")
-
-
-def mlruns(folder: Path) -> None:
-    """Folders of text files with two runs."""
-    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-    _mlflow((folder / "mlruns").as_uri())
-
-
 WRITERS: Mapping[str, Callable[[Path], None]] = {
-    f.__name__: f for f in (wandb, wandb_killed, tensorboardX, tensorboard, trackio, swanlab, mlflow, mlruns)
+    f.__name__: f for f in (wandb, wandb_killed, tensorboardX, tensorboard, trackio, mlflow)
 }
 """Name → what writes a store into a folder."""
-PACKAGE = {name: {"wandb_killed": "wandb", "mlruns": "mlflow"}.get(name, name) for name in WRITERS}
+PACKAGE = {name: {"wandb_killed": "wandb"}.get(name, name) for name in WRITERS}
 """Name → the package that it needs."""
 
 if __name__ == "__main__":

@@ -95,37 +95,6 @@ def write_wandb(folder: Path, rows: Rows, config: Mapping[str, Any] | None = Non
     return write(path, leveldb(b":W&B\xe1\xbe\x00", wandb_records(rows, config, name)))
 
 
-def swanlab_records(rows: Rows, name: str = "run") -> list[bytes]:
-    """Records of a .swanlab file: the experiment, then a metric a record."""
-    records = [field(1, -1) + field(10, field(1, "project") + field(4, name) + field(10, "xyz98765"))]
-    for step, row in rows:
-        for key, value in row.items():
-            scalar = field(1, key) + field(2, step) + field(3, step) + field(5, field(1, float(value)))
-            records.append(field(1, len(records)) + field(13, scalar))
-    return records
-
-
-def write_swanlab(folder: Path, rows: Rows, config: Mapping[str, Any] | None = None, name: str = "run") -> Path:
-    """A .swanlab file with its configuration beside it."""
-    path = folder / "swanlog" / "run-20261122_154859-xyz98765" / "run-xyz98765.swanlab"
-    shown = {k: {"desc": "", "sort": i, "value": v} for i, (k, v) in enumerate((config or {}).items())}
-    write(path.parent / "files" / "config.yaml", yaml(shown).encode())
-    return write(path, leveldb(b":SWL\xd6\xe1\x02", swanlab_records(rows, name)))
-
-
-def yaml(config: Mapping[str, Any], indent: str = "") -> str:
-    """A nested mapping in YAML's block style."""
-    lines = []
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            lines.append(f"{indent}{key}:\n{yaml(value, indent + '  ')}")
-        elif isinstance(value, list):
-            lines.append(f"{indent}{key}:\n" + "".join(f"{indent}- {item}\n" for item in value))
-        else:
-            lines.append(f"{indent}{key}: {json.dumps(value)}\n")
-    return "".join(lines)
-
-
 def counter(number: int, step: int, row: Mapping[str, float]) -> int:
     """What a store counts in ``_step``: its own rows where the trainer logs a step of its own beside the metrics."""
     return number if any(key.endswith("step") for key in row) else step
@@ -217,23 +186,6 @@ def write_mlflow(folder: Path, rows: Rows, config: Mapping[str, Any] | None = No
     return path
 
 
-def write_mlruns(folder: Path, rows: Rows, config: Mapping[str, Any] | None = None, name: str = "run") -> Path:
-    """A run of MLflow's text store; its folder."""
-    key = zlib.crc32(name.encode())
-    run = folder / "mlruns" / "172652193062897763" / f"{key:032x}"
-    write(run.parent / "meta.yaml", b"experiment_id: '172652193062897763'\nname: project\n")
-    write(run / "meta.yaml", f"lifecycle_stage: active\nrun_id: {key:032x}\nrun_name: {name}\nuser_id: me\n".encode())
-    for k, v in (config or {}).items():
-        write(run / "params" / k, str(v).encode())
-    lines: dict[str, list[str]] = {}
-    for step, row in rows:
-        for metric, value in row.items():
-            lines.setdefault(metric.replace("@", "_at_"), []).append(f"{TIME * 1000 + step} {value} {step}\n")
-    for metric, text in lines.items():
-        write(run / "metrics" / metric, "".join(text).encode())
-    return run
-
-
 def write(path: Path, data: bytes) -> Path:
     """A file and the folders that it lies in."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -243,10 +195,8 @@ def write(path: Path, data: bytes) -> Path:
 
 WRITERS: Mapping[str, Callable[..., Path]] = {
     "wandb": write_wandb,
-    "swanlab": write_swanlab,
     "tensorboard": write_tensorboard,
     "trackio": write_trackio,
     "mlflow": write_mlflow,
-    "mlruns": write_mlruns,
 }
 """Store → what writes a run into it, below a folder."""

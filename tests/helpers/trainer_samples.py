@@ -56,12 +56,11 @@ class Sample:
 
     def places(self) -> list[str]:
         """Where it can write: "file", stores, "console"."""
-        stores = [name for store in self.stores for name in ((store, "mlruns") if store == "mlflow" else (store,))]
-        return [*(["file"] if self.file else []), *stores, *(["console"] if self.console else [])]
+        return [*(["file"] if self.file else []), *self.stores, *(["console"] if self.console else [])]
 
     def rows(self, place: str) -> Rows:
         """Steps and metrics as a place gets them."""
-        called = self.renamed.get("mlflow" if place == "mlruns" else place, lambda key: key)
+        called = self.renamed.get(place, lambda key: key)
         signals = dict(self.signals.values())
         found = []
         for s in STEPS:
@@ -83,7 +82,7 @@ class Sample:
         elif place == "console" and self.console is not None:
             path, text = folder / "out.log", "\n".join(self.console(s, row) for s, row in rows) + "\n"
         else:
-            config = flat(self.config) if place in ("mlflow", "mlruns") else self.config
+            config = flat(self.config) if place == "mlflow" else self.config
             return WRITERS[place](folder, rows, config, "run")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -114,7 +113,7 @@ class SlimeSample(Sample):
             found.append((r, {"rollout/step": r, self.reward: reward_at(2 * r), **rollout}))
             found += [(u, {"train/step": u, **train}) for u in (2 * r, 2 * r + 1)]
         found.append((EVALUATED // 2, {"eval/step": EVALUATED // 2, self.held_out: HELD_OUT}))
-        if place in ("tensorboard", "mlflow", "mlruns"):
+        if place in ("tensorboard", "mlflow"):
             found = [(s, {k: v for k, v in row.items() if not k.endswith("/step")}) for s, row in found]
         return found
 
@@ -185,7 +184,7 @@ TRL = Sample(
         "completions_clipped_ratio": ("train/completions/clipped_ratio", 0.1),
     },
     more={"train/rewards/accuracy/mean": 0.3, "train/rewards/accuracy/std": 0.4, "train/num_tokens": 9.0},
-    stores=("wandb", "tensorboard", "trackio", "swanlab", "mlflow"),
+    stores=("wandb", "tensorboard", "trackio", "mlflow"),
     config=TRL_CONFIG,
     settings=TRL_SETTINGS,
     renamed={"tensorboard": without_step, "mlflow": bare, "file": bare, "console": bare},
@@ -201,7 +200,7 @@ SAMPLES: Sequence[Sample] = (
         trainer="ms_swift",
         label="ms-swift",
         signals={**TRL.signals, "entropy": ("train/entropy/mean", 0.4)},
-        stores=("wandb", "tensorboard", "swanlab"),
+        stores=("wandb", "tensorboard"),
         file=("logging.jsonl", jsonl(lambda s, row: {**row, "global_step/max_steps": f"{s}/300"})),
         console=lambda s, row: str({**row, "global_step/max_steps": f"{s}/300"}),
     ),
@@ -223,7 +222,7 @@ SAMPLES: Sequence[Sample] = (
             "completions_clipped_ratio": ("response_length/clip_ratio", 0.1),
         },
         more={"critic/rewards/mean": 9.0, "critic/score/max": 1.0, "val-aux/gsm8k/reward/std@4": 0.3},
-        stores=("wandb", "tensorboard", "trackio", "swanlab", "mlflow"),
+        stores=("wandb", "tensorboard", "trackio", "mlflow"),
         config={
             "actor_rollout_ref": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"train_batch_size": 256},
@@ -252,7 +251,7 @@ SAMPLES: Sequence[Sample] = (
             "reward/accuracy": 0.9,
             "val/accuracy_reward": 0.1,
         },
-        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "worker": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"rollout_batch_size": 256},
@@ -274,7 +273,7 @@ SAMPLES: Sequence[Sample] = (
             "learning_rate": ("actor/lr", 1e-6),
         },
         more={"critic/rewards/mean": 9.0},
-        stores=("wandb", "tensorboard", "swanlab"),
+        stores=("wandb", "tensorboard"),
         config={"num_return_sequences_in_group": 16, "rollout_batch_size": 256, "max_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 256, "total_steps": 300},
         console=lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
@@ -339,7 +338,7 @@ SAMPLES: Sequence[Sample] = (
             "step_time": ("timing/train/total_step_time", 9.0),
         },
         more={"train/probs_ratio": 1.0},
-        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "grpo": {"num_generations_per_prompt": 8, "num_prompts_per_step": 64, "max_num_steps": 300},
             "policy": {"optimizer": {"kwargs": {"betas": [0.95, 0.999]}}},
@@ -380,7 +379,7 @@ SAMPLES: Sequence[Sample] = (
             "learning_rate": ("ppo_actor/update/lr", 1e-6),
             "completions_clipped_ratio": ("ppo_actor/no_eos_ratios/avg", 0.1),
         },
-        stores=("wandb", "tensorboard", "trackio", "swanlab"),
+        stores=("wandb", "tensorboard", "trackio"),
         config={
             "gconfig": {"n_samples": 16},
             "train_dataset": {"batch_size": 256},
@@ -431,7 +430,7 @@ SAMPLES: Sequence[Sample] = (
             "loss": ("policy/policy_loss", 0.01),
         },
         more={"reward/avg_pass_at_5": 0.9, "loss/avg_final_rewards": 0.3, "trainer/epoch": 0.0},
-        stores=("wandb", "tensorboard", "swanlab", "mlflow"),
+        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "generator": {"n_samples_per_prompt": 16},
             "trainer": {"train_batch_size": 256, "policy": {"optimizer_config": {"adam_betas": [0.95, 0.999]}}},

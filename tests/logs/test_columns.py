@@ -36,7 +36,7 @@ def check_read(run):
 
 def test_columns_of_a_call(write):
     check_read(bg.read_log(write("log.jsonl", rows()), columns=OWN))
-    check_read(bg.Run.from_frame(rows(), columns=OWN))
+    check_read(bg.read_log(rows(), columns=OWN))
 
 
 def test_columns_of_a_file_beside_the_log_give_way_to_those_of_the_call(write):
@@ -44,7 +44,6 @@ def test_columns_of_a_file_beside_the_log_give_way_to_those_of_the_call(write):
     write("bayes_grpo.toml", "[columns]\n" + "".join(f'{k} = "{v}"\n' for k, v in OWN.items()) + 'step = "iteration"\n')
     check_read(bg.read_log(path))
     assert bg.read_log(path, columns={"step": "mine"}).step[-1] == 80.0
-    check_read(bg.read_log(path, sidecar=write("other.json", {"columns": OWN, "group_size": 4})))
 
 
 def test_columns_on_the_command_line(write):

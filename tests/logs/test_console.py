@@ -71,18 +71,6 @@ def test_calls_and_bare_names_in_dicts(write):
     assert "loss" not in run.signals
 
 
-def test_json_dicts_inside_lines(write):
-    text = "\n".join(
-        f'[2026-01-01 00:00:0{s}] step done {{"step": {s}, "reward": 0.{s}, "best": null}}' for s in range(1, 6)
-    )
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
-
-
-def test_global_step_of_max_steps(write):
-    text = "\n".join(str({"reward": f"0.{s}", "global_step/max_steps": f"{s}/40"}) for s in range(1, 6))
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, range(1, 6))
-
-
 def test_nothing_in_a_log_is_executed(write, tmp_path):
     mark = tmp_path / "mark"
     evil = f"{{'reward': __import__('pathlib').Path({str(mark)!r}).touch()}}"
@@ -173,22 +161,6 @@ def test_headings_of_steps(write):
     assert run.settings.total_steps.value == 50
     cut = write("cut.log", "".join(blocks)[: -len(blocks[-1]) + 80])
     assert read_log(cut, whole_lines=True).step[-1] >= 29
-
-
-@pytest.mark.parametrize("end", ["\r", "\n"])
-def test_metrics_behind_a_progress_bar(write, end):
-    def bar(done: int, reward: float) -> str:
-        return f"GRPO: {2 * done}%|█▏   | {done}/50 [01:02<07:30,  5.1s/it, loss=0.12, reward={reward:.3f}]"
-
-    # A bar is drawn when its metrics are set, and again when the step is counted.
-    shown = [bar(done, 0.01 * s) for s in range(1, 31) for done in (s - 1, s)]
-    text = "Loading: 100%|███| 4/4 [00:01<00:00, 3.5it/s]\n" + end.join(shown) + end
-    run = read_log(write("out.log", text))
-    assert run.format == "progress_bar"
-    np.testing.assert_array_equal(run.step, range(1, 31))
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["loss"], 0.12)
-    assert run.settings.total_steps.value == 50
 
 
 def test_a_training_may_come_after_much_other_output(write):

@@ -1,9 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_grpo.logs.hygiene import first_of_blocks, merge_steps, row_windows, tidy, usual_spacing
+from bayes_grpo.logs.hygiene import merge_steps, row_windows, tidy
 from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
@@ -19,23 +18,6 @@ def table(step, **columns):
 def tidied(step, train, evals=None):
     columns = Columns(KeyIndex(Table(0, {})), GENERIC, step, train, np.full(len(step), NAN) if evals is None else evals)
     return tidy(columns, np.zeros(len(step), bool), 1.0, np.zeros(len(step)))
-
-
-def test_lines_of_a_step_complete_each_other():
-    step, columns = table([1, 1, 2, 2], reward=[NAN, 0.1, 0.2, NAN], kl=[5, NAN, NAN, 6])
-    step, columns, repeated = merge_steps(step, columns)
-    np.testing.assert_array_equal(step, [1, 2])
-    np.testing.assert_array_equal(columns["reward"], [0.1, 0.2])
-    np.testing.assert_array_equal(columns["kl"], [5, 6])
-    assert repeated == 0
-
-
-def test_nothing_of_a_replaced_record_stays():
-    step, columns = table([1, 2, 3, 2, 3], reward=[0.1, 0.2, 0.3, 0.7, 0.8], kl=[1, 2, 3, NAN, 9])
-    step, columns, repeated = merge_steps(step, columns)
-    np.testing.assert_array_equal(columns["reward"], [0.1, 0.7, 0.8])
-    np.testing.assert_array_equal(columns["kl"], [1, NAN, 9])
-    assert repeated == 2
 
 
 def test_an_evaluation_logged_late_replaces_nothing():
@@ -82,56 +64,7 @@ def test_what_is_zero_throughout_was_not_computed():
     assert set(tidied(step, columns).train) == {"reward", "entropy", "kl"}
 
 
-@pytest.mark.parametrize("block", [2, 3, 10])
-def test_forward_filled_blocks(block):
-    values = np.repeat(np.random.default_rng(0).random(9), block)
-    kept, found = first_of_blocks({"reward": values, "loss": 2 * values})
-    assert found == block
-    np.testing.assert_array_equal(kept, np.arange(0, 9 * block, block))
-
-
-def test_equal_neighbouring_blocks_stay_apart():
-    values = np.repeat([0.1, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 4)
-    kept, found = first_of_blocks({"reward": values, "loss": values})
-    assert (found, len(kept)) == (4, 9)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.zeros(40),
-        np.repeat([0.1, 0.2, 0.3, 0.4], 5),
-        np.arange(40.0),
-        np.repeat(np.arange(12.0), [1, 2, 3] * 4),
-    ],
-)
-def test_rows_that_are_not_forward_filled(values):
-    kept, found = first_of_blocks({"reward": values, "loss": values})
-    assert (found, len(kept)) == (1, len(values))
-
-
-def test_windows_are_no_longer_than_the_gap_before():
-    np.testing.assert_array_equal(row_windows(np.array([0.0, 10, 20, 23]), 10), [1, 10, 10, 3])
-    np.testing.assert_array_equal(row_windows(np.array([5.0, 30]), 10), [5, 10])
-    np.testing.assert_array_equal(row_windows(np.array([0.0, 1]), 0.5), [0.5, 0.5])
-    assert row_windows(np.array([]), 10).shape == (0,)
-
-
 @given(st.lists(st.integers(-5, 10_000), min_size=1, unique=True), st.floats(0.1, 500))
 def test_windows_are_positive_and_at_most_the_logging_window(steps, window):
     windows = row_windows(np.array(sorted(steps), float), window)
     assert np.all((windows > 0) & (windows <= window))
-
-
-@pytest.mark.parametrize(
-    ("step", "spacing"),
-    [
-        ([5, 10, 15, 20], 5),
-        ([2, 10, 20, 30, 40, 50], 10),
-        ([1, 2, 4, 8, 16], None),
-        ([1, 2], None),
-        ([0.5, 1.0, 1.5], None),
-    ],
-)
-def test_usual_spacing(step, spacing):
-    assert usual_spacing(np.array(step, float)) == spacing

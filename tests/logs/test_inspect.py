@@ -100,14 +100,6 @@ def test_plot_goes_into_a_given_figure():
     assert figure.get_size_inches().tolist() == [4, 3]
 
 
-def test_plot_does_not_touch_the_state_of_pyplot(tmp_path):
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    save_plot(plot_run(make_run()), tmp_path / "plot.png")
-    assert plt.get_fignums() == before
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -87,11 +87,3 @@ def test_a_constant_or_coarse_reward_is_not_forward_filled(write):
     assert len(read_log(write("a.json", constant)).step) == 30
     pairs = [{"step": s, "reward": float((s // 2) % 2)} for s in range(30)]
     assert len(read_log(write("b.json", pairs)).step) == 30
-
-
-def test_records_kept_under_their_steps(write):
-    document = {str(s): {"reward": 0.1 * s, "metrics": {"kl": 0.01}} for s in range(5)} | {"model": "small"}
-    run = read_log(write("log.json", document))
-    np.testing.assert_array_equal(run.step, range(5))
-    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
-    np.testing.assert_allclose(run.signals["kl"], 0.01)

@@ -37,18 +37,6 @@ def test_files_of_one_run_are_joined_on_the_step(write):
     assert str(trainer) in run.source
 
 
-def test_art_history(write):
-    rows = []
-    for s in range(1, 6):
-        rows.append({"step": s, "recorded_at": "2026-01-01", "train/reward": 0.1 * s, "train/reward_std_dev": 0.2})
-        rows.append({"step": s, "loss/grad_norm": 0.3, "data/step_num_groups_trainable": 3})
-    rows.append({"step": 5, "val/reward": 0.8})
-    run = read_log(write("model/history.jsonl", rows))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    assert run.settings.reward_std_kind.value == "within"
-    np.testing.assert_array_equal(run.eval_reward, [0.8])
-
-
 @pytest.mark.parametrize(
     ("keys", "reward"),
     [
@@ -71,12 +59,6 @@ def test_openrlhf_evaluations_have_their_own_step_key(write):
     rows.append({"eval/global_step": 3, "eval/eval_math_pass1": 0.4})
     run = read_log(write("log.jsonl", rows))
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.4]))
-
-
-def test_nested_rows_are_flattened(write):
-    rows = [{"step": s, "metrics": {"reward": {"mean": 0.1 * s}, "kl": 0.2}} for s in range(1, 6)]
-    run = read_log(write("log.jsonl", rows), columns={"reward": "metrics/reward/mean"})
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
 
 
 def test_a_cut_off_last_line_is_left_out_with_a_note(write):
@@ -116,11 +98,6 @@ def test_numbers_as_text(write):
     np.testing.assert_allclose(run.reward, 0.1 * run.step)
     np.testing.assert_allclose(run.signals["accuracy"], 0.625)
     assert "kl" not in run.signals
-
-
-def test_utf16_as_powershell_writes_it(write):
-    text = "".join(json.dumps({"step": s, "reward": 0.1 * s}) + "\r\n" for s in range(1, 6))
-    np.testing.assert_array_equal(read_log(write("log.jsonl", text.encode("utf-16"))).step, range(1, 6))
 
 
 def test_metrics_inside_a_wrapper(write):

@@ -56,9 +56,9 @@ def test_rows_handed_over_are_read_alike():
 
 def test_nan_in_a_frame_is_missing_unless_none_stands_beside_it():
     columns = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [0.1, NAN, 0.2]}
-    assert not bg.Run.from_frame(pd.DataFrame(columns)).not_finite("loss").any()
+    assert not bg.read_log(pd.DataFrame(columns)).not_finite("loss").any()
     mixed = pd.DataFrame({**columns, "loss": pd.Series([None, NAN, 0.2], dtype=object)})
-    assert bg.Run.from_frame(mixed).not_finite("loss").tolist() == [False, True, False]
+    assert bg.read_log(mixed).not_finite("loss").tolist() == [False, True, False]
 
 
 def test_a_word_that_fills_the_rows_of_another_kind_is_missing(tmp_path):

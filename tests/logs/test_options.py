@@ -1,10 +1,8 @@
-import json
-
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs import SIGNALS, Provenance, Settings, read_log
-from bayes_grpo.logs.options import CHECKS, checked
+from bayes_grpo.logs import Provenance, Settings, read_log
+from bayes_grpo.logs.options import CHECKS
 
 ROWS = [{"step": s, "reward": 0.1 * s, "learning_rate": 1e-6} for s in range(1, 6)]
 
@@ -88,40 +86,20 @@ def test_the_file_beside_a_log_is_read(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    "content",
     [
-        ("s.json", {"group_size": 4}),
-        ("s.json", {"settings": {"group_size": 4}}),
-        ("s.toml", "[settings]\ngroup_size=4"),
+        "[settings\n",
+        "settings = 3",
+        "[settings]\nG = 4",
+        b"\xff\xfe\x00",
+        "[settings]\ngroup_size = {a = 1}",
+        "a = " + "[" * 100_000,
     ],
 )
-def test_a_named_settings_file(write, name, content):
-    sidecar = write(f"elsewhere/{name}", content)
-    write("bayes_grpo.toml", "[settings]\ngroup_size = 9\n")
-    assert read_log(write("log.jsonl", ROWS), sidecar=sidecar).settings.group_size.value == 4
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("s.toml", "[settings\n"),
-        ("s.json", "{"),
-        ("s.json", [1]),
-        ("s.toml", "settings = 3"),
-        ("s.toml", "[settings]\nG = 4"),
-        ("s.toml", b"\xff\xfe\x00"),
-        ("s.toml", "[settings]\ngroup_size = {a = 1}"),
-        ("s.json", "[" * 100_000),
-    ],
-)
-def test_a_broken_settings_file_is_named(write, name, content):
-    with pytest.raises(SettingError, match=rf"{name}: expected"):
-        read_log(write("log.jsonl", ROWS), sidecar=write(f"elsewhere/{name}", content))
-
-
-def test_a_missing_settings_file_is_an_error(write, tmp_path):
-    with pytest.raises(SettingError, match=r"no\.toml: expected a settings file"):
-        read_log(write("log.jsonl", ROWS), sidecar=tmp_path / "no.toml")
+def test_a_broken_settings_file_is_named(write, content):
+    write("bayes_grpo.toml", content)
+    with pytest.raises(SettingError, match=r"bayes_grpo\.toml: expected"):
+        read_log(write("log.jsonl", ROWS))
 
 
 def test_every_setting_has_a_check():
@@ -130,7 +108,8 @@ def test_every_setting_has_a_check():
 
 def test_unknown_trainers_get_few_assumptions(write):
     s = read_log(write("log.jsonl", [{"step": i, "reward": 0.1 * i} for i in range(1, 6)])).settings
-    assert {name: v.value for name, v in s.assumed()} == {
+    assumed = {name: v for name, v in s.items() if v.provenance is Provenance.ASSUMED and v.value is not None}
+    assert {name: v.value for name, v in assumed.items()} == {
         "momentum": 0.9,
         "momentum_convention": "ema",
         "refresh_interval": 1,
@@ -139,10 +118,3 @@ def test_unknown_trainers_get_few_assumptions(write):
         "reward_std_kind": "unknown",
     }
     assert s.group_size.value is None
-
-
-def test_checked_leaves_its_argument_alone():
-    given = {"group_size": "8"}
-    assert checked(given, "x") == {"group_size": 8}
-    assert json.dumps(given) == '{"group_size": "8"}'
-    assert "reward" not in SIGNALS

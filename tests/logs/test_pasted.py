@@ -75,18 +75,6 @@ def test_prose_in_quotes_is_no_dictionary(tmp_path):
         bg.read_log(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize("in_turns", [True, False])
-def test_what_two_processes_print_counts_once(tmp_path, in_turns):
-    text = (
-        [x for row in LINES for x in (row, row)] if in_turns else [*LINES[:12], *LINES[:12], *LINES[12:], *LINES[12:]]
-    )
-    (tmp_path / "run.log").write_text("\n".join(map(str, text)))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.reward.tolist() == [row["reward"] for row in LINES]
-    assert any("every dictionary is printed 2 times, as by 2 processes" in note for note in run.notes)
-    assert run.trainings == ()
-
-
 def test_a_closing_line_does_not_cost_the_step_axis(tmp_path):
     closing = {"train_runtime": 4.0, "train_steps_per_second": 0.04, "reward": 0.5, "epoch": 1.0}
     text = [*map(str, LINES), str(closing), "100%|####| 480/480 [1:08:23<00:00,  4.46s/it]"]
@@ -94,12 +82,6 @@ def test_a_closing_line_does_not_cost_the_step_axis(tmp_path):
     run = bg.read_log(tmp_path / "run.log")
     assert run.step.tolist() == list(range(20, 500, 20))
     assert run.settings.logging_window.value == 20
-
-
-def test_dictionaries_behind_the_words_of_a_logger(tmp_path):
-    lines = [f"2026-03-02 10:00:{i:02d},1 - trainer - INFO - {row}" for i, row in enumerate(LINES)]
-    (tmp_path / "run.log").write_text("\n".join(lines))
-    assert len(bg.read_log(tmp_path / "run.log").reward) == 24
 
 
 def completions(**names):
@@ -155,31 +137,7 @@ def test_counts_of_outcomes_are_mean_rewards_of_training_and_evaluation(tmp_path
 
 
 def test_keys_of_newer_trainers_are_known(tmp_path):
-    more = {"flat_group_fraction": 0.25, "distillation_loss": 0.1, "tools/call_frequency": 0.5, "entropy_coef": 0.01}
+    more = {"flat_group_fraction": 0.25, "distillation_loss": 0.1}
     (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row | more | {"step": i}) for i, row in enumerate(LINES)))
     run = bg.read_log(tmp_path / "log.jsonl")
     assert set(run.signals["frac_reward_zero_std"]) == {0.25}
-    adapted = bg.read_log([row | {"step": i, "entropy_coef": 0.01 * i} for i, row in enumerate(LINES, 1)])
-    assert adapted.settings.entropy_weight.value is None
-    assert any("'entropy_coef' is adapted, from 0.01 to 0.24" in note for note in adapted.notes)
-    assert run.settings.entropy_weight.value == 0.01
-    assert (run.unused["distillation_loss"], run.unused["tools/call_frequency"]) == (
-        "a part of the loss",
-        "counts calls of tools",
-    )
-
-
-def test_two_readers_that_find_the_same_rewards_do_not_refuse_a_log(tmp_path, monkeypatch):
-    from bayes_grpo.logs import formats
-
-    known = dict(formats.all_readers())
-    twin = formats.Reader("twin", known["csv"].sniff, known["csv"].read)
-    monkeypatch.setattr(formats, "all_readers", lambda: {"csv": known["csv"], "twin": twin})
-    (tmp_path / "a.csv").write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
-    assert len(bg.read_log(tmp_path / "a.csv").reward) == 3
-    wrong = formats.Parsed(formats.Table.from_columns({"step": [1, 2, 3], "reward": [3, 2, 1]}))
-    monkeypatch.setattr(
-        formats, "all_readers", lambda: {"csv": known["csv"], "x": formats.Reader("x", twin.sniff, lambda *_: wrong)}
-    )
-    with pytest.raises(LogReadError, match="expected one format, found several"):
-        bg.read_log(tmp_path / "a.csv")

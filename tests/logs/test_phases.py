@@ -107,23 +107,10 @@ def test_rows_of_kinds_that_complete_each_other_are_one_training(write, first):
     assert np.isfinite(run.signals["loss"]).all()
 
 
-def test_a_reward_in_some_rows_begins_no_training(write):
-    rows = [{"step": s, "loss": 0.1} | ({"reward": 0.1 * s} if s % 8 == 0 else {}) for s in range(1, 81)]
-    assert read_log(write("log.jsonl", rows)).trainings == ()
-
-
 def test_records_that_only_repeat_the_rewards_are_no_training(write):
     rows = [{"step": s, "reward": 0.01 * s, "loss": 0.1} for s in range(1, 11)]
     run = read_log(write("log.jsonl", [*rows, *[row | {"kl": 0.1} for row in rows]]))
     assert (run.trainings, len(run.step)) == ((), 10)
-
-
-def test_a_resume_with_an_overlap_is_one_run_with_its_step(write):
-    rows = [{"step": s, "reward": 0.01 * s, "loss": 0.1} for s in range(1, 31)]
-    rows += [{"step": s, "reward": 0.5 + 0.01 * s, "loss": 0.1} for s in range(21, 41)]
-    run = read_log(write("log.jsonl", rows))
-    assert (run.trainings, run.resumes, len(run.step)) == ((), (21.0,), 40)
-    assert any("resumed at step 21" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("begin", [31, 36])
@@ -180,24 +167,9 @@ def test_a_column_tells_runs_apart(write, name, sorted_by_run):
     np.testing.assert_allclose(read_log(path, run=called[0]).reward, 0.01 * run.step)
 
 
-def test_json_lines_of_two_runs_that_take_turns(write):
-    rows = [{"run_id": x, "step": s, "reward": r * s} for s in range(1, 11) for x, r in (("a", 0.01), ("b", 0.02))]
-    run = read_log(write("log.jsonl", rows), run="a")
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-
-
 def test_another_run_id_whose_steps_go_on_is_a_resume(write):
     rows = [{"run_id": "a" if s < 11 else "b", "step": s, "reward": 0.01 * s} for s in range(1, 21)]
     assert (read_log(path := write("log.jsonl", rows)).trainings, len(read_log(path).step)) == ((), 20)
-
-
-def test_trainings_on_verls_console(write):
-    lines = [
-        f"step:{s} - critic/score/mean:{r * s:.3f} - actor/pg_loss:0.1" for r in (0.01, 0.02) for s in range(1, 13)
-    ]
-    run = read_log(write("run.log", "\n".join(lines)))
-    assert [x[:2] for x in names(run)] == [("training 1", 12), ("training 2", 12)]
-    np.testing.assert_allclose(run.reward, 0.02 * run.step)
 
 
 def test_a_table_with_a_second_line_of_names(write):

@@ -49,11 +49,11 @@ def test_parts_of_a_resumed_training_are_those_of_its_last_attempt(write):
 @given(st.lists(st.integers(1, 5), min_size=5, max_size=20), st.floats(-1e6, 1e6))
 def test_equal_parts_have_exactly_their_value(sizes, value):
     step = np.repeat(np.arange(float(len(sizes))), sizes)
-    parts = mean_of_parts(step, {"reward": np.full(len(step), value)})
-    kept = parts.columns["reward"][np.isfinite(parts.columns["reward"])]
+    columns, averaged, usual = mean_of_parts(step, {"reward": np.full(len(step), value)})
+    kept = columns["reward"][np.isfinite(columns["reward"])]
     np.testing.assert_array_equal(kept, value)
-    if parts.averaged:
-        assert (len(kept), parts.usual) == (len(sizes), round(np.median(sizes)))
+    if averaged:
+        assert (len(kept), usual) == (len(sizes), round(np.median(sizes)))
 
 
 def test_a_resume_leaves_nothing_of_the_attempt_before_beyond_it(write):

@@ -36,9 +36,8 @@ def test_a_default_decay_of_unknown_length_is_not_followed(write):
     assert constant(run)
 
 
-@pytest.mark.parametrize("stated", [{"max_steps": 100}, {"max_steps": 0, "num_train_epochs": 2, "epoch": 1.0}])
-def test_a_default_decay_of_known_length_is(write, stated):
-    run = read_log(write("trainer_state.json", trl_state(rows(), **stated)))
+def test_a_default_decay_of_known_length_is(write):
+    run = read_log(write("trainer_state.json", trl_state(rows(), max_steps=100)))
     assert (run.settings.schedule.value, run.settings.schedule.provenance) == ("linear", Provenance.ASSUMED)
     assert (run.settings.total_steps.value, run.settings.total_steps.provenance) == (100, Provenance.LOGGED)
     rate, to_come = ahead(run)
@@ -59,30 +58,6 @@ def test_a_length_that_the_log_has_passed_was_not_the_plan(write):
     assert (s.value, s.provenance) == ("constant", Provenance.ASSUMED)
     assert "passed the 30 steps" in s.note
     assert constant(run)
-
-
-def test_epochs_beside_the_records_tell_the_length(write):
-    records = [r | {"epoch": r["step"] / 40} for r in rows()]
-    run = read_log(write("r.json", {"config": {"num_train_epochs": 3}, "history": records}))
-    assert run.settings.total_steps.value == 120
-    assert run.settings.total_steps.note == "3 epochs (num_train_epochs) of 40 steps"
-    run = read_log(write("r.json", {"config": {"num_train_epochs": 3, "max_steps": 60}, "history": records}))
-    assert run.settings.total_steps.value == 60
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"num_train_epochs": 1e308, "epoch": 1e-300},
-        {"num_train_epochs": -1, "epoch": 1.0},
-        {"num_train_epochs": "all", "epoch": None},
-        {"num_train_epochs": 2, "epoch": 0, "global_step": 0},
-    ],
-)
-def test_epochs_that_say_nothing_state_no_length(write, state):
-    records = [{k: v for k, v in r.items() if k != "epoch"} for r in rows()]
-    run = read_log(write("trainer_state.json", trl_state(records, max_steps=0, **state)))
-    assert run.settings.total_steps.value is None
 
 
 def test_nobody_said_anything(write):

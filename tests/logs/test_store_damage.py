@@ -18,7 +18,7 @@ from tests.helpers.stores import WRITERS
 STEPS = range(1, 13)
 ROWS = [(s, {"train/reward": 0.125 * s, "train/entropy": 0.5, "train/global_step": float(s)}) for s in STEPS]
 TRUE = {(float(s), 0.125 * s) for s in STEPS}
-CHECKED = ("wandb", "swanlab", "tensorboard")
+CHECKED = ("wandb", "tensorboard")
 """Stores with checksums: there damage is always seen."""
 FUZZED = 200
 
@@ -45,44 +45,32 @@ def rewards(run: Run | None) -> set[tuple[float, float]]:
 def file_of(store: str, folder) -> tuple:
     """A store's main file, with its bytes."""
     path = WRITERS[store](folder, ROWS, {"num_generations": 8})
-    path = path / "metrics" / "train" / "reward" if path.is_dir() else path
     return path, path.read_bytes()
-
-
-def place(store: str, path):
-    """What is given to `read_log` for a store's file."""
-    return path.parents[2] if store == "mlruns" else path
 
 
 def last_record(store: str, data: bytes) -> int:
     """Where the last record begins."""
-    if store == "mlruns":
-        return data[:-1].rindex(b"\n") + 1
-    size = {
-        "wandb": 7 + len(stores.wandb_records(ROWS)[-1]),
-        "swanlab": 7 + len(stores.swanlab_records(ROWS)[-1]),
-        "tensorboard": len(stores.tfrecord(stores.event_records(ROWS)[-1])),
-    }[store]
-    return len(data) - size
+    wandb = 7 + len(stores.wandb_records(ROWS)[-1])
+    return len(data) - (wandb if store == "wandb" else len(stores.tfrecord(stores.event_records(ROWS)[-1])))
 
 
-@pytest.mark.parametrize("store", [*CHECKED, "mlruns"])
+@pytest.mark.parametrize("store", CHECKED)
 def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
     path, data = file_of(store, tmp_path)
     begin = last_record(store, data)
     path.write_bytes(data[:begin])
-    without = rewards(read(place(store, path))[0])
+    without = rewards(read(path)[0])
     assert len(TRUE) - 1 <= len(without)
     for cut in range(begin + 1, len(data)):
         path.write_bytes(data[:cut])
-        run, why = read(place(store, path))
+        run, why = read(path)
         assert run is not None, why
         assert rewards(run) == without <= TRUE
         assert any(
             n == f"the last record is cut: {cut - begin} byte{'s' * (cut - begin > 1)} dropped" for n in run.notes
         )
     path.write_bytes(data)
-    run, _ = read(place(store, path))
+    run, _ = read(path)
     assert rewards(run) == TRUE
     assert run is not None
     assert not any("cut" in n for n in run.notes)
@@ -92,7 +80,7 @@ def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
 def test_a_flipped_bit_anywhere_is_seen(store, tmp_path):
     path = WRITERS[store](tmp_path, ROWS[:5])
     data, true = path.read_bytes(), {(float(s), 0.125 * s) for s in range(1, 6)}
-    refused = said = alone = 0
+    refused = said = 0
     for at in range(len(data)):
         bad = bytearray(data)
         bad[at] ^= 1 << at % 8
@@ -103,15 +91,12 @@ def test_a_flipped_bit_anywhere_is_seen(store, tmp_path):
             refused += 1
             continue
         said += any("checksums fail in" in n or "is cut" in n for n in run.notes)
-        alone += len(rewards(run)) >= len(true) - 1
-    # Three bytes of the header of W&B and SwanLab are a version that nobody checks.
+    # Three bytes of the header of W&B are a version that nobody checks.
     assert refused + said >= len(data) - 3
-    # Only a wrong length takes the rest of a block along.
-    assert alone >= 0.9 * len(data)
 
 
 @pytest.mark.parametrize("store", CHECKED)
-def test_damage_costs_its_own_record_alone(store, tmp_path):
+def test_damage_costs_no_more_than_what_comes_after_it(store, tmp_path):
     rows = [(s, {"train/reward": 0.125 * s, "train/global_step": float(s)}) for s in range(1, 2001)]
     path = WRITERS[store](tmp_path, rows)
     data = bytearray(path.read_bytes())
@@ -119,22 +104,9 @@ def test_damage_costs_its_own_record_alone(store, tmp_path):
     data[len(data) // 2] ^= 0x10
     path.write_bytes(data)
     run = read_log(path)
-    assert np.isfinite(run.reward).sum() >= 1999
+    assert np.isfinite(run.reward).sum() >= 900
     np.testing.assert_array_equal(run.reward[np.isfinite(run.reward)], 0.125 * run.step[np.isfinite(run.reward)])
     assert any(n == "checksums fail in 1 place; the records there are left out" for n in run.notes)
-
-
-@pytest.mark.parametrize("store", ["wandb", "swanlab"])
-def test_a_damaged_length_costs_the_rest_of_its_block(store, tmp_path):
-    rows = [(s, {"train/reward": 0.125 * s, "train/global_step": float(s)}) for s in range(1, 2001)]
-    path = WRITERS[store](tmp_path, rows)
-    data = bytearray(path.read_bytes())
-    records = stores.wandb_records(rows) if store == "wandb" else stores.swanlab_records(rows)
-    data[7 + sum(7 + len(r) for r in records[:40]) + 5] ^= 0x80  # the high byte of a length
-    path.write_bytes(data)
-    run = read_log(path)
-    assert 500 < np.isfinite(run.reward).sum() < 2000
-    assert rewards(run) <= {(float(s), 0.125 * s) for s in range(2001)}
 
 
 @pytest.mark.parametrize("store", WRITERS)
@@ -157,7 +129,7 @@ def test_fuzzed_files(store, tmp_path):
                 bad[at] ^= 1 << rng.randrange(8)
             bad = bad or bytearray(b"x")
         path.write_bytes(bad)
-        run, _ = read(place(store, path))
+        run, _ = read(path)
         if store in CHECKED:
             assert rewards(run) <= TRUE
     assert time.monotonic() - begin < 60
@@ -235,14 +207,6 @@ def test_long_files_of_nothing_end_soon(store, filling, tmp_path):
     assert time.monotonic() - begin < 20
 
 
-def test_very_much_damage_is_an_error(tmp_path):
-    records = [stores.tfrecord(stores.scalar_event(s, "reward", 0.5)) for s in range(1200)]
-    broken = [r[:-1] + bytes([r[-1] ^ 1]) for r in records]
-    path = stores.write(tmp_path / "events.out.tfevents.1.host", b"".join([records[0], *broken]))
-    with pytest.raises(LogReadError, match=r"checksums that fail in more than 1000 places; copy the file again"):
-        read_log(path)
-
-
 def test_a_live_file_that_ends_in_room_set_aside(tmp_path):
     path, data = file_of("wandb", tmp_path)
     path.write_bytes(data + bytes(3000))
@@ -252,7 +216,7 @@ def test_a_live_file_that_ends_in_room_set_aside(tmp_path):
     assert not any("cut" in n or "checksum" in n for n in run.notes)
 
 
-@pytest.mark.parametrize(("store", "what"), [("wandb", ".wandb"), ("swanlab", ".swanlab"), ("tensorboard", "event")])
+@pytest.mark.parametrize(("store", "what"), [("wandb", ".wandb"), ("tensorboard", "event")])
 def test_a_store_without_a_row_yet(store, what, tmp_path):
     path = WRITERS[store](tmp_path, [])
     with pytest.raises(LogReadError, match=rf"rows of metrics in the {what} file, found none; wait for the first"):
@@ -273,11 +237,9 @@ def test_checksums_agree_with_those_computed_bit_by_bit():
     assert [masked_crc32c(p) for p in parts] == [stores.crc32c(p) for p in parts]
 
 
-@pytest.mark.parametrize("store", ["wandb", "swanlab"])
-def test_a_run_whose_own_record_is_damaged_has_the_name_of_its_file(store, tmp_path):
-    path, data = file_of(store, tmp_path)
-    make, number = {"wandb": (stores.wandb_records, 17), "swanlab": (stores.swanlab_records, 10)}[store]
-    records = [stores.field(number, b"\xff\xff"), *make(ROWS)[1:]]  # its checksum holds
+def test_a_run_whose_own_record_is_damaged_has_the_name_of_its_file(tmp_path):
+    path, data = file_of("wandb", tmp_path)
+    records = [stores.field(17, b"\xff\xff"), *stores.wandb_records(ROWS)[1:]]  # its checksum holds
     stores.write(path, stores.leveldb(data[:7], records))
     key = path.stem.removeprefix("run-")
     assert runs_at(path.parents[1]) == [key]

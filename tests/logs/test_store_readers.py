@@ -12,7 +12,6 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import Provenance, read_log
 from bayes_grpo.logs.formats import all_readers
 from tests.helpers import stores
-from tests.helpers.command import call
 from tests.helpers.stores import WRITERS
 
 STEPS = np.arange(1, 9)
@@ -32,12 +31,8 @@ CONFIG = {"num_generations": 16, "adam_beta1": 0.95, "lr_scheduler_type": "const
 SETTINGS = {"group_size": 16, "momentum": 0.95, "schedule": "constant", "total_steps": 300}
 
 
-def format_of(store: str) -> str:
-    return "mlflow" if store == "mlruns" else store
-
-
 def assert_read(run, store: str) -> None:
-    assert run.format == format_of(store)
+    assert run.format == store
     np.testing.assert_array_equal(run.step, STEPS)
     np.testing.assert_array_equal(run.reward, 0.125 * STEPS)
     np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), STEPS == 2)
@@ -50,9 +45,8 @@ def assert_read(run, store: str) -> None:
 
 @pytest.mark.parametrize("store", WRITERS)
 def test_a_store_is_read_by_its_file_and_by_any_folder_above(store, tmp_path):
-    path = WRITERS[store](tmp_path, ROWS, CONFIG, "my run")
-    file = path / "meta.yaml" if path.is_dir() else path
-    forced = read_log(file, format=format_of(store))
+    file = WRITERS[store](tmp_path, ROWS, CONFIG, "my run")
+    forced = read_log(file, format=store)
     if store != "tensorboard":  # an event file does not name its run, its folder does
         assert_read(forced, store)
     folders = [p for p in file.parents if tmp_path in p.parents]
@@ -64,7 +58,7 @@ def test_a_store_is_read_by_its_file_and_by_any_folder_above(store, tmp_path):
     assert any(note.startswith("read from ") for note in run.notes)
 
 
-@pytest.mark.parametrize("store", ["trackio", "mlflow", "mlruns", "tensorboard"])
+@pytest.mark.parametrize("store", ["trackio", "mlflow", "tensorboard"])
 def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
     other = [(step, {**row, "train/reward": 0.25}) for step, row in ROWS]
     WRITERS[store](tmp_path, ROWS, CONFIG, "alpha one")
@@ -101,12 +95,9 @@ def test_projects_of_trackio_lie_side_by_side(tmp_path):
     assert read_log(tmp_path / "trackio", run="two").name == "two"
 
 
-def test_a_run_further_down_is_named_and_read_on_request(tmp_path):
+def test_a_run_further_down_is_read(tmp_path):
     stores.write_tensorboard(tmp_path / "project", ROWS, name="exp")
-    with pytest.raises(
-        LogReadError, match=r"found runs of stores further down: exp \(project/runs/exp\); choose with --run"
-    ):
-        read_log(tmp_path)
+    assert len(read_log(tmp_path).step) == len(STEPS)
     assert len(read_log(tmp_path, run="project").step) == len(STEPS)
     assert len(read_log(tmp_path / "project").step) == len(STEPS)
 
@@ -138,9 +129,8 @@ def test_parts_of_a_resumed_run_of_weights_and_biases_are_one_run(tmp_path):
 
 @pytest.mark.parametrize("store", WRITERS)
 def test_another_format_is_refused(store, tmp_path):
-    path = WRITERS[store](tmp_path, ROWS)
-    file = path / "meta.yaml" if path.is_dir() else path
-    for name in set(all_readers()) - {format_of(store)}:
+    file = WRITERS[store](tmp_path, ROWS)
+    for name in set(all_readers()) - {store}:
         with pytest.raises(LogReadError) as error:
             read_log(file, format=name)
         assert "\n" not in str(error.value)
@@ -155,14 +145,12 @@ def test_event_files_of_a_resumed_training_are_one_run(tmp_path):
     np.testing.assert_allclose(run.reward, np.where(run.step < 6, 0.1, 0.5))
 
 
-@pytest.mark.parametrize("store", ["tensorboard", "swanlab", "mlflow", "mlruns"])
+@pytest.mark.parametrize("store", ["tensorboard", "mlflow"])
 def test_parts_of_a_step_are_averaged_and_a_resume_is_cut_over(store, tmp_path):
     parts = [(s, {"reward": 0.5 * s + part}) for s in range(1, 7) for part in (-0.25, 0.0, 0.25)]
     run = read_log(WRITERS[store](tmp_path / "parts", parts))
     np.testing.assert_array_equal((run.step, run.reward), (np.arange(1, 7), 0.5 * np.arange(1, 7)))
     assert any("3 records each" in note for note in run.notes)
-    if store == "mlruns":
-        return  # its lines are in the order of their times, which these writers take from the step
     attempts = [(s, {"reward": 0.25}) for s in range(1, 9)] + [(s, {"reward": 0.75}) for s in range(5, 8)]
     run = read_log(WRITERS[store](tmp_path / "resumed", attempts))
     np.testing.assert_array_equal(run.step, range(1, 8))
@@ -283,24 +271,3 @@ def test_deleted_runs_of_mlflow_are_passed_by(tmp_path):
     with sqlite3.connect(path) as db:
         db.execute("UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'old'")
     assert read_log(path).name == "new"
-
-
-def test_lines_of_mlflow_with_more_or_fewer_fields(tmp_path):
-    run = stores.write_mlruns(tmp_path, [])
-    stores.write(run / "metrics" / "reward", b"1795362558346 0.5 1\n1795362558347 0.25 2 data digest\nprose\n1 2\n")
-    read = read_log(run)
-    np.testing.assert_array_equal((read.step, read.reward), ([0, 1, 2], [2.0, 0.5, 0.25]))
-    assert "1 line without time, value and step left out" in read.notes
-
-
-def test_the_command_line_chooses_a_run(tmp_path):
-    for name in ("one", "two"):
-        path = stores.write_mlflow(tmp_path, ROWS, CONFIG, name)
-    refused = call("inspect", path)
-    assert refused.code == 3
-    assert "found 2: one (0000" in refused.err
-    shown = call("inspect", path, "--run", "two", "--json")
-    assert shown.code == 0
-    assert json.loads(shown.out)["name"] == "two"
-    with pytest.raises(LogReadError, match="a run among"):
-        read_log(path, run="three")

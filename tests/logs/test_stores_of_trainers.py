@@ -108,27 +108,6 @@ def test_pass_rates_are_no_mean_rewards(write):
     assert run.keys["eval_reward"] == "eval/aime"
 
 
-def test_easyr1(write, tmp_path):
-    rows: list[dict] = [
-        {
-            "step": s,
-            "critic": {"score": {"mean": 0.1 * s}, "rewards": {"mean": 0.0}},
-            "reward": {"overall": 0.1 * s, "accuracy": 0.2, "format": 0.9},
-            "actor": {"pg_clipfrac_higher": 0.01, "pg_clipfrac_lower": 0.02, "lr": 1e-6, "entropy_loss": 0.4},
-        }
-        for s in ROWS
-    ]
-    held_out = {"reward_score": 0.5, "accuracy_reward": 0.4, "format_reward": 1.0, "overall_reward": 0.5}
-    rows[2]["val"] = held_out
-    write("out/experiment_log.jsonl", rows)
-    write("out/generations.log", "prose")
-    write("out/other.jsonl", [{"a": 1}])
-    run = read_log(tmp_path / "out")
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
-    np.testing.assert_allclose(run.signals["clip_ratio"], 0.03)
-
-
 @pytest.mark.parametrize("tag", ["", "@sum"])
 def test_roll(write, tag):
     rows = [
@@ -166,21 +145,13 @@ CONFIG = {
 
 
 @pytest.mark.parametrize(("key", "prompts", "refresh"), [("step", 32, 1), ("optimizer_step", 16, 4)])
-def test_a_line_of_settings(write, key, prompts, refresh):
-    rows = [{"config": CONFIG, "time": "now"}, *({key: s, "reward": 0.1 * s} for s in ROWS)]
-    run = read_log(write("log.jsonl", rows))
+def test_settings_next_to_the_records(write, key, prompts, refresh):
+    run = read_log(write("log.json", {"config": CONFIG, "history": [{key: s, "reward": 0.1 * s} for s in ROWS]}))
     np.testing.assert_array_equal(run.step, ROWS)
     values = {"group_size": 8, "prompts_per_step": prompts, "refresh_interval": refresh}
     settings = dict(run.settings.items())
     assert {name: settings[name].value for name in values} == values
     assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
-    assert not any("left out" in n for n in run.notes)
-    assert "1 line of settings instead of metrics" in run.notes
-
-
-def test_a_row_with_its_settings_stays_a_row(write):
-    rows = [{"step": s, "reward": 0.1 * s, "config": {"group_size": 8}} for s in ROWS]
-    assert len(read_log(write("log.jsonl", rows)).step) == len(ROWS)
 
 
 def update_rows(each: int, **more) -> list[dict]:

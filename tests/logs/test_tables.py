@@ -2,10 +2,9 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from bayes_grpo.common.errors import LogReadError, MissingExtraError
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
@@ -36,14 +35,6 @@ def test_forms_of_tables(write, text, rewards):
     run = read_log(write("a.csv", text))
     np.testing.assert_array_equal(run.step, range(1, len(rewards) + 1))
     np.testing.assert_array_equal(run.reward, rewards)
-
-
-def test_columns_by_name(write):
-    path = write("a.csv", "t,r,e\n" + "".join(f"{s},0.{s},{s}\n" for s in range(1, 6)))
-    run = read_log(path, format="csv", columns={"step": "t", "reward": "r", "heldout": "e"})
-    assert run.keys == {"step": "t", "reward": "r", "eval_reward": "e"}
-    with pytest.raises(LogReadError, match=r"--column reward=KEY .*'x' is not in the log; .* keys are t, r, e"):
-        read_log(path, columns={"reward": "x"})
 
 
 def test_notebook_table_of_unsloth(write):
@@ -140,32 +131,6 @@ def test_wandb_chart_of_several_runs(write):
 def test_wandb_table_of_runs_is_refused(write):
     with pytest.raises(LogReadError, match="table of runs"):
         read_log(write("runs.csv", "Name,State,Notes,User,Tags,Created,Runtime,train/reward\nx,finished,,u,,d,1,0.5\n"))
-
-
-def test_parquet(tmp_path):
-    path = tmp_path / "metrics.parquet"
-    frame = {
-        "step": [1, 2, 3],
-        "reward": ["0.1", "0.2", "0.3"],
-        "kl": [0.1, None, 0.3],
-        "more": [{"entropy": 0.5}] * 3,
-    }
-    pd.DataFrame(frame).to_parquet(path)
-    run = read_log(path)
-    assert run.format == "parquet"
-    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.3])
-    np.testing.assert_array_equal(run.signals["kl"], [0.1, np.nan, 0.3])
-
-
-def test_broken_parquet(write):
-    with pytest.raises(LogReadError, match="expected a Parquet table"):
-        read_log(write("m.parquet", b"PAR1" + bytes(range(256)) + b"PAR1"))
-
-
-def test_parquet_without_pyarrow_names_the_extra(monkeypatch, write):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[parquet\]"):
-        read_log(write("m.parquet", b"PAR1"))
 
 
 def test_importing_the_package_is_light():

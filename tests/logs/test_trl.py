@@ -134,38 +134,10 @@ def test_none_and_not_finite_values_are_nan(write):
     assert "kl" not in run.signals
 
 
-def test_a_resumed_history_keeps_the_last_record_of_a_step(write):
-    rows = [*ROWS, trl_row(40, 0.8), trl_row(50, 0.9, grad_norm=None), trl_row(60, 0.95)]
-    run = read_log(write("trainer_state.json", trl_state(rows)))
-    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50, 60])
-    np.testing.assert_array_equal(run.reward[3:], [0.8, 0.9, 0.95])
-    assert np.isnan(run.signals["grad_norm"][4])
-    assert any("2 steps logged more than once" in n for n in run.notes)
-    assert any("backwards 1 time " in n for n in run.notes)
-
-
 def test_truncated_state_says_where_and_what_to_do(write):
     path = write("trainer_state.json", json.dumps(trl_state(ROWS), indent=2)[:700])
     with pytest.raises(LogReadError, match=r"trainer_state\.json: expected JSON.*line \d+ column \d+.*checkpoint"):
         read_log(path)
-
-
-def test_state_without_rows(write):
-    with pytest.raises(LogReadError, match="found none"):
-        read_log(write("trainer_state.json", trl_state([])))
-
-
-def test_wandb_and_trackio_names(write):
-    rows = [
-        {f"train/{k}": v for k, v in trl_row(s, 0.5).items() if k != "step"} | {"train/global_step": s, "step": s // 10}
-        for s in range(10, 60, 10)
-    ]
-    rows.append({"eval/reward": 0.7, "train/global_step": 30, "step": 9})
-    run = read_log(write("export.jsonl", rows))
-    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([30], [0.7]))
-    assert run.keys["reward"] == "train/reward"
-    assert run.settings.group_size.value == 8
 
 
 def test_an_object_without_history_is_refused_in_one_line(tmp_path):

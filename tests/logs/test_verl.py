@@ -41,7 +41,7 @@ def test_file_logger(write):
     rows.insert(0, {"step": 0, "data": {"val-core/gsm8k/acc/mean@1": 0.2, "val-aux/gsm8k/reward/std@4": 9.0}})
     rows[3]["data"]["val-core/gsm8k/acc/mean@1"] = 0.6
     run = read_log(write("run.jsonl", rows))
-    assert run.format == "verl_jsonl"
+    assert run.format == "jsonl"
     check(run)
     np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([0, 3], [0.2, 0.6]))
 
@@ -59,8 +59,8 @@ def test_a_group_that_is_not_stated_is_not_known(write):
     assert run.settings.group_size.value is None
     assert "--set group_size=…" in run.settings.group_size.note
     assert describe_run(run).settings["group_size"].provenance == "none"
-    sidecar = write("bayes_grpo.toml", "[settings]\ngroup_size = 8\n")
-    stated = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]), sidecar=sidecar)
+    write("bayes_grpo.toml", "[settings]\ngroup_size = 8\n")
+    stated = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]))
     assert (stated.settings.group_size.value, stated.settings.group_size.provenance) == (8, Provenance.CONFIG)
 
 

@@ -6,13 +6,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from bayes_grpo import diagnose, read_rollouts
+from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.rollouts.decompose import decompose, rescore
+from bayes_grpo.rollouts.decompose import decompose
 from bayes_grpo.rollouts.parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, spread_out
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates
-from tests.helpers.rollouts import made, write_verl
 from tests.helpers.runs import make_run
 
 FORM = Course(finished=(3.0, 3.0), formatted=(-2.0, 3.0), correct=(2.0, 1.7), spread=(0.3, 0.5, 0.5))
@@ -126,16 +125,6 @@ def test_names_tell_form_from_task():
         False,
     ]
     assert [is_task(x) for x in ("accuracy", "correct", "format_correct", "acc")] == [True, True, False, True]
-
-
-def test_another_grader_takes_the_place_of_the_reward(tmp_path):
-    write_verl(tmp_path, made())
-    found = read_rollouts(tmp_path)
-    lenient = rescore(found, "correct")
-    np.testing.assert_array_equal(lenient.reward, found.parts["correct"])
-    np.testing.assert_array_equal(lenient.parts["logged reward"], found.reward)
-    with pytest.raises(SettingError, match=r"expected a part .format, correct., found 'none'"):
-        rescore(found, "none")
 
 
 def test_what_cannot_be_decomposed_says_so():

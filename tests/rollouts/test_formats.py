@@ -19,7 +19,7 @@ from bayes_grpo.rollouts.reading import all_formats
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
 
 MADE = made()
-WITH_CUT = set(WRITERS) - {"trl", "art"}  # TRL and ART do not save why a completion ended
+WITH_CUT = set(WRITERS) - {"trl"}  # which does not save why a completion ended
 
 
 @pytest.fixture(scope="module", params=list(WRITERS))
@@ -143,12 +143,12 @@ def test_a_plain_table_may_be_of_any_kind(name, tmp_path):
         read_rollouts(file, columns={"reward": "none"})
 
 
-def test_what_was_sampled_and_what_was_trained_on_stay_apart(tmp_path):
+def test_what_was_trained_on_is_read_where_nothing_else_is(tmp_path):
     write_prime(tmp_path, MADE, packed=True)
     assert read_rollouts(tmp_path).size == len(MADE)
-    found = read_rollouts(tmp_path, subset="effective")
-    assert (found.size, found.subset) == (STEPS * GROUP, "effective")
-    assert found.notes == ("subset: read effective, left out all",)
+    for folder in tmp_path.rglob("all"):
+        folder.rename(folder.parents[3] / f"all {folder.parts[-3]}")
+    assert read_rollouts(tmp_path / "rollouts").size == STEPS * GROUP
 
 
 def test_training_and_validation_stay_apart(tmp_path):
@@ -168,13 +168,6 @@ def test_weights_of_reward_functions_are_checked_by_the_advantages(tmp_path):
     assert found.notes == ("the sum of the reward functions does not give the saved advantages; state their weights",)
 
 
-def test_prompts_are_hashed_with_the_salt(tmp_path):
-    write_verl(tmp_path, MADE)
-    one, same, other = (read_rollouts(tmp_path, salt=salt) for salt in ("", "", "mine"))
-    np.testing.assert_array_equal(one.prompt, same.prompt)
-    assert not set(one.prompt) & set(other.prompt)
-
-
 def test_a_question_is_the_same_in_any_template():
     asked = [{"role": "system", "content": "help"}, {"role": "user", "content": "Why?"}]
     for text in (
@@ -185,15 +178,6 @@ def test_a_question_is_the_same_in_any_template():
         "<|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>",
     ):
         assert bare(text) == "Why?"
-
-
-def test_groups_of_records_that_tell_nothing_are_those_that_stand_side_by_side(tmp_path):
-    lines = [json.dumps({"rewards": float(i % 3 == 0), "content": "all of it"}) for i in range(12)]
-    (tmp_path / "train_data_step1.jsonl").write_text("\n".join(lines))
-    found = read_rollouts(tmp_path)
-    assert found.group_size is None
-    assert "give --group-size" in found.notes[0]
-    np.testing.assert_array_equal(read_rollouts(tmp_path, group_size=4).group, np.repeat([0, 1, 2], 4))
 
 
 def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
@@ -214,7 +198,7 @@ def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
         read_rollouts(both)
     assert read_rollouts(both, format="verl").size == len(MADE)
     cases: tuple[dict[str, Any], ...] = (
-        {"format": "x"}, {"split": "x"}, {"subset": "x"}, {"columns": {"x": "y"}}, {"group_size": 0}
+        {"format": "x"}, {"split": "x"}, {"columns": {"x": "y"}}
     )  # fmt: skip
     for wrong in cases:
         with pytest.raises(SettingError, match="expected"):
@@ -226,12 +210,6 @@ def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
         read_rollouts(empty)
 
 
-def test_steps_of_an_unusual_size_are_told(tmp_path):
-    write_trl(tmp_path, MADE)
-    write_trl(tmp_path, [c for c in MADE if c.step == 2][:GROUP])
-    assert "1 of 6 steps do not have the usual 12 completions; an evaluation" in read_rollouts(tmp_path).notes[0]
-
-
 def test_packed_data_that_break_off_give_what_came_before(tmp_path):
     lines = "".join(
         json.dumps({"input": str(i), "output": "b" * 50, "score": i % 2, "step": 1}) + "\n" for i in range(9999)
@@ -241,13 +219,6 @@ def test_packed_data_that_break_off_give_what_came_before(tmp_path):
     found = read_rollouts(Path(tmp_path))
     assert 1000 < found.size < 9999
     assert "1 file cut off at the end" in found.notes
-
-
-def test_other_files_beside_the_rollouts_are_let_be(tmp_path):
-    (tmp_path / "a_metadata.jsonl").write_text('{"run_name": "x"}\n')
-    WRITERS["open_instruct"][1](tmp_path, MADE)
-    (tmp_path / "z_notes.jsonl").write_text('{"note": "x"}\n')
-    assert read_rollouts(tmp_path).size == len(MADE)
 
 
 def test_groups_are_numbered_in_the_order_of_steps(tmp_path):

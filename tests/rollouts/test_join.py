@@ -1,4 +1,4 @@
-"""Rollouts laid on a log: at the same step, shifted, in windows, several rows each, by versions, of another run."""
+"""Rollouts laid on a log: at the same step, shifted, in windows, by versions, of another run."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def test_a_shift_is_found(shift):
         make_run(step=STEP + shift + 10, reward=np.round(MEANS, 4)), replace(ROLLOUTS, step=ROLLOUTS.step + 10)
     )
     assert found.matches
-    assert (found.shift, found.rows_each, found.equal) == (shift, 1, 1.0)
+    assert (found.shift, found.equal) == (shift, 1.0)
     assert ("at the same step" in found.sentence) == (shift == 0)
     assert ("earlier in the log" in found.sentence) == (shift < 0)
 
@@ -33,23 +33,13 @@ def test_rows_may_average_several_steps():
     assert "5 steps averaged into a row" in found.sentence
 
 
-@pytest.mark.parametrize(("rows", "lost"), [(4, 0), (4, 6), (16, 0)])
-def test_several_rows_may_share_a_rollout(rows, lost):
-    """Micro-batches: no row is the mean, their average is. The log's first rows may be lost."""
-    noise = np.random.default_rng(1).normal(0, 0.1, (40, rows))
-    reward = (MEANS[:, None] + noise - noise.mean(1, keepdims=True)).ravel()[lost:]
-    found = join(make_run(step=np.arange(1.0, len(reward) + 1), reward=reward), ROLLOUTS)
-    assert (found.rows_each, found.equal, found.shift) == (rows, 1.0, -lost)
-    assert f"{rows} rows of the log a rollout" in found.sentence
-
-
 def test_versions_count_where_steps_do_not():
     """An asynchronous trainer: completions of several versions in a step, the log by version."""
     rng = np.random.default_rng(2)
     stale = replace(
         ROLLOUTS,
         policy_version=(ROLLOUTS.step - 1).astype(np.int32),
-        step=np.sort(rng.integers(1, 41, len(ROLLOUTS))).astype(np.int32),
+        step=np.sort(rng.integers(1, 41, ROLLOUTS.size)).astype(np.int32),
     )
     found = join(make_run(step=STEP, reward=MEANS), stale)
     assert (found.axis, found.shift, found.equal) == ("policy_version", 1, 1.0)

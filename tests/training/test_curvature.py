@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import Run
+from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.thresholds import critical_gain
 from bayes_grpo.probing.file import load_probes
@@ -95,7 +95,7 @@ def test_probes_stand_in_the_log_and_in_a_file(tmp_path):
     assert [row["reward"] for row in rows] == [row["reward"] for row in quiet]
     assert [x.step for x in load_probes(tmp_path / "probe.json")] == [4.0, 8.0, 12.0]
     json.dumps(rows, allow_nan=False)
-    run = Run.from_frame(rows)
+    run = read_log(rows)
     assert np.isfinite(run.signals["stiffness"]).sum() == np.isfinite(run.signals["stability_margin"]).sum() == 3
 
 

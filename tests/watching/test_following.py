@@ -239,14 +239,6 @@ def test_a_database_whose_writer_is_open_is_followed(tmp_path):
     db.close()
 
 
-def test_a_store_of_text_files_is_followed_by_the_file_that_stands_for_it(tmp_path):
-    run = stores.write_mlruns(tmp_path, logged(5))
-    follow = Following(run / "meta.yaml")
-    check_rows(follow.poll(), 5)
-    stores.write_mlruns(tmp_path, logged(8))
-    check_rows(follow.poll(), 8)
-
-
 def logged(n: int) -> list[tuple[int, dict[str, float]]]:
     """Rows as a trainer hands them to a store."""
     return [

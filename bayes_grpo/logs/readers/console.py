@@ -1,11 +1,10 @@
-"""Console text of a training: lines with a step and named numbers, headings, progress bars, verl's lines."""
+"""Console text of a training: lines with a step and named numbers, headings, verl's lines."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
@@ -26,13 +25,7 @@ MAX_LINE = 65_536
 
 
 class ConsoleLine(NamedTuple):
-    """One line of console text.
-
-    Attributes:
-        text: The line without escape sequences, progress bars and the prefix Ray puts before it.
-        bars: Progress bars on it, as (done, planned).
-        timed: Those that state the time of a step, as a training's does and a download's does not.
-    """
+    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned); a training's bars."""
 
     text: str
     bars: tuple[tuple[int, int], ...] = ()
@@ -116,44 +109,19 @@ type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of console text, out of which one function takes rows.
+def _evidence(rows: Rows, strength: int, share: float = 0.0) -> Evidence | None:
+    """Recognises at least three rows with a reward; rows without one count against a format by ``share``."""
+    found = [names_reward(row) for row, _ in rows]
+    rewarded = sum(found)
+    enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
+    return Evidence(strength, rewarded) if enough else None
 
-    Attributes:
-        rows: Takes them.
-        seen: What they are, for evidence, with "{}" for their number.
-        example: What they are, for a user who named the reader.
-        strength: That of the evidence.
-        mostly: Whether rows without a reward tell against this kind.
-        longest: Characters of a line, where a note counts longer ones; 0 where a longer one may well be no row.
-        note: A note on all files of this kind.
-    """
 
-    rows: Callable[[str], Rows]
-    seen: str
-    example: str
-    strength: int = 1
-    mostly: bool = False
-    longest: int = 0
-    note: str = ""
-
-    def sniff(self, source: Source) -> Evidence | None:
-        """Recognises at least three rows with a reward in the head."""
-        found = [names_reward(row) for row, _ in self.rows(source.head)]
-        rewarded = sum(found)
-        if rewarded < _LEAST_ROWS or (self.mostly and rewarded < _SHARE * (len(found) - 1)):  # the last may be cut off
-            return None
-        return Evidence(self.strength, self.seen.format(rewarded), rewarded)
-
-    def read(self, source: Source, wanted: str | None) -> Parsed:
-        """All rows."""
-        found = list(self.rows(source.text))
-        if not found:
-            raise nothing_found(self.example, source)
-        notes = too_long(source.text, self.longest) if self.longest else ()
-        table = Table.from_rows(row for row, _ in found)
-        return Parsed(table, total_steps=usual(n for _, n in found), notes=(*notes, *filter(None, [self.note])))
+def _parsed(rows: Rows, source: Source, example: str, notes: tuple[str, ...] = ()) -> Parsed:
+    found = list(rows)
+    if not found:
+        raise nothing_found(example, source)
+    return Parsed(Table.from_rows(row for row, _ in found), total_steps=usual(n for _, n in found), notes=notes)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -202,26 +170,6 @@ def _numbers(text: str) -> dict[str, float]:
     return row
 
 
-_SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
-_SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
-
-
-def _bar_rows(text: str) -> Rows:
-    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come."""
-    shown: dict[str, dict[int, dict[str, float]]] = {}
-    drawn: Counter[str] = Counter()
-    for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
-        row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
-        if names_reward(key for key, value in row.items() if value == value):
-            shown.setdefault(planned, {}).setdefault(int(done), row)
-            drawn[planned] += 1
-    planned = max(drawn, key=lambda x: (bool(x), drawn[x]), default="")
-    first = shown.get(planned, {})
-    if first.get(0) == first.get(1):
-        first.pop(0, None)  # drawn before the first step was counted
-    yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
-
-
 _HEADING = re.compile(
     r"[^\w\n]{0,80}(?:global |training |train )?(?:step|iteration|iter|update)\s{0,4}[:#=]?\s{0,4}"
     r"(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
@@ -252,25 +200,18 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_PAIRS = _Kind(
-    _pair_rows,
-    "{} lines with a step and a reward",
-    "lines such as '3/100 | reward=0.24'",
-    strength=2,
-    longest=_MAX_LINE_OF_PAIRS,
-)
-_BARS = _Kind(
-    _bar_rows,
-    "{} progress bars with a reward",
-    "progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'",
-    note="read from a progress bar, which rounds",
-)
-_BLOCKS = _Kind(
-    _block_rows,
-    "{} headings of a step over a reward",
-    "headings such as 'Step 3/100' over lines such as 'reward: 0.24'",
-    mostly=True,
-)
+def _read_pairs(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all lines with a step and pairs."""
+    example, notes = "lines such as '3/100 | reward=0.24'", too_long(source.text, _MAX_LINE_OF_PAIRS)
+    return _parsed(_pair_rows(source.text), source, example, notes)
+
+
+def _read_blocks(source: Source, wanted: str | None) -> Parsed:
+    """Rows of all headings."""
+    example = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
+    return _parsed(_block_rows(source.text), source, example)
+
+
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
@@ -279,9 +220,9 @@ _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 def _sniff_verl_console(source: Source) -> Evidence | None:
     """Recognises lines that begin the way verl prints its metrics."""
     rows = sum(1 for _ in _VERL_STEP.finditer(source.head))
-    if not rows and not source.is_parquet and not JSON_START.match(source.head):
+    if not rows and not JSON_START.match(source.head):
         rows = int(_VERL_STEP.search(source.text) is not None)  # its configuration may be longer than the head
-    return Evidence(3, f"{rows} lines 'step:N - key:value'", rows) if rows else None
+    return Evidence(3, rows) if rows else None
 
 
 def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
@@ -302,8 +243,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 READERS = (
-    Reader("console_pairs", _PAIRS.sniff, _PAIRS.read),
-    Reader("progress_bar", _BARS.sniff, _BARS.read),
-    Reader("step_blocks", _BLOCKS.sniff, _BLOCKS.read),
+    Reader("console_pairs", lambda x: _evidence(_pair_rows(x.head), 2), _read_pairs),
+    Reader("step_blocks", lambda x: _evidence(_block_rows(x.head), 1, _SHARE), _read_blocks),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from sys import intern
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
@@ -32,7 +30,6 @@ _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
 """The end of an outcome's name: the reward of its answer."""
 _STEP_KEY = re.compile(r"step(?!s_per_second)")
 
-_LEAST_COPIED, _MOSTLY = 3, 0.9
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
@@ -42,13 +39,7 @@ _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Found(NamedTuple):
-    """A row, and the progress bars before it as planned → done at the newest.
-
-    Attributes:
-        row: The row; empty at the end of the text.
-        bars: All that were there before the first row.
-        passed: Those of a training that came since the row before, the newest last.
-    """
+    """A row (empty at the end), all bars before the first row, and a training's bars since the row before."""
 
     row: dict[str, Any]
     bars: Mapping[int, int]
@@ -60,7 +51,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     if JSON_START.match(source.head):
         return None
     rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
-    return Evidence(2, f"{counted(rows, 'dict')} with a reward", rows) if rows else None
+    return Evidence(2, rows) if rows else None
 
 
 def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
@@ -68,9 +59,8 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     *found, end = _dicts(source.text)
     if not found:
         raise nothing_found("dicts of metrics in the text", source)
-    found, copies = _without_copies(found)
     rows = _counted_outcomes([f.row for f in found])
-    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
+    notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text))
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
@@ -92,18 +82,6 @@ def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mean = sum(float(key[1]) * n for key, n in counts if key) / max(total, 1)
         rows[i] = {"reward" if total == batch else "eval_reward": mean, "completions": total}
     return rows
-
-
-def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]:
-    """Rows without those that other processes print too, and a note; all of them where rows are not all copied."""
-    texts = [repr(f.row) for f in found]
-    counts = Counter(texts)
-    each, rows = Counter(counts.values()).most_common(1)[0] if counts else (1, 0)
-    if each < 2 or rows < _LEAST_COPIED or rows < _MOSTLY * len(counts):
-        return found, ()
-    first = {text: i for i, text in reversed(list(enumerate(texts)))}
-    note = f"every dictionary is printed {each} times, as by {each} processes; the first of each is kept"
-    return [found[i] for i in sorted(first.values())], (note,)
 
 
 def _starts(found: list[_Found]) -> tuple[int, ...]:
@@ -229,12 +207,7 @@ def _dicts(text: str) -> Iterator[_Found]:
 
 
 class _Display:
-    """A dict display that is being read, maybe over several lines; every character is looked at once.
-
-    Attributes:
-        before: What stands before it on its line, the last characters.
-        length: Characters of it so far.
-    """
+    """A dict display that is being read, maybe over several lines; every character is looked at once."""
 
     def __init__(self, before: str) -> None:
         self.before, self.length = before, 0

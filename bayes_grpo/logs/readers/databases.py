@@ -1,54 +1,44 @@
-"""MLflow's two stores, an SQLite file and folders of text files (``mlruns/EXPERIMENT/RUN``), and Trackio's projects."""
+"""Databases of MLflow and projects of Trackio."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import clean, counted
+from bayes_grpo.common.text import counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
-from bayes_grpo.logs.readers.event_files import Points
+from bayes_grpo.logs.options import flat_config
+from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.training_args import flat_config
-from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened, settings_in
+from bayes_grpo.stores.files import DatabaseTables, has_columns, opened
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")
 """How verl writes the "@" of ``mean@4``, which MLflow does not take."""
 _HELD_OUT = ("val-core/", "val-aux/")
-_FIELDS = (2, 3, 5)
-_MAX_NUMBER = 64
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database, or the description of a run with its metrics."""
-    if _is_text(source):
-        return Evidence(3, "a run of MLflow's text store")
-    return Evidence(3, "a database of MLflow") if has_columns(source.tables, _MLFLOW_TABLES) else None
+    """Recognises the tables of the database."""
+    return Evidence(3) if has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
 def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
-    if not source.data.startswith(MAGIC):
-        return _from_text(source)
     with opened(source.data, source.attached) as tables:
         found = _mlflow_runs(tables)
         run = found[chosen_run(found, wanted)]
-        points = Points()
         columns = ("key", "value", "step", "is_nan")
-        for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id):
-            points.add(to_float(step), _key(str(key)), math.nan if nan else to_float(value))
+        points = [
+            (to_float(step), _key(str(key)), math.nan if nan else to_float(value))
+            for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id)
+        ]
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
-        return Parsed(points.table(), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
-
-
-def _runs_mlflow(source: Source) -> list[RunName]:
-    """The runs of the database, or the one that a folder holds."""
-    return _in_database(source, _mlflow_runs) if source.data.startswith(MAGIC) else [_named(source)]
+        return Parsed(rows_of_points(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
@@ -58,19 +48,11 @@ def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]
 
 def _mlflow_runs(tables: DatabaseTables) -> list[RunName]:
     """Runs that are not deleted and have a metric, the oldest first."""
-    _check(tables, _MLFLOW_TABLES, "MLflow with the tables metrics and runs", "mlflow.db")
     logged = {key for (key,) in tables.rows("metrics", ("run_uuid",))}
     stages = tables.rows("runs", ("run_uuid", "name", "lifecycle_stage"))
     alive = [(key, name) for key, name, stage in stages if isinstance(key, str) and stage != "deleted"]
     found = [RunName(str(name or key), key) for key, name in alive if key in logged]
     return _some(found, "runs with metrics in the database of MLflow", tables)
-
-
-def _check(tables: DatabaseTables, wanted: Mapping[str, Sequence[str]], expected: str, file: str) -> None:
-    if not has_columns(tables.columns, wanted):
-        raise LogReadError(
-            f"expected a database of {expected}, found the tables {clean(', '.join(tables.columns))}; pass {file}"
-        )
 
 
 def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[RunName]:
@@ -80,74 +62,14 @@ def _some(found: list[RunName], expected: str, tables: DatabaseTables) -> list[R
     return found
 
 
-def _is_text(source: Source) -> bool:
-    return source.path.name == MLFLOW_RUN and any(name.startswith(f"{METRICS}/") for name in source.attached)
-
-
-def _from_text(source: Source) -> Parsed:
-    if not _is_text(source):
-        raise LogReadError(
-            f"expected a database of MLflow or {MLFLOW_RUN} with a folder {METRICS}, found another file; pass "
-            f"mlflow.db or the folder of the run"
-        )
-    lines: list[tuple[float, int, float, str, float]] = []
-    cut = bad = 0
-    for name, data in source.attached.items():
-        if not name.startswith(f"{METRICS}/"):
-            continue
-        whole, _, rest = data.rpartition(b"\n")
-        cut += len(rest)
-        key = _key(name.removeprefix(f"{METRICS}/"))
-        for line in whole.split(b"\n") if whole else ():
-            if (point := _point(line)) is None:
-                bad += 1
-            else:
-                lines.append((point[0], len(lines), point[1], key, point[2]))
-    points = Points()
-    for _, _, step, key, value in sorted(lines):  # each metric has a file of its own: the times tell the order
-        points.add(step, key, value)
-    config = {
-        name.removeprefix(f"{PARAMS}/"): data.decode("utf-8", errors="replace").strip()
-        for name, data in source.attached.items()
-        if name.startswith(f"{PARAMS}/")
-    }
-    notes = []
-    if bad:
-        notes.append(f"{counted(bad, 'line')} without time, value and step left out")
-    if cut:
-        notes.append(f"the last record is cut: {counted(cut, 'byte')} dropped")
-    return Parsed(points.table(), flat_config(_config(config)), notes=tuple(notes), run_name=_named(source).name)
-
-
-def _point(line: bytes) -> tuple[float, float, float] | None:
-    """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
-    parts = line.split()
-    if len(parts) not in _FIELDS or any(len(part) > _MAX_NUMBER for part in parts[:3]):
-        return None
-    try:
-        time, value, step = float(parts[0]), float(parts[1]), float(parts[2]) if len(parts) > 2 else 0.0
-    except ValueError:
-        return None
-    return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
-
-
-def _named(source: Source) -> RunName:
-    about = settings_in(source.text)
-    key = str(about.get("run_id") or about.get("run_uuid") or source.path.parent.name)
-    return RunName(str(about.get("run_name") or key), key)
-
-
 def _key(name: str) -> str:
     return _AT.sub("@", name) if name.startswith(_HELD_OUT) else name
 
 
 def _config(config: dict[str, Any]) -> dict[str, Any]:
     """Parameters, which are all text, with numbers as numbers."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        number = to_float(value)
-        found[key] = number if math.isfinite(number) and isinstance(value, str) else value
-    return found
+    numbers = {key: to_float(value) for key, value in config.items() if isinstance(value, str)}
+    return config | {key: number for key, number in numbers.items() if math.isfinite(number)}
 
 
 _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
@@ -155,7 +77,7 @@ _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
 
 def _sniff_trackio(source: Source) -> Evidence | None:
     """Recognises the columns of the table of metrics."""
-    return Evidence(3, "a database of Trackio") if has_columns(source.tables, _TRACKIO_TABLES) else None
+    return Evidence(3) if has_columns(source.tables, _TRACKIO_TABLES) else None
 
 
 def _read_trackio(source: Source, wanted: str | None) -> Parsed:
@@ -163,7 +85,7 @@ def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     with opened(source.data, source.attached) as tables:
         found = _trackio_runs(tables)
         chosen = found[chosen_run(found, wanted)]
-        ids = "run_id" in tables.columns["metrics"]
+        ids = "run_id" in tables.columns.get("metrics", ())
         which = {"run_id": chosen.id} if ids else {"run_name": chosen.id}
         unread = 0
 
@@ -187,8 +109,7 @@ def _read_trackio(source: Source, wanted: str | None) -> Parsed:
 
 def _trackio_runs(tables: DatabaseTables) -> list[RunName]:
     """The runs of the project."""
-    _check(tables, _TRACKIO_TABLES, "Trackio with a table metrics", "PROJECT.db of Trackio")
-    ids = "run_id" if "run_id" in tables.columns["metrics"] else "run_name"
+    ids = "run_id" if "run_id" in tables.columns.get("metrics", ()) else "run_name"
     found: dict[str, RunName] = {}
     for name, key in tables.rows("metrics", ("run_name", ids)):
         if isinstance(key, str):
@@ -205,6 +126,6 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 
 READERS = (
-    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
+    Reader("mlflow", _sniff_mlflow, _read_mlflow, lambda x: _in_database(x, _mlflow_runs), takes_run=True),
     Reader("trackio", _sniff_trackio, _read_trackio, lambda x: _in_database(x, _trackio_runs), takes_run=True),
 )

@@ -8,7 +8,6 @@ import re
 import warnings
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
 _EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
-_NAN = ("nan", "-nan", "+nan")
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -47,19 +45,15 @@ def header(source: Source) -> tuple[list[str], str] | None:
 
 
 def load_csv(source: Source, delimiter: str) -> Table:
-    """All columns of delimited text as numbers.
-
-    Raises:
-        LogReadError: A line has more cells than the header, or quotes do not close; says where.
-    """
+    """All columns of delimited text as numbers; an error says which line cannot be parsed."""
     import pandas as pd
 
-    data = source.text.encode() if source.is_utf16 else source.data
+    data = source.data
     _check_size(data, delimiter)
-    starts = _headers(data, delimiter)
-    if starts:  # a training that was started again has written its header again
-        parts = [data[i:k] for i, k in pairwise([0, *starts, len(data)])]
-        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts))
+    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
+    parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
+    if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
+        return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
         with warnings.catch_warnings():
@@ -89,19 +83,6 @@ def load_csv(source: Source, delimiter: str) -> Table:
     return parted(columns)
 
 
-def _headers(data: bytes, delimiter: str) -> list[int]:
-    """Where further lines of names begin; another training may have other columns."""
-    first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0].strip()
-    begin = first.split(delimiter.encode())[0] + delimiter.encode()
-    names = {x.strip() for x in first.decode("utf-8", "replace").split(delimiter)}
-    found = []
-    for match in re.finditer(rb"(?<=\n)" + re.escape(begin) + rb"[^\r\n]*", data):
-        cells = [x.strip() for x in match[0].decode("utf-8", "replace").split(delimiter)]
-        if 2 * len(names.intersection(cells)) > len(names) and not any(map(_is_number, cells)):
-            found.append(match.start())
-    return found
-
-
 def _cells(series: Any, decimal: str) -> list[Any]:
     """Cells of a column that is not all numbers; None where empty.
 
@@ -111,12 +92,10 @@ def _cells(series: Any, decimal: str) -> list[Any]:
     cells = [x if isinstance(x, str) else None for x in series.astype(object).map(lambda x: str(x) if x == x else None)]
     if decimal == ",":
         cells = [x and x.replace(",", ".") for x in cells]
-    words = [i for i, x in enumerate(cells) if x is not None and x.strip().lower() in _NAN]
-    if 2 * len(words) > len(cells) and None not in cells:
-        others = sorted(set(range(len(cells))) - set(words))
-        if others and others[-1] > words[len(words) // 2]:
-            cells = [None if x is not None and x.strip().lower() in _NAN else x for x in cells]
-    return cells
+    words = [x is not None and x.strip().lower().lstrip("+-") == "nan" for x in cells]
+    if 2 * sum(words) <= len(cells) or None in cells or all(words[np.flatnonzero(words)[sum(words) // 2] :]):
+        return cells
+    return [None if word else x for x, word in zip(cells, words, strict=True)]
 
 
 def _check_size(data: bytes, delimiter: str) -> None:
@@ -156,12 +135,12 @@ _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 def _sniff_csv_table(source: Source) -> Evidence | None:
     """Recognises a header over rows of the same width, with a name that metrics have."""
-    if source.is_parquet or (found := header(source)) is None:
+    if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
     known = any(_NAME.fullmatch(name) and any(map(_KNOWN.fullmatch, re.split("[/_]", name))) for name in names)
     if known or source.path.suffix.lower() in (".csv", ".tsv"):
-        return Evidence(2 if known else 1, f"a header {listed(found[0], 4)}")
+        return Evidence(2 if known else 1)
     return None
 
 
@@ -181,14 +160,14 @@ _TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags",
 
 def _sniff_wandb_csv(source: Source) -> Evidence | None:
     """Recognises the paired bounds of a chart export, or the columns of a runs table."""
-    if source.is_parquet or (found := header(source)) is None:
+    if (found := header(source)) is None:
         return None
     names, _ = found
     if any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names):
-        return Evidence(3, "columns '<run> - <metric>__MIN' of a Weights & Biases chart")
+        return Evidence(3)
     if len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0]):
-        return Evidence(3, "columns '<run> - <metric>' of a Weights & Biases chart")
-    return Evidence(3, "a Weights & Biases table of runs") if _is_runs_table(names) else None
+        return Evidence(3)
+    return Evidence(3) if _is_runs_table(names) else None
 
 
 def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
@@ -216,7 +195,8 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     low, high = _BOUNDS
     if any(np.any(table.column(name + high) > table.column(name + low)) for name in metrics):
         notes.append("values lie between MIN and MAX: the chart averaged several rows into one; export more points")
-    return Parsed(table.renamed({axis: "step" if _is_step(axis) else axis, **metrics}), notes=tuple(notes))
+    renamed = {axis: "step" if _is_step(axis) else axis, **metrics}
+    return Parsed(Table.from_columns({new: table.column(old) for old, new in renamed.items()}), notes=tuple(notes))
 
 
 def _is_step(name: str) -> bool:

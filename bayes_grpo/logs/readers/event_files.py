@@ -1,4 +1,4 @@
-"""Files that trackers append to: event files of TensorBoard, ``run-ID.wandb``, ``run-ID.swanlab``.
+"""Files that trackers append to: event files of TensorBoard and ``run-ID.wandb``.
 
 The first holds events (``event.proto``): a step and a summary of tagged values, a number or a tensor; settings are
 text that is JSON or the session of the plugin for hyperparameters. The second holds records
@@ -8,57 +8,45 @@ text that is JSON or the session of the plugin for hyperparameters. The second h
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
-from bayes_grpo.logs.training_args import flat_config
-from bayes_grpo.stores.files import SWANLAB_CONFIG, settings_in
 from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
 from bayes_grpo.stores.records import Damage, leveldb_records, starts_record, tfrecord_records
 
+type Points = list[tuple[float, str, float]]
+"""Step, key and value of metrics in the order in which they were written."""
 
-class Points:
-    """Collects metrics in the order in which they were written."""
 
-    def __init__(self) -> None:
-        self._points: list[tuple[float, str, float]] = []
+def rows_of_points(points: Points) -> Table:
+    """Rows in the order of their first metric: metrics of one step are one row.
 
-    def add(self, step: float, key: str, value: float) -> None:
-        """Appends one metric."""
-        self._points.append((step, key, value))
-
-    def table(self) -> Table:
-        """Rows in the order of their first metric: metrics of one step are one row.
-
-        A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
-        Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
-
-        Raises:
-            LogReadError: There are more keys than a log of metrics has.
-        """
-        keys = dict.fromkeys(key for _, key, _ in self._points)
-        axes = _axes(tuple(keys))
-        axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
-        counter = "_step" if "step" in keys else "step"
-        rows: list[dict[str, float]] = []
-        current: dict[tuple[str, float], dict[str, float]] = {}
-        for step, key, value in self._points:
-            axis = axis_of[key]
-            row = current.get((axis, step))
-            if row is None or key in row:
-                row = {f"{axis}/step": step} if axis else {counter: step}
-                current[axis, step] = row
-                rows.append(row)
-            row[key] = value
-        return Table.from_rows(rows)
+    A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
+    Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
+    """
+    keys = dict.fromkeys(key for _, key, _ in points)
+    axes = _axes(tuple(keys))
+    axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
+    counter = "_step" if "step" in keys else "step"
+    rows: list[dict[str, float]] = []
+    current: dict[tuple[str, float], dict[str, float]] = {}
+    for step, key, value in points:
+        axis = axis_of[key]
+        row = current.get((axis, step))
+        if row is None or key in row:
+            row = {f"{axis}/step": step} if axis else {counter: step}
+            current[axis, step] = row
+            rows.append(row)
+        row[key] = value
+    return Table.from_rows(rows)
 
 
 def _axes(keys: Sequence[str]) -> tuple[str, ...]:
@@ -81,14 +69,15 @@ _SIMPLE_END = b"\x15"  # the key of a number by itself, with four bytes behind i
 
 def _sniff_tensorboard(source: Source) -> Evidence | None:
     """Recognises a length with its right checksum."""
-    return Evidence(3, "an event file of TensorBoard") if starts_record(source.data) else None
+    return Evidence(3) if starts_record(source.data) else None
 
 
 def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     """Scalars joined into rows, with the settings among the texts."""
     if not starts_record(source.data):
         raise LogReadError("expected an event file of TensorBoard, found another beginning; pass events.out.tfevents.*")
-    damage, points = Damage(), Points()
+    damage = Damage()
+    points: Points = []
     config: dict[str, Any] = {}
     # Nearly all events are one number: what stands before its four bytes repeats, so its tag is looked up.
     tags: dict[bytes, str] = {}
@@ -100,7 +89,7 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                 continue
             known = tags.get(summary[:-4])
             if known is not None:
-                points.add(step, known, struct.unpack("<f", summary[-4:])[0])
+                points.append((step, known, struct.unpack("<f", summary[-4:])[0]))
                 continue
             values = [message(value) for number, value in fields(summary) if number == _VALUE]
             for value in values:
@@ -112,12 +101,12 @@ def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
                     logged = parse_line(words) if words.lstrip().startswith("{") else None
                     config |= logged if isinstance(logged, dict) else {}
                 if isinstance(number, float):
-                    points.add(step, tag, number)
+                    points.append((step, tag, number))
             if len(values) == 1 and list(values[0])[-1:] == [_SIMPLE] and summary[-5:-4] == _SIMPLE_END:
                 tags[summary[:-4]] = text(values[0].get(_TAG))
         except ValueError:
-            damage.at(1)
-    table = points.table()
+            damage.places += 1
+    table = rows_of_points(points)
     if not table.n and not config:
         raise damage.nothing("the event file")
     return Parsed(table, flat_config(config), notes=damage.notes())
@@ -145,111 +134,81 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key}
 
 
-type _Contents = Iterator[tuple[int, bytes]]
-
-
-@dataclass(frozen=True)
-class _Tracker:
-    """One of the two trackers whose files hold LevelDB's records of protobuf.
-
-    Attributes:
-        name: Its name, and the ending of its files.
-        magic: How a file begins.
-        run: Field of a record that names the run.
-        title: Field of the run with its name.
-        id: Field of the run with its id.
-        history: Makes rows and configuration of what the records hold.
-    """
-
-    name: str
-    magic: bytes
-    run: int
-    title: int
-    id: int
-    history: Callable[[Source, _Contents, Damage], tuple[Table, dict[str, Any]]]
-
-    def sniff(self, source: Source) -> Evidence | None:
-        """Recognises the first four bytes."""
-        return Evidence(3, f"a .{self.name} file") if source.data.startswith(self.magic) else None
-
-    def runs(self, source: Source) -> list[RunName]:
-        """The one run of the file, by its own name or else by the file's."""
-        key = source.path.stem.removeprefix("run-")
-        for number, content in self.contents(source.data, Damage()):
-            if number == self.run:
-                with suppress(ValueError):
-                    run = message(content)
-                    key = text(run.get(self.id)) or key
-                    return [RunName(text(run.get(self.title)) or key, key)]
-        return [RunName(key, key)]
-
-    def contents(self, data: bytes, damage: Damage) -> _Contents:
-        """Number and bytes of what the records hold, as far as it is a message."""
-        if not data.startswith(self.magic):
-            raise LogReadError(f"expected a .{self.name} file, found another beginning; pass run-ID.{self.name}")
-        for record in leveldb_records(data, damage):
-            try:
-                for number, content in fields(record):
-                    if isinstance(content, bytes):
-                        yield number, content
-            except ValueError:
-                damage.at(1)
-
-    def read(self, source: Source, wanted: str | None) -> Parsed:
-        """Rows of the history, with the run's name and configuration."""
-        damage, name = Damage(), ""
-
-        def contents() -> _Contents:
-            nonlocal name
-            for number, content in self.contents(source.data, damage):
-                try:
-                    if number == self.run:
-                        name = text(message(content).get(self.title)) or name
-                except ValueError:
-                    damage.at(1)
-                    continue
-                yield number, content
-
-        table, config = self.history(source, contents(), damage)
-        config.pop("_wandb", None)
-        if not table.n:
-            raise damage.nothing(f"the .{self.name} file")
-        return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
-
-
+_MAGIC = b":W&B"
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
-_ITEM, _UPDATE, _RUN_CONFIG = 1, 1, 4
-_WANDB_KEYS, _JSON = (1, 2), 16
+_RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
+_ITEM = 1
+_KEYS, _JSON = (1, 2), 16
 
 
-def _wandb_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
-    """Rows as they were written; the configuration changes between them."""
+def _sniff_wandb(source: Source) -> Evidence | None:
+    """Recognises the first four bytes."""
+    return Evidence(3) if source.data.startswith(_MAGIC) else None
+
+
+def _runs_wandb(source: Source) -> list[RunName]:
+    """The one run of the file, by its own name or else by the file's."""
+    key = source.path.stem.removeprefix("run-")
+    for number, content in _contents(source.data, Damage()):
+        if number == _RUN:
+            with suppress(ValueError):
+                run = message(content)
+                key = text(run.get(_RUN_ID)) or key
+                return [RunName(text(run.get(_RUN_NAME)) or key, key)]
+    return [RunName(key, key)]
+
+
+def _read_wandb(source: Source, wanted: str | None) -> Parsed:
+    """Rows as they were written, with the run's name and its configuration, which changes between them."""
+    damage, name = Damage(), ""
     config: dict[str, Any] = {}
 
     def rows() -> Iterator[dict[str, Any]]:
-        for number, content in contents:
+        nonlocal name
+        for number, content in _contents(source.data, damage):
             try:
                 if number == _HISTORY:
-                    yield _values(content, _ITEM)
-                elif number in (_RUN, _CONFIG):
-                    config.update(_values(message(content).get(_RUN_CONFIG) if number == _RUN else content, _UPDATE))
+                    yield _values(content)
+                elif number == _CONFIG:
+                    config.update(_values(content))
+                elif number == _RUN:
+                    run = message(content)
+                    name = text(run.get(_RUN_NAME)) or name
+                    config.update(_values(run.get(_RUN_CONFIG)))
             except ValueError:
-                damage.at(1)
+                damage.places += 1
 
-    return Table.from_rows(rows()), config
+    table = Table.from_rows(rows())
+    config.pop("_wandb", None)
+    if not table.n:
+        raise damage.nothing("the .wandb file")
+    return Parsed(table, flat_config(config), notes=damage.notes(), run_name=name)
 
 
-def _values(content: Value | None, item: int) -> dict[str, Any]:
+def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of what the records hold, as far as it is a message."""
+    if not data.startswith(_MAGIC):
+        raise LogReadError("expected a .wandb file, found another beginning; pass run-ID.wandb")
+    for record in leveldb_records(data, damage):
+        try:
+            for number, content in fields(record):
+                if isinstance(content, bytes):
+                    yield number, content
+        except ValueError:
+            damage.places += 1
+
+
+def _values(content: Value | None) -> dict[str, Any]:
     """Key → value of the items in a message; what is no JSON is left out."""
     found: dict[str, Any] = {}
     for number, value in fields(content) if isinstance(content, bytes) else ():
-        if number != item or not isinstance(value, bytes):
+        if number != _ITEM or not isinstance(value, bytes):
             continue
         keys, encoded = [], b""
         for part, inner in fields(value):
             if part == _JSON and isinstance(inner, bytes):
                 encoded = inner
-            elif part in _WANDB_KEYS:
+            elif part in _KEYS:
                 keys.append(text(inner))
         if keys and encoded:
             try:
@@ -259,36 +218,7 @@ def _values(content: Value | None, item: int) -> dict[str, Any]:
     return found
 
 
-_START, _SCALAR = 10, 13
-_SWANLAB_KEY, _SWANLAB_STEP, _SWANLAB_VALUE = 1, 2, 5
-
-
-def _swanlab_history(source: Source, contents: _Contents, damage: Damage) -> tuple[Table, dict[str, Any]]:
-    """Single metrics joined into rows; the configuration is in a file of its own."""
-    points = Points()
-    for number, content in contents:
-        try:
-            if number == _SCALAR:
-                _add(points, content)
-        except ValueError:
-            damage.at(1)
-    logged = settings_in(source.attached.get(SWANLAB_CONFIG, b"").decode("utf-8", errors="replace"))
-    return points.table(), {k: v["value"] if isinstance(v, dict) and "value" in v else v for k, v in logged.items()}
-
-
-def _add(points: Points, scalar: bytes) -> None:
-    """One metric; without a step it belongs to step 0, and a number that is not written is 0."""
-    found = message(scalar)
-    key, value = text(found.get(_SWANLAB_KEY)), found.get(_SWANLAB_VALUE)
-    if key and isinstance(value, bytes):
-        numbers = [x for x in message(value).values() if isinstance(x, float)]
-        points.add(signed(found.get(_SWANLAB_STEP, 0)), key, numbers[-1] if numbers else 0.0)
-
-
-_WANDB = _Tracker("wandb", b":W&B", _RUN, 8, 1, _wandb_history)
-_SWANLAB = _Tracker("swanlab", b":SWL", _START, 4, 10, _swanlab_history)
 READERS = (
     Reader("tensorboard", _sniff_tensorboard, _read_tensorboard),
-    Reader("wandb", _WANDB.sniff, _WANDB.read, _WANDB.runs),
-    Reader("swanlab", _SWANLAB.sniff, _SWANLAB.read, _SWANLAB.runs),
+    Reader("wandb", _sniff_wandb, _read_wandb, _runs_wandb),
 )

@@ -17,32 +17,24 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines, parsed_rows
 from bayes_grpo.logs.keyindex import normal
-from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import GENERIC, trainer_named
+from bayes_grpo.logs.trainers import trainer_named
 
 
-def load_json(source: Source, instead: str = "a complete file") -> Any:
-    """The document in a file.
-
-    Args:
-        source: The file.
-        instead: What to pass where the file is cut off.
-
-    Raises:
-        LogReadError: It is not JSON; the message says where.
-    """
+def load_json(source: Source) -> Any:
+    """The document in a file; the error says where it is broken."""
     try:
         return json.loads(source.text)
     except json.JSONDecodeError as error:
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
         raise LogReadError(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
-            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; pass {instead}"
+            f"{error.lineno} column {error.colno}{' (it is cut off)' if cut else ''}; "
+            "pass a complete file or checkpoint"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise LogReadError(
-            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass {instead}"
+            f"expected JSON of metrics, found values that cannot be parsed ({clean(error)}); pass another file"
         ) from None
 
 
@@ -58,31 +50,12 @@ _CONFIG_NAMES = (
     "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
-_METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
-_HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
-_NO_CONFIG = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
 
 
 def _scalars(*mappings: Any) -> dict[str, Any]:
     """Numbers and texts of mappings."""
     found = (item for mapping in mappings if isinstance(mapping, dict) for item in mapping.items())
     return {k: v for k, v in found if isinstance(v, int | float | str)}
-
-
-def _config_line(row: dict[str, Any], is_first: bool) -> dict[str, Any] | None:
-    """Settings of a record that holds them instead of metrics, None where it is a record of metrics.
-
-    They are in objects of the usual names. A first record may hold them under their own names: it says what it is, or
-    names two settings at least, and holds neither a step nor a reward.
-    """
-    inside = [row[name] for name in _CONFIG_NAMES if isinstance(row.get(name), dict)]
-    if inside and not any(_METRIC.search(key) for key in row):
-        return _scalars(*inside)
-    if not is_first or any(normal(key) in _NO_CONFIG for key in row):
-        return None
-    is_header = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
-    named = sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values())
-    return _scalars(row) if named >= (1 if is_header else 2) else None
 
 
 def of_records(items: Iterable[Any]) -> Parsed:
@@ -105,7 +78,6 @@ _RECORD_NAMES = (
     "steps", "records", "rows", "data", "trajectory",
 )  # fmt: skip
 _MAX_DEPTH = 4
-_STEP = re.compile(r"\d{1,12}")
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
 
@@ -114,13 +86,13 @@ def _sniff_json_records(source: Source) -> Evidence | None:
     """Recognises a document by its opening bracket, unless each line is a document of its own."""
     head = source.head.lstrip()
     if head[:1] == "[":
-        return Evidence(2, "a JSON list") if _LIST.match(head) else None
+        return Evidence(2) if _LIST.match(head) else None
     if head[:1] != "{" or head[1:].lstrip()[:1] not in ('"', "}"):
         return None
     lines = _first_lines(source)
     if len(lines) == 2 and lines[1].startswith("{") and isinstance(parse_line(lines[0]), dict):
         return None
-    return Evidence(2, "a JSON object")
+    return Evidence(2)
 
 
 def _read_json_records(source: Source, wanted: str | None) -> Parsed:
@@ -129,15 +101,7 @@ def _read_json_records(source: Source, wanted: str | None) -> Parsed:
 
 
 def of_document(document: Any, wanted: str | None = None) -> Parsed:
-    """Rows of a document that is there already.
-
-    Args:
-        document: The document.
-        wanted: The list of records to take where there are several.
-
-    Raises:
-        LogReadError: No list of records and no list of numbers is in it.
-    """
+    """Rows of a document that is there already, of the ``wanted`` list of records where there are several."""
     if isinstance(document, list):
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
@@ -153,15 +117,11 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         name = _choose(records, wanted)
         found = of_records(records[name])
         return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
-    # Records kept under their steps, {"0": {"reward": 0.2}, "1": …}.
-    numbered = [{"step": int(k), **v} for k, v in document.items() if _STEP.fullmatch(k) and isinstance(v, dict)]
-    if len(numbered) >= max(2, len(document) - 2):
-        return Parsed(Table.from_rows(numbered), notes=("the keys of the records are their steps",))
     inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
     if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
         return Parsed(Table.from_columns(columns), config)
     if any(isinstance(v, int | float) for v in document.values()):
-        return Parsed(Table.from_rows([document]))
+        return Parsed(Table.from_rows([document]))  # the first line of a log
     raise LogReadError(
         f"expected a list of records or a trace of rewards in the JSON object, found the keys "
         f"{listed(document)}; pass the file with the records"
@@ -215,17 +175,8 @@ def _sniff_jsonl(source: Source) -> Evidence | None:
     if not lines or not lines[0].startswith("{") or not isinstance(parse_line(lines[0]), dict):
         return None
     if len(lines) == 1:
-        return Evidence(1, "one JSON object on one line")
-    return Evidence(2, "JSON objects, one a line") if lines[1].startswith("{") else None
-
-
-def _sniff_verl_jsonl(source: Source) -> Evidence | None:
-    """Recognises a first line with exactly the two keys."""
-    lines = _first_lines(source, 1)
-    row = parse_line(lines[0]) if lines and lines[0].startswith("{") else None
-    if isinstance(row, dict) and set(row) == {"step", "data"} and isinstance(row["data"], dict):
-        return Evidence(3, 'lines {"step", "data"}')
-    return None
+        return Evidence(1)
+    return Evidence(2) if lines[1].startswith("{") else None
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:
@@ -245,28 +196,18 @@ def _objects(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
-    """Rows of all lines that parse; the others are counted in a note. verl's are ``{"step": …, "data": {…}}``.
-
-    Raises:
-        LogReadError: Most lines are no JSON objects.
-    """
-    config: dict[str, Any] = {}
+    """Rows of all lines that parse; the others are counted in a note. verl's are ``{"step": …, "data": {…}}``."""
     bad: list[int] = []
     long: list[int] = []
-    good = settings = 0
+    good = 0
 
     def rows() -> Iterator[dict[str, Any]]:
-        nonlocal good, settings, config
+        nonlocal good
         for number, row in _objects(source.text):
             if not isinstance(row, dict):
                 (bad if row is None else long).append(number)
                 continue
             good += 1
-            line_config = _config_line(row, good == settings + 1)
-            if line_config is not None:
-                config |= line_config
-                settings += 1
-                continue
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
             yield {**row["data"], "step": row["step"]} if own else row
 
@@ -276,10 +217,8 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
             f"expected one JSON object a line, found {len(bad)} lines of {len(bad) + good} that are none, the first "
             f"at line {bad[0]}; repair the file or pass another"
         )
-    notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
-    if bad:
-        notes.append(f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}")
-    return replace(found, config=config, notes=(*notes, *long_lines(long, _MAX_LINE)))
+    lost = (f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}",) if bad else ()
+    return found.noted(*lost, *long_lines(long, _MAX_LINE))
 
 
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
@@ -291,30 +230,25 @@ def _sniff_trl_state(source: Source) -> Evidence | None:
     if first[:1] != "{" or (others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict)):
         return None  # no object, or one a line, of which the last may be a state
     marks = set(_MARKS.findall(source.head))
-    return Evidence(3, "a JSON object with log_history") if "log_history" in marks or len(marks) >= 3 else None
+    return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
 
 
 def _read_trl_state(source: Source, wanted: str | None) -> Parsed:
     """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
-    return of_state(load_json(source, "the newest complete checkpoint's trainer_state.json"))
+    return of_state(load_json(source))
 
 
 def of_state(state: Any) -> Parsed:
-    """Rows of a state that is there already.
-
-    Raises:
-        LogReadError: It holds no list ``log_history``.
-    """
+    """Rows of a state that is there already."""
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise LogReadError(
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
     found = of_records(state["log_history"])
-    kept = ("num_train_epochs", "global_step", "epoch", "save_steps")
     return replace(
         with_plan(found, state.get("max_steps"), state.get("logging_steps")),
-        config={key: state[key] for key in kept if isinstance(state.get(key), int | float)},
+        config={"save_steps": state["save_steps"]} if "save_steps" in state else {},
         trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
     )
 
@@ -332,6 +266,5 @@ def with_plan(found: Parsed, max_steps: object, logging_steps: object) -> Parsed
 READERS = (
     Reader("json", _sniff_json_records, _read_json_records),
     Reader("jsonl", _sniff_jsonl, _read_jsonl),
-    Reader("verl_jsonl", _sniff_verl_jsonl, _read_jsonl),
     Reader("trl_trainer_state", _sniff_trl_state, _read_trl_state),
 )

@@ -1,0 +1,72 @@
+"""Settings out of TRL's arguments, as trackers and scripts keep them with a log."""
+
+import pytest
+
+from bayes_grpo.logs import Provenance, read_log
+
+FIELDS = {
+    "num_generations": 16,
+    "per_device_train_batch_size": 8,
+    "gradient_accumulation_steps": 4,
+    "steps_per_generation": 8,
+    "generation_batch_size": 128,
+    "num_iterations": 2,
+    "adam_beta1": 0.95,
+    "optim": "adamw_torch_fused",
+    "lr_scheduler_type": "cosine",
+    "max_steps": 700,
+    "logging_steps": 5,
+    "save_steps": 50,
+}
+
+
+@pytest.fixture
+def settings_with(write):
+    """The settings of a log next to TRL's configuration, with some fields changed."""
+
+    def read(**changed):
+        rows = [{"step": 5 * s, "reward": 0.1 * s, "rewards/f/mean": 0.1 * s} for s in range(1, 6)]
+        return read_log(write("log.json", {"config": FIELDS | changed, "history": rows})).settings
+
+    return read
+
+
+def test_arguments_become_settings(settings_with):
+    found = dict(settings_with().items())
+    values = {
+        "group_size": 16,
+        "prompts_per_step": 4,  # 128 completions in 8 micro-steps, of which 4 make an optimizer step
+        "refresh_interval": 4,
+        "momentum": 0.95,
+        "momentum_convention": "ema",
+        "schedule": "cosine",
+        "total_steps": 700,
+        "logging_window": 5,
+        "save_steps": 50,
+    }
+    assert {name: found[name].value for name in values} == values
+    assert {found[name].provenance for name in values} == {Provenance.CONFIG}
+    assert "num_generations in the run's configuration" in found["group_size"].note
+
+
+def test_without_the_batch_of_all_processes_prompts_are_assumed(settings_with):
+    prompts = settings_with(generation_batch_size=None, num_generations=8).prompts_per_step
+    assert (prompts.value, prompts.provenance) == (4, Provenance.ASSUMED)
+    assert "one process" in prompts.note
+
+
+@pytest.mark.parametrize(
+    ("changed", "setting", "value"),
+    [
+        ({"num_generations": -8}, "group_size", 8),
+        ({"num_generations": -8}, "prompts_per_step", None),
+        ({"num_generations": 10**400}, "group_size", 8),
+        ({"adam_beta1": 1.5}, "momentum", 0.9),
+        ({"lr_scheduler_type": "constant_with_warmup"}, "schedule", "constant"),
+        ({"max_steps": -1}, "total_steps", None),
+    ],
+)
+def test_impossible_and_unusual_values_are_passed_over(settings_with, changed, setting, value):
+    found = getattr(settings_with(**changed), setting)
+    assert found.value == value
+    assert found.provenance is Provenance.ASSUMED or setting == "schedule"
