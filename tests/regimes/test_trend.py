@@ -374,14 +374,6 @@ def test_the_command_s_help_names_every_law():
         assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name
 
 
-@pytest.mark.thorough
-def test_intervals_hold_the_parameters_that_rows_were_drawn_with():
-    result = calibrate("flat", ("nuts",), runs=6, seed=21, jobs=1)["nuts"]
-    assert result["failed"] <= 1
-    # 6 intervals of 90%: two hits or fewer have a probability of 0.001 for each of the four parameters.
-    assert min(result["coverage"].values()) >= 3 / 6
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NEW)
 def test_all_are_calibrated(name):
