@@ -146,7 +146,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
         "row_gap": table.gap(),
         "row_rate": table.rate,
         "row_weight": table.weight,
-    } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
+    } | ({} if table.noise is None else {"row_noise": table.noise})
 
 
 def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:

@@ -180,7 +180,6 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
             ),
         ),
         notes=notes,
-        entropy=constant["row_entropy"].to_numpy() if "row_entropy" in constant else None,
         noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
         level=_noise_level(attrs),
     )
