@@ -61,7 +61,6 @@ PRIORS = {
     "bernoulli": {"half_gain_step": Prior(15.0, 0.8), "initial_success": Prior(0.3, 1.5)},
     "logistic": {"half_gain_step": Prior(15.0, 0.8), "initial_success": Prior(0.3, 1.1)},
     "sigmoid": {"midpoint": Prior(20.0, 0.8), "exponent": Prior(1.5, 0.5)},
-    "entropy": {},
 }
 SHARED = {
     "fluctuation_time": Prior(4.0, 0.8),
@@ -82,15 +81,15 @@ def priors_of(regime: Regime, known_noise: bool) -> dict[str, Prior]:
 
 
 def empty_run(schedule: bool, rows: int = ROWS) -> Run:
-    """A run without values: its steps, windows, learning rates, and an entropy that falls."""
+    """A run without values: its steps, windows, learning rates."""
     step = np.arange(1.0, rows + 1)
     window = np.ones(rows)
-    signals = {"entropy": 0.8 * np.exp(-np.linspace(0.0, 3.0, rows))}
+    signals = {}
     settings = Settings(schedule=Setting("constant", Provenance.USER))
     if schedule:
         step = np.cumsum(np.tile([3.0, 1.0, 2.0], rows // 3 + 1)[:rows]) / 2.0 + 1.0
         window = np.full(rows, 0.5)
-        signals |= {"learning_rate": 1e-5 * (1.0 - step / step[-1])}
+        signals = {"learning_rate": 1e-5 * (1.0 - step / step[-1])}
         settings = Settings(schedule=Setting("logged", Provenance.LOGGED))
     nothing = np.array([])
     return Run("simulated", "simulated", "none", "0", step, np.zeros(rows), window, signals, nothing, nothing, settings)

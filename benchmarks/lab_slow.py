@@ -87,7 +87,6 @@ def slow_starts(case: Case, momentum: float, warmup: float, prompts: int, quick:
                 "weights": {x.regime: x.weight for x in found.lines},
                 "difference": {x.regime: x.difference for x in found.lines},
                 "verdicts": verdicts,
-                "oscillatory": dict(found.damping.get("oscillator", {})),
             }
         )
         say(f"d: momentum {momentum:g}, warm-up {warmup:g}, run {i}: {found.best}, {rows[-1]['explained']}")

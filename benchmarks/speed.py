@@ -54,9 +54,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
+from bayes_grpo.fitting.sampling.adaptive import weighted_points
 from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
-from bayes_grpo.fitting.sampling.sample import first_points, start_of
+from bayes_grpo.fitting.sampling.sample import start_of
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
@@ -252,7 +253,7 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
     target = target_of(OSCILLATOR, prepare_rows(table))
     begin = time.perf_counter()
-    start = start_of(first_points(target, seed)[0], seed, settings.num_chains)
+    start = start_of(weighted_points(target, seed)[0], seed, settings.num_chains)
     scouted = time.perf_counter()
     chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted

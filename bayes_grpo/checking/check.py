@@ -123,8 +123,7 @@ def _noise_change(e: np.ndarray) -> np.ndarray:
 def noise_stretch(e: np.ndarray) -> tuple[int, int, float]:
     """First row and row after the last of the stretch whose noise differs most, and its noise over that of the others.
 
-    Args:
-        e: Standardized residuals, shape (n,).
+    For standardized residuals of shape (n,).
     """
     ratio, within, without = _noise_ratios(e)
     i = int(np.argmax(ratio))

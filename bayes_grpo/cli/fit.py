@@ -38,7 +38,7 @@ def fit(
         str | None,
         typer.Option(
             help="Regime to fit, a model of the reward curve: oscillator (default), exponential, reduction, "
-            "stiffness_damping, flat, bernoulli, logistic, sigmoid, entropy, or one of an installed package.",
+            "stiffness_damping, flat, bernoulli, logistic, sigmoid, or one of an installed package.",
             **REGIME,
         ),
     ] = None,

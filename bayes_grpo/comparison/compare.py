@@ -149,8 +149,6 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
 
 def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
-    if not regime.forecasts:
-        return "it cannot forecast from the steps alone."
     try:
         scores = leave_future_out(regime, rows, seed=seed)
     except FitError as error:

@@ -41,16 +41,7 @@ def comparison_of(
     cautions: Sequence[str],
     seed: int,
 ) -> Comparison:
-    """Puts scored regimes, at least one, into a table, with weights, cautions and the sentence.
-
-    Args:
-        window: Which of its rows were fitted, and why.
-        about: Which rows they were put on.
-        scored: Regime → posterior and scores.
-        left_out: Regime → why it has no place in the table.
-        cautions: What not to believe, as far as it is known before the table.
-        seed: Seed that was used.
-    """
+    """Puts scored regimes, at least one, into a table, with weights, cautions and the sentence."""
     loo, posteriors = {k: x.loo for k, x in scored.items()}, {k: x.posterior for k, x in scored.items()}
     future = {k: x.lfo for k, x in scored.items() if x.lfo is not None}
     ahead = max(future.values(), key=lambda x: x.elpd, default=None)

@@ -28,7 +28,12 @@ def group_drift_factor(success_rate: ArrayLike, group_size: int, ddof: Literal[0
     Raises:
         SettingError: G < 2 or p outside (0, 1).
     """
-    size = _checked_group(group_size)
+    if group_size < 2 or group_size != int(group_size):
+        raise SettingError(
+            f"group size: expected a whole number of at least 2 (a group of one has no relative advantage), "
+            f"found {group_size!r}"
+        )
+    size = int(group_size)
     p = np.asarray(success_rate, dtype=np.float64)
     if not ((p > 0) & (p < 1)).all():
         raise SettingError(f"success rate: expected values strictly between 0 and 1, found {success_rate!r}")
@@ -38,12 +43,3 @@ def group_drift_factor(success_rate: ArrayLike, group_size: int, ddof: Literal[0
     probability = np.exp(log_choose + k * log_p + (size - k) * log_q)
     std = np.sqrt(k * (size - k)) / size
     return (probability @ std) / np.sqrt(p * (1.0 - p)) * np.sqrt((size - ddof) / size)
-
-
-def _checked_group(group_size: int) -> int:
-    if group_size < 2 or group_size != int(group_size):
-        raise SettingError(
-            f"group size: expected a whole number of at least 2 (a group of one has no relative advantage), "
-            f"found {group_size!r}"
-        )
-    return int(group_size)

@@ -5,8 +5,7 @@ One likelihood belongs to posterior and prior, that of the logged rows given *al
 - `joint_log_likelihood` holds its logarithm, one number a draw, for power scaling.
 - `joint_log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a
   prior raised to the power α is the same prior with its spread over √α.
-- `prior_predictive` and `replicated_runs` are runs drawn from that likelihood, one at each draw of `prior` and of
-  `posterior`.
+- `prior_predictive` are runs drawn from that likelihood, one at each draw of `prior`.
 
 The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood:
 `log_likelihood` holds log p(row | all other rows, draw), and `posterior_predictive` a value drawn from that
@@ -86,7 +85,7 @@ def build_fit(
     regime, table, values = draws.regime, draws.rows.table, draws.values
     latent, rows = found.measured_again(prior.rng)
     trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
-    replicated, density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))
+    density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
     constant = _constant_data(found)
     tree = az.from_dict(
         {
@@ -104,7 +103,6 @@ def build_fit(
             "log_likelihood": {"y": found.left_out},
             "joint_log_likelihood": {"rows": density},
             "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},
-            "replicated_runs": {"y": _drawn(replicated, table)},
             "prior_predictive": {"y": prior.rows[None]},
             "observed_data": {"y": table.y},
             "constant_data": constant,
@@ -148,7 +146,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
         "row_gap": table.gap(),
         "row_rate": table.rate,
         "row_weight": table.weight,
-    } | {k: v for k, v in (("row_entropy", table.entropy), ("row_noise", table.noise)) if v is not None}
+    } | ({} if table.noise is None else {"row_noise": table.noise})
 
 
 def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:

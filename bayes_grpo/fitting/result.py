@@ -48,7 +48,7 @@ class Fit(Shown):
             - `joint_log_likelihood`: log p(all rows | all parameters, levels included), a number a draw; and
               `joint_log_prior`: log density of each parameter, in the coordinate in which its prior is normal. Power
               scaling needs both, under the names `log_likelihood` and `log_prior`, and refuses the tree as it is;
-            - `replicated_runs`, `prior_predictive`: a new run drawn at each draw of `posterior` and of `prior`;
+            - `prior_predictive`: a new run drawn at each draw of `prior`;
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
@@ -180,7 +180,6 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
             ),
         ),
         notes=notes,
-        entropy=constant["row_entropy"].to_numpy() if "row_entropy" in constant else None,
         noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
         level=_noise_level(attrs),
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SURE = 0.95
+KNOWN_DIRECTION = 0.95
 """Probability from which on the direction of the reward is known."""
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
@@ -131,7 +131,7 @@ class Summary(Result):
         what, end, growth = self.about.reward, _text(known["fixed_point"]), self.probabilities.get("growth")
         if growth is None:
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
-        if max(growth, 1.0 - growth) < SURE:
+        if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
             return f"This log cannot tell whether the {what} still moves; it would settle at {end}."
         verb = "grows" if growth > 0.5 else "falls"
         return f"The {what} {verb} from {known['initial_reward'].median:.3g} toward {end}."
@@ -142,7 +142,7 @@ class Summary(Result):
         known, growth, parts = {r.name: r for r in self.rows}, self.probabilities.get("growth"), []
         if growth is not None:
             parts.append(f"Chance of growth: {percent(growth)}.")
-            sure = max(growth, 1.0 - growth) >= SURE
+            sure = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = _text(known["half_gain_step"].posterior)
                 parts.append(f"Half of the change is reached after {half} steps.")

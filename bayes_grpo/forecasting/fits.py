@@ -103,14 +103,11 @@ def fit_regimes(
 
     Raises:
         FitError: No regime could be fitted.
-        SettingError: A regime that cannot forecast, or none.
+        SettingError: No regime.
     """
     regimes = [get_regime(x) for x in regimes]
     if not regimes:
         raise SettingError("regimes: expected at least one to forecast with, found none")
-    unable = [x.name for x in regimes if not x.forecasts]
-    if unable:
-        raise SettingError(f"regimes: {unable[0]} cannot forecast from the steps alone; leave it out")
     tell = progress or (lambda _: None)
     found: dict[str, Draws] = {}
     notes, lost = [], []

@@ -37,7 +37,7 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     """Curvature from the fitted learning time.
 
     A reward curve identifies its saturation time far better than stiffness and damping separately. So the gain is
-    derived from that time, g = (1 − μ)/τ, or is a parameter of the regime (`reduction`, `hold`).
+    derived from that time, g = (1 − μ)/τ, or is a parameter of the regime (`reduction`).
 
     Args:
         fit: A fit of a run with a known learning rate.

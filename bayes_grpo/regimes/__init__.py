@@ -1,48 +1,25 @@
 """Regimes: models of the reward curve, one file each; and the public parts of which other packages build theirs."""
 
-from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import (
-    LEVELS,
-    NOISES,
-    first_order_row,
-    first_order_space,
-    initial_levels,
-    measurement_var,
-)
-from bayes_grpo.regimes.parameters import POSITIVE, REAL, SIGNED, UNIT, Parameter, Prior, Quantity
-from bayes_grpo.regimes.registry import REGIMES, get_regime
-from bayes_grpo.regimes.trend import (
-    FLUCTUATION,
-    TrendRegime,
-    fluctuation_rows,
-    row_times,
-    trend_space,
-    window_mean,
-)
-
-__all__ = [
-    "FLUCTUATION",
-    "LEVELS",
-    "NOISES",
-    "POSITIVE",
-    "REAL",
-    "REGIMES",
-    "SIGNED",
-    "UNIT",
-    "Parameter",
-    "Prior",
-    "Quantity",
-    "Regime",
-    "StateSpace",
-    "TrendRegime",
-    "first_order_row",
-    "first_order_space",
-    "fluctuation_rows",
-    "get_regime",
-    "initial_levels",
-    "measurement_var",
-    "row_times",
-    "trend_space",
-    "window_mean",
-]
+from bayes_grpo.dynamics.state_space import StateSpace as StateSpace
+from bayes_grpo.regimes.base import Regime as Regime
+from bayes_grpo.regimes.common import LEVELS as LEVELS
+from bayes_grpo.regimes.common import NOISES as NOISES
+from bayes_grpo.regimes.common import first_order_row as first_order_row
+from bayes_grpo.regimes.common import first_order_space as first_order_space
+from bayes_grpo.regimes.common import initial_levels as initial_levels
+from bayes_grpo.regimes.common import measurement_var as measurement_var
+from bayes_grpo.regimes.parameters import POSITIVE as POSITIVE
+from bayes_grpo.regimes.parameters import REAL as REAL
+from bayes_grpo.regimes.parameters import SIGNED as SIGNED
+from bayes_grpo.regimes.parameters import UNIT as UNIT
+from bayes_grpo.regimes.parameters import Parameter as Parameter
+from bayes_grpo.regimes.parameters import Prior as Prior
+from bayes_grpo.regimes.parameters import Quantity as Quantity
+from bayes_grpo.regimes.registry import REGIMES as REGIMES
+from bayes_grpo.regimes.registry import get_regime as get_regime
+from bayes_grpo.regimes.trend import FLUCTUATION as FLUCTUATION
+from bayes_grpo.regimes.trend import TrendRegime as TrendRegime
+from bayes_grpo.regimes.trend import fluctuation_rows as fluctuation_rows
+from bayes_grpo.regimes.trend import row_times as row_times
+from bayes_grpo.regimes.trend import trend_space as trend_space
+from bayes_grpo.regimes.trend import window_mean as window_mean

@@ -35,8 +35,6 @@ class Regime(ABC):
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
-        forecasts: Whether the regime says what comes after the last row from steps and learning rates alone. One that
-            needs another logged signal does not.
         rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
@@ -49,7 +47,6 @@ class Regime(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    forecasts: ClassVar[bool] = True
     rests_on_settings: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}

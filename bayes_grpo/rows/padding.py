@@ -40,8 +40,6 @@ class Rows(NamedTuple):
         start: Step at which the first row's window starts, a scalar.
         momentum: Momentum μ or Adam's β₁, a scalar.
         refresh: Optimizer steps between refreshes of the sampling policy, a scalar.
-        entropy: Policy entropy of the row in nats, shape (T,), the last one repeated in padded rows; NaN where not
-            logged, rather than None, so that one compiled program serves logs with and without it.
     """
 
     y: Array | np.ndarray
@@ -55,7 +53,6 @@ class Rows(NamedTuple):
     start: Array | np.ndarray
     momentum: Array | np.ndarray
     refresh: Array | np.ndarray
-    entropy: Array | np.ndarray | None = None
 
 
 def padded(table: RowTable, length: int | None = None) -> Rows:
@@ -78,10 +75,6 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
             return np.asarray(values[0])
         return np.concatenate([values, np.full(size - n, fill)])
 
-    entropy = np.full(size, np.nan)
-    if table.entropy is not None:
-        # Rows that a forecast has added know no entropy and repeat the last one, as padded ones do.
-        entropy = np.concatenate([table.entropy, np.full(size - len(table.entropy), table.entropy[-1])])
     return Rows(
         y=np.concatenate([table.y, np.full(size - n, np.nan)]),
         window=column(table.window, 1.0, 0.0),
@@ -94,7 +87,6 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
         start=np.asarray(table.start),
         momentum=np.asarray(table.optimizer.momentum),
         refresh=np.asarray(table.optimizer.refresh),
-        entropy=entropy,
     )
 
 

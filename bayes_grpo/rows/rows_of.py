@@ -1,4 +1,4 @@
-"""Rows of one signal of a run: which signal, its windows, learning rate, entropy, weights and outliers."""
+"""Rows of one signal of a run: which signal, its windows, learning rate, weights and outliers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
             f"{run.source}: a fit needs at least {MIN_ROWS} rows with a value of {name}, "
             f"found {int(kept.sum())}; log more often or wait for more steps"
         )
-    optimizer, entropy = _optimizer(run.settings), entropy_at(run, step[kept])
+    optimizer = _optimizer(run.settings)
     rate, reference = logged_rate(run, step)
     step, y, window, rate = step[kept], y[kept], window[kept], rate[kept]
     window = np.minimum(window, np.diff(step, prepend=step[0] - window[0]))
@@ -97,7 +97,6 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
         notes=(*notes, *_said_of(step[far > 0.0])),
-        entropy=entropy,
         noise=None if found is None else found.variance,
         level=None if found is None else found.level,
     )
@@ -146,7 +145,6 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
         y=blocks.mean(table.y),
         window=ends - begins,
         rate=blocks.mean(table.rate),
-        entropy=None if table.entropy is None else blocks.mean(table.entropy),
         noise=None if table.noise is None else blocks.mean(table.noise),
         level=_of_blocks(table.level, n / len(ends)),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
@@ -157,38 +155,6 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
 def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
     """The noise of means over ``size`` rows."""
     return None if level is None else level._replace(sd=level.sd / math.sqrt(size))
-
-
-def entropy_at(run: Run, step: np.ndarray) -> np.ndarray | None:
-    """Policy entropy at ``step``, from the logged values before it; None where fewer than two were logged.
-
-    A row's reward and its logged entropy come from the same completions: easy prompts raise one and lower the other.
-    That shared noise is no effect of the entropy. So a row's own value is left out: a local line through the rows
-    before it stands for it, and at the start of the log one through the rows after it. Rows on both sides would not do:
-    their mean with a hole, with a slow fluctuation that takes what the mean has in common with its neighbors, reveals
-    the value in the hole.
-    """
-    logged = run.signals.get("entropy")
-    known = np.zeros(0, bool) if logged is None else np.isfinite(logged)
-    if logged is None or known.sum() < 2:
-        return None
-    x, y = run.step[known], logged[known]
-    reach = min(max(10, len(x) // 6), 200)
-    if len(x) < 2 * reach:
-        return np.interp(step, x, y)
-    before = np.searchsorted(x, step)  # rows before each step
-    late = before >= reach
-    first = np.where(late, before - reach, np.minimum(np.searchsorted(x, step, side="right"), len(x) - reach))
-    near = first[:, None] + np.arange(reach)
-    away = x[near] - step[:, None]
-    scale = np.abs(away).max(axis=1, keepdims=True) * (1.0 + 1e-9)
-    weight = (1.0 - (np.abs(away) / scale) ** 3) ** 3
-    weight = weight / weight.sum(axis=1, keepdims=True)
-    middle, level = np.sum(weight * away, axis=1), np.sum(weight * y[near], axis=1)
-    spread = np.sum(weight * (away - middle[:, None]) ** 2, axis=1)
-    slope = np.sum(weight * (away - middle[:, None]) * y[near], axis=1) / np.maximum(spread, 1e-300)
-    lowest, highest = y[near].min(axis=1), y[near].max(axis=1)
-    return np.clip(level - slope * middle, lowest, highest)  # beyond its rows the line must not run away
 
 
 SIDE = 5

@@ -88,8 +88,6 @@ class RowTable:
         from_rest: Whether the log starts at the beginning of the run, where the curve is at rest.
         optimizer: Settings of the run that the reduced model rests on.
         notes: What was done to the rows that a user should know.
-        entropy: Policy entropy at each row in nats, shape (n,), from the logged values before it;
-            None where not logged.
         noise: Measurement variance of a completion at each row over that at a typical one, shape (n,); None where the
             log says nothing of it.
         level: Measurement noise of a typical row as the log says it, None likewise.
@@ -106,7 +104,6 @@ class RowTable:
     from_rest: bool
     optimizer: Optimizer
     notes: tuple[str, ...] = ()
-    entropy: np.ndarray | None = None
     noise: np.ndarray | None = None
     level: NoiseLevel | None = None
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import norm
 
 import bayes_grpo as bg
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sensitivity import sensitivities
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
@@ -35,16 +34,6 @@ def fitted(run):
 
 
 @pytest.fixture(scope="module")
-def flat(run):
-    return bg.fit(run, "flat", seed=1)
-
-
-@pytest.fixture(scope="module")
-def regression(run):
-    return bg.fit(run, "exponential", priors=PINNED, seed=2)
-
-
-@pytest.fixture(scope="module")
 def saved(fitted, tmp_path_factory):
     """The fit as a user of ArviZ alone has it."""
     path = tmp_path_factory.mktemp("saved") / "fit.nc"
@@ -59,9 +48,6 @@ def shapes(time: float) -> np.ndarray:
     ends = steps(SHORT)
     left = time * (np.exp(-(ends - 1) / time) - np.exp(-ends / time))
     return np.stack([1 - left, left], axis=1)
-
-
-# What leave-one-out needs.
 
 
 # What power scaling needs.
@@ -132,98 +118,19 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
     assert found["initial_reward"].prior > 0
 
 
-@pytest.mark.thorough
-def test_power_scaled_prior_is_the_posterior_of_a_refit(run, tmp_path):
-    """A prior to the power α is the prior with its spread over √α: reweighted draws against a sampler's."""
-    long = SamplerSettings(num_samples=6000)  # a distance of distributions is felt above its noise
-    fitted = bg.fit(run, "exponential", seed=1, sampler=long)
-    bg.save_fit(fitted, tmp_path / "fit.nc")
-    saved = az.from_netcdf(tmp_path / "fit.nc").load()
-    priors = resolve_priors(fitted.regime, bg.rows_of(run))
-    log_prior = saved["joint_log_prior"].to_dataset().to_array().sum("variable")
-    base = {name: transformed(saved, name) for name in ("relaxation_time", "fixed_point", "observation_sd")}
-    distance = []
-    powers = (0.5**0.5, 2.0**0.5)  # nearer to 1 than 1/2 and 2, where reweighted draws of so short a log grow rough
-    for alpha in powers:
-        scaled = {k: Prior(p.median, p.spread / np.sqrt(alpha)) for k, p in priors.items()}
-        refit, again = (bg.fit(run, "exponential", priors=scaled, seed=seed, sampler=long) for seed in (3, 4))
-        weight = np.exp(log_prior.azstats.power_scale_lw(alpha=alpha, dim=["chain", "draw"])).to_numpy().ravel()
-        weight /= weight.sum()
-        for name, draws in base.items():
-            other = transformed(refit.data, name)
-            mean, sd = weight @ draws, other.std()
-            error = sd * np.sqrt(np.sum(weight**2) + 1 / 1500)  # draws are correlated: ESS is about 1,500
-            assert mean == pytest.approx(other.mean(), abs=4 * error), (name, alpha)
-        both = np.concatenate([transformed(x.data, "relaxation_time") for x in (refit, again)])
-        distance.append(cumulative_distance(base["relaxation_time"], both))
-    logs = for_power_scaling(saved)
-    logs["posterior"].dataset = (
-        saved["posterior"].to_dataset().assign(relaxation_time=np.log(saved["posterior"]["relaxation_time"]))
-    )
-    theirs = az.psense(logs, var_names=["relaxation_time"], group="prior", alphas=powers)["relaxation_time"]
-    assert float(theirs) == pytest.approx(np.mean(distance) / np.log2(powers[1]), rel=0.2)
-    assert float(theirs) > 0.05
-
-
 def transformed(tree, name: str) -> np.ndarray:
     """Draws of a parameter, logarithms of a positive one."""
     draws = tree["posterior"].dataset[name].to_numpy().ravel()
     return draws if name in ("fixed_point", "initial_reward") else np.log(draws)
 
 
-def cumulative_distance(one: np.ndarray, other: np.ndarray) -> float:
-    """Cumulative Jensen-Shannon distance of two sets of draws (Kallioinen et al. 2024, equation 5), base 2."""
-
-    def directed(sign: float) -> float:
-        grid = np.sort(np.concatenate([sign * one, sign * other]))
-        width = np.diff(grid)
-        p, q = (np.searchsorted(np.sort(sign * x), grid[:-1], side="right") / len(x) for x in (one, other))
-        middle = 0.5 * (p + q)
-
-        def part(a: np.ndarray, b: np.ndarray) -> float:
-            ratio = np.where(a > 0, a / np.where(middle > 0, middle, 1.0), 1.0)
-            return np.sum(width * a * np.log2(ratio)) + 0.5 / np.log(2) * np.sum(width * (b - a))
-
-        return float(np.sqrt(max(part(p, q) + part(q, p), 0.0) / np.sum(width * (p + q))))
-
-    return max(directed(1.0), directed(-1.0))
-
-
-def test_power_scaled_likelihood_is_quadrature(run, regression):
-    """A regression on two shapes: moments under likelihood to the power α by a sum over the law's time."""
-    tree = regression.data
-    log_likelihood = tree["joint_log_likelihood"].to_dataset().to_array().sum("variable").to_numpy().ravel()
-    prior = resolve_priors(regression.regime, bg.rows_of(run), PINNED)
-    middle, spread = np.log(prior["relaxation_time"].median), prior["relaxation_time"].spread
-    grid = middle + spread * np.linspace(-5, 5, 801)
-    centre, sds = np.array([0.5, 0.3]), np.array([0.4, 0.3])
-    y = regression.observed()
-    for alpha in (0.7, 1.0, 1.4):
-        log_weight, fixed = [], []
-        for u in grid:
-            x = shapes(np.exp(u))
-            # The power of a normal density is that of noise over √α, up to a factor without parameters.
-            cov = x @ np.diag(sds**2) @ x.T + 0.05**2 / alpha * np.eye(SHORT)
-            log_weight.append(dense_log_density(y, x @ centre, cov) - 0.5 * ((u - middle) / spread) ** 2)
-            gain = np.diag(sds**2) @ x.T @ np.linalg.inv(cov)
-            fixed.append((centre + gain @ (y - x @ centre))[0])
-        weight = np.exp(np.array(log_weight) - max(log_weight))
-        weight /= weight.sum()
-        own = np.exp((alpha - 1.0) * (log_likelihood - log_likelihood.max()))
-        own /= own.sum()
-        for name, expected in (("relaxation_time", weight @ grid), ("fixed_point", weight @ np.array(fixed))):
-            draws = transformed(tree, name)
-            error = draws.std() * np.sqrt(np.sum(own**2) * 2.5)  # draws are correlated
-            assert own @ draws == pytest.approx(expected, abs=4 * error), (name, alpha)
-
-
 # Predictive draws.
 
 
-@pytest.mark.parametrize(("group", "of"), [("replicated_runs", "posterior"), ("prior_predictive", "prior")])
-def test_predictive_draws_pair_with_the_parameters(regression, group, of):
+def test_predictive_draws_pair_with_the_parameters(run):
     """Residuals of drawn runs about the law of their own draw are the known noise, independent from row to row."""
-    rows, draws = regression.data[group].dataset["y"], regression.data[of].dataset
+    regression = bg.fit(run, "exponential", priors=PINNED, seed=2)
+    rows, draws = regression.data["prior_predictive"].dataset["y"], regression.data["prior"].dataset
     for dim in ("chain", "draw"):
         np.testing.assert_array_equal(rows[dim], draws[dim])
     values = rows.to_numpy().reshape(-1, SHORT)
@@ -258,7 +165,7 @@ def test_drawn_runs_are_correlated_as_the_law_says():
 
 
 def test_large_groups_are_small_in_the_file(saved, fitted, tmp_path):
-    for group in ("posterior_predictive", "replicated_runs", "prior_predictive", "log_likelihood"):
+    for group in ("posterior_predictive", "prior_predictive", "log_likelihood"):
         assert {str(x.dtype) for x in saved[group].dataset.data_vars.values()} == {"float32"}
     np.testing.assert_array_equal(saved["posterior_predictive"]["y"], fitted.data["posterior_predictive"]["y"])
     np.testing.assert_allclose(saved["log_likelihood"]["y"], fitted.data["log_likelihood"]["y"], rtol=1e-6, atol=1e-6)

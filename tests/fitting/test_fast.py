@@ -14,7 +14,6 @@ from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
-from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
 from bayes_grpo.logs.run import Run, Settings
@@ -175,41 +174,3 @@ def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
     whole = posterior_on(regime, flat_rows)
     assert mended.log_evidence == pytest.approx(whole.log_evidence, abs=0.2)
     np.testing.assert_allclose(mended.points.mean(axis=0), whole.points.mean(axis=0), atol=0.25)
-
-
-@pytest.mark.thorough
-def test_a_hole_in_the_rows_is_a_missing_value(flat_rows):
-    """For a leave-one-out refit, in NUTS too."""
-    regime, holed = get_regime("flat"), prepare_rows(flat_rows, many=True).without(7)
-    target = target_of(regime, holed)
-    points = fast_posterior(target, seed=1)
-    forced = fast_posterior(
-        target, seed=1, settings=ImportanceSettings(rounds=1), sampler=SamplerSettings(num_chains=2)
-    )
-    np.testing.assert_allclose(forced.points.mean(axis=0), points.points.mean(axis=0), atol=0.2)
-    some = points.points[:3]
-    with jax.enable_x64(True):
-        one = [float(log_likelihood(regime, jnp.asarray(z), *target.arguments)) for z in some]
-    np.testing.assert_allclose(log_likelihoods(target, some), one, rtol=1e-9)
-
-
-@pytest.mark.thorough
-def test_both_samplers_give_the_same_kind_of_draws(flat_rows):
-    regime = get_regime("exponential")
-    target = target_of(regime, prepare_rows(flat_rows, many=True))
-    nuts = sample_posterior(target, sampler=SamplerSettings(num_chains=2, num_samples=200), retry=False).draws
-    fast = fast_posterior(target, settings=ImportanceSettings(draws=400)).with_levels(0)
-    for draws, chains in ((nuts, 2), (fast, 1)):
-        assert draws.target is target
-        assert draws.size == 400
-        assert draws.z.shape == (chains, 400 // chains, 3)
-        assert {k: v.shape for k, v in draws.values.items()} == {
-            p.name: (chains, 400 // chains) for p in regime.parameters
-        }
-        assert draws.sampled(np.arange(5)).shape == (5, 3)
-        assert draws.initial().shape == (400,)
-    assert np.isfinite(fast.log_evidence)
-    assert np.isnan(nuts.log_evidence)
-    assert fast.chains is None
-    assert nuts.chains is not None
-    assert isinstance(nuts.diagnostics, Convergence)

@@ -168,8 +168,6 @@ def test_bad_input_is_said_in_a_sentence():
         alone(60, schedule="warmup")
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
         forecast(rising_run(6), until=60)
-    with pytest.raises(SettingError, match="entropy cannot forecast"):
-        fit_regimes(prepare_rows(rows_of(rising_run())), ("entropy",))
 
 
 def test_future_rows_keep_the_logs_spacing_and_window():

@@ -1,6 +1,5 @@
 """Regimes as NumPyro distributions and models: densities, batches, any priors, and the posterior of `fit`."""
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -41,8 +40,7 @@ def x64():
 
 @pytest.fixture(scope="module")
 def run():
-    signals = {"entropy": np.linspace(2.0, 1.0, 40)}
-    return replace(rising_run(), signals=signals)
+    return rising_run()
 
 
 @pytest.fixture(scope="module")

@@ -75,6 +75,6 @@ def test_curvature_of_a_fit():
 
 def test_curvature_without_a_learning_rate_is_refused():
     fitted = fit(noisy(momentum=0.5, refresh_interval=4), "exponential", seed=0)
-    with pytest.raises(SettingError, match="--fit-learning-rate"):
+    with pytest.raises(SettingError, match="--set learning_rate"):
         curvature_of(fitted)
     assert curvature_of(fitted, learning_rate=1e-3).source == "same_run"

@@ -91,7 +91,7 @@ def test_an_entry_that_is_no_regime_is_named_and_left_out(entries, name, value, 
     entries(**{name: value})
     with pytest.warns(RegimeWarning, match=why):
         names = list(REGIMES)
-    assert len(names) == len(set(names)) == 9
+    assert len(names) == len(set(names)) == 8
     assert type(get_regime("flat")).__module__ == "bayes_grpo.regimes.built_in.flat"
     with pytest.raises(SettingError, match="expected one of bernoulli"):
         get_regime("no_such_regime")

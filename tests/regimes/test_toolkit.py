@@ -94,12 +94,3 @@ def test_variational_inference_and_predictive_draws():
     assert abs(gap) < 0.5 * exact.draws("fixed_point").std()
     future = Predictive(numpyro.handlers.uncondition(model), draws)(jax.random.key(2), table)["y"]
     assert future.shape == (500, len(table.y))
-
-
-def test_crps_of_a_forecast_s_paths():
-    run = rising_run(60)
-    draws = np.sort(bg.forecast(run.until(40), until=60, seed=0).rows, axis=0)
-    y, n = run.reward[40:], len(draws)
-    weight = (2 * np.arange(1, n + 1) - n - 1)[:, None] / n**2
-    crps = np.abs(draws - y).mean(0) - (weight * draws).sum(0)
-    assert 0 < crps.mean() < 0.2

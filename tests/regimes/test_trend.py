@@ -4,7 +4,6 @@ import re
 import warnings
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo import fit, load_fit, read_log, save_fit, summarize
+from bayes_grpo import fit, summarize
 from bayes_grpo.common.errors import ConvergenceWarning, FitError
-from bayes_grpo.comparison.compare import candidate_on
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, centred_logit, half_logit
 from bayes_grpo.dynamics.kalman import mean_path
@@ -23,9 +21,8 @@ from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
-from bayes_grpo.rows.padding import Rows, padded, prepare_rows
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
 from benchmarks.calibration import calibrate, simultaneous_band
 from tests.helpers import nonlinear
 from tests.helpers.command import call
@@ -33,7 +30,7 @@ from tests.helpers.reference import dense_log_density
 from tests.helpers.runs import evaluated, make_run
 from tests.helpers.selection import few
 
-TRENDS = ("bernoulli", "logistic", "sigmoid", "entropy")
+TRENDS = ("bernoulli", "logistic", "sigmoid")
 NEW = ("flat", *TRENDS)
 LEVELS = {"fixed_point": (0.7, 0.4), "initial_reward": (0.2, 0.3)}
 NOISES = {"fluctuation_time": 3.0, "fluctuation_sd": 0.05, "observation_sd": 0.04}
@@ -42,18 +39,18 @@ VALUES = {
     "bernoulli": {"half_gain_step": 35.0, "initial_success": 0.08, **NOISES},
     "logistic": {"half_gain_step": 35.0, "initial_success": 0.15, **NOISES},
     "sigmoid": {"midpoint": 40.0, "exponent": 1.7, **NOISES},
-    "entropy": NOISES,
 }
 KINDS = ("plain", "late", "instant", "windows", "everything")
 
 
 @lru_cache
 def table_of(kind: str, n: int = 40):
-    """Rows with an entropy that falls, of several kinds of windows, gaps and learning rates."""
+    """Rows of several kinds of windows, gaps and learning rates."""
     rng = np.random.default_rng(3)
     step = np.arange(1.0, n + 1)
     settings: dict[str, Any] = {}
-    window, signals = np.ones(n), {"entropy": 0.9 * np.exp(-step / 30) + 0.02 * rng.uniform(size=n)}
+    rng.uniform(size=n)
+    window, signals = np.ones(n), {}
     if kind == "late":
         step = step + 25.0
     if kind == "windows":
@@ -65,8 +62,7 @@ def table_of(kind: str, n: int = 40):
         settings = {"schedule": "logged"}
     y = 0.2 + 0.4 * (1 - np.exp(-step / 30)) + 0.05 * rng.standard_normal(n)
     if kind == "instant":
-        run = make_run(step, np.full(n, np.nan), signals=signals, evals=evaluated(step * 1.5, y))
-        return replace(rows_of(run), entropy=signals["entropy"])
+        return rows_of(make_run(step, np.full(n, np.nan), evals=evaluated(step * 1.5, y)))
     return rows_of(make_run(step, y, window=window, signals=signals, **settings))
 
 
@@ -85,8 +81,7 @@ def unforced(name, table):
         return (1 - nonlinear.path(name, values, table)[0]) / (1 - values["initial_success"])
     if name == "sigmoid":
         return nonlinear.sigmoid_means(values, table)
-    spent = np.exp(table.entropy) - 1
-    return spent / spent[:5].mean() if name == "entropy" else np.zeros(len(table.y))
+    return np.zeros(len(table.y))
 
 
 @pytest.mark.parametrize("kind", few(KINDS, "everything"))
@@ -159,10 +154,6 @@ def test_rows_that_follow_continue_the_same_law(name):
     if name in ("bernoulli", "logistic", "sigmoid"):
         assert (np.diff(curve[-more:]) > 0).all()
         assert (curve < 0.7).all()
-
-
-def test_only_the_entropy_law_cannot_forecast():
-    assert [name for name, regime in REGIMES.items() if not regime.forecasts] == ["entropy"]
 
 
 @pytest.mark.thorough
@@ -241,63 +232,6 @@ def test_too_few_rows_are_refused_with_the_number_needed(name):
     get_regime("flat").check(table_of("plain", 4))
 
 
-@pytest.mark.parametrize(
-    ("entropy", "sentence"),
-    [
-        (None, "no entropy is recognized in this log"),
-        (np.linspace(-0.9, -0.1, 40), "found values from -0.9 to -0.1"),
-        (np.linspace(180.0, 90.0, 40), "found values from 90 to 180"),
-        (np.full(40, 0.7), "hardly changes"),
-        (np.full(40, 0.0), "hardly changes"),
-    ],
-)
-def test_entropy_that_is_none_is_refused(entropy, sentence):
-    with pytest.raises(FitError, match=sentence):
-        get_regime("entropy").check(replace(table_of("plain"), entropy=entropy))
-
-
-def entropy_of(rows: RowTable | Rows) -> np.ndarray:
-    """Entropy of rows that have one."""
-    assert rows.entropy is not None
-    return np.asarray(rows.entropy)
-
-
-def test_noise_that_a_row_shares_with_its_entropy_stays_out_of_the_law():
-    step, rng = np.arange(1.0, 301), np.random.default_rng(0)
-    course, shared = np.exp(-step / 80), rng.standard_normal(300)
-    run = make_run(step, 1.0 - course - 0.1 * shared, signals={"entropy": course + 0.1 * shared})
-    noise = entropy_of(rows_of(run)) - course
-    assert abs(np.corrcoef(noise, shared)[0, 1]) < 0.15
-    assert np.abs(noise).mean() < 0.06
-
-
-@pytest.mark.thorough
-def test_a_slow_fluctuation_cannot_tell_the_noise_that_was_left_out():
-    """A row's own noise must not come back as what its neighbours' mean lacks beside a slow fluctuation.
-
-    On this log of real updates it did: the law "explained" half of the rows' sd and sent the reward below its start.
-    """
-    rows = rows_of(read_log(Path(__file__).resolve().parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"))
-    rows = prepare_rows(rows, many=True)
-    found = {name: candidate_on(get_regime(name), rows).draws for name in ("entropy", "exponential")}
-    noise = {name: float(np.median(x.values["observation_sd"])) for name, x in found.items()}
-    assert noise["entropy"] > 0.9 * noise["exponential"]
-    draws = found["entropy"].values
-    assert np.mean(draws["fixed_point"] > draws["initial_reward"]) > 0.95
-
-
-def test_entropy_between_logged_values_is_interpolated():
-    step = np.arange(1.0, 13)
-    entropy = np.where(step % 3 == 1, 1.0 - 0.05 * step, np.nan)
-    run = make_run(step, np.sin(step), signals={"entropy": entropy}, evals={2: 1, 5: 2, 7: 3, 9: 5})
-    np.testing.assert_allclose(entropy_of(rows_of(run, "reward"))[:10], 1.0 - 0.05 * step[:10])
-    np.testing.assert_allclose(entropy_of(rows_of(run, "eval")), [0.9, 0.75, 0.65, 0.55])
-    assert rows_of(make_run(step, np.sin(step))).entropy is None
-    assert np.isnan(entropy_of(padded(rows_of(make_run(step, np.sin(step)))))).all()
-    table = rows_of(make_run(step, np.sin(step), signals={"entropy": 1.0 - 0.05 * step}), max_rows=6)
-    np.testing.assert_allclose(entropy_of(table), 1.0 - 0.05 * (np.arange(1.0, 12, 2) + 0.5))
-
-
 @pytest.mark.parametrize("name", NEW)
 def test_derived_quantities_are_the_law_s(name):
     table, regime = table_of("plain"), get_regime(name)
@@ -317,10 +251,6 @@ def test_derived_quantities_are_the_law_s(name):
         late = regime.derived(values, replace(table, start=25.0))["half_gain_step"][0, 0] + 25.0
         left = [1 / (1 + (c / 40.0) ** 1.7) for c in (25.0, late)]
         assert left[1] == pytest.approx(left[0] / 2)
-    if name == "entropy":
-        a, b = found["entropy_price"], found["entropy_intercept"]
-        curve = b - a * np.exp(entropy_of(table))
-        np.testing.assert_allclose(curve, 0.7 - 0.5 * unforced(name, table))
 
 
 def test_the_fluctuation_s_prior_is_no_trend():
@@ -343,43 +273,26 @@ def test_growth_of_a_fluctuation_is_cut_off_smoothly():
 
 
 @pytest.mark.thorough
-def test_summary_and_saved_file_of_laws_that_differ_from_the_rest(tmp_path):
-    """`flat` has no initial reward and says nothing of growth; `entropy` needs a signal that a fit must keep."""
+def test_summary_of_a_regime_without_a_trend():
+    """`flat` has no initial reward and says nothing of growth."""
     short = SamplerSettings(num_chains=2, num_warmup=100, num_samples=100)
     step = np.arange(1.0, 33)
     rng = np.random.default_rng(1)
-    signals = {"entropy": np.exp(-step / 20)}
-    run = make_run(step, 0.8 - 0.3 * np.exp(signals["entropy"]) + 0.02 * rng.standard_normal(32), signals=signals)
+    run = make_run(step, 0.8 - 0.3 * np.exp(np.exp(-step / 20)) + 0.02 * rng.standard_normal(32))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        level, exchange = fit(run, "flat", sampler=short), fit(run, "entropy", sampler=short)
+        level = fit(run, "flat", sampler=short)
     summary = summarize(level)
     assert "growth" not in summary.probabilities
     assert summary.verdict.startswith(("The reward stays at", "The sampler did not converge"))
     np.testing.assert_array_equal(level.draws("initial_reward"), level.draws("fixed_point"))
     np.testing.assert_allclose(np.ptp(level.trajectories("curve"), axis=-1), 0.0, atol=1e-12)
-    save_fit(exchange, tmp_path / "fit.nc")
-    np.testing.assert_array_equal(load_fit(tmp_path / "fit.nc").as_draws.rows.table.entropy, rows_of(run).entropy)
-    # b - a is the reward where the entropy is used up: 0.8 - 0.3.
-    low, high = np.quantile(exchange.draws("fixed_point"), [0.01, 0.99])
-    assert low < 0.5 < high
-    price = exchange.draws("entropy_price")
-    assert np.quantile(price, 0.01) < 0.3 < np.quantile(price, 0.99)
-    np.testing.assert_allclose(exchange.draws("entropy_intercept") - price, exchange.draws("fixed_point"))
 
 
 def test_the_command_s_help_names_every_law():
     said = " ".join(call("fit", "--help").out.replace("│", " ").split())
     for name in REGIMES:
         assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name
-
-
-@pytest.mark.thorough
-def test_intervals_hold_the_parameters_that_rows_were_drawn_with():
-    result = calibrate("flat", ("nuts",), runs=6, seed=21, jobs=1)["nuts"]
-    assert result["failed"] <= 1
-    # 6 intervals of 90%: two hits or fewer have a probability of 0.001 for each of the four parameters.
-    assert min(result["coverage"].values()) >= 3 / 6
 
 
 @pytest.mark.slow

@@ -33,11 +33,7 @@ Sites = Mapping[str, np.ndarray]
 def chains_side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
     """What a single-chain program returns for every chain, as NumPy arrays with a leading axis of chains.
 
-    Args:
-        make: Function of the options that returns the function of (a chain's arguments, *shared) to compile.
-        options: Hashable.
-        each: Arguments of the chains, a tuple each.
-        *shared: Arguments that are the same for all chains.
+    ``make`` takes the hashable options and returns the function of (a chain's arguments, *shared) to compile.
     """
     pool = ThreadPoolExecutor(max_workers=min(len(each), cores()))
     try:
