@@ -159,7 +159,7 @@ def test_not_converged_is_exit_code_4_and_still_writes(log: Path, tmp_path: Path
     assert result["convergence"]["passed"] is False
     assert result["convergence"]["retried"] is True
     assert result["convergence"]["reasons"]
-    assert result["verdict"].startswith("NOT CONVERGED")
+    assert result["verdict"].startswith("The sampler did not converge")
     assert names_in(tmp_path) == ["f.nc", "f.pdf"]
     assert not load_fit(tmp_path / "f.nc").convergence.passed
 
