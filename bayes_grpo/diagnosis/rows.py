@@ -343,10 +343,11 @@ class RunSoFar:
 
 def of_groups(run: Run) -> Run:
     """The run without a share of groups without spread that is not one."""
-    if share_without_spread_of(run) != "batch":
+    what = {"batch": "the whole batch", "kept": "the groups that a filter left"}.get(share_without_spread_of(run))
+    if what is None:
         return run
     signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = "frac_reward_zero_std describes the whole batch in this log, not its groups"
+    note = f"frac_reward_zero_std describes {what} in this log, not its groups"
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 

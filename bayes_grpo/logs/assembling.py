@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -20,7 +20,7 @@ from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.logs.table import GROUP_KEYS
+from bayes_grpo.logs.table import GROUP_KEYS, Table
 from bayes_grpo.logs.trainers import trainer_named
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
@@ -60,7 +60,7 @@ def assemble(
         )
     settings = resolve_settings(parsed, columns, rows, sidecar, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
-    notes = _seldom(columns, rows, settings)
+    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
     otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
     unused = unused_keys(columns, used, otherwise)
     parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
@@ -152,6 +152,14 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
         f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
         f"state --set refresh_interval={gap}",
     )
+
+
+def _adapted(table: Table) -> Iterator[str]:
+    """Notes on settings in the rows that the trainer changes."""
+    for key in setting_keys(table):
+        known = (values := table.column(key))[np.isfinite(values)]
+        if len(known) and np.ptp(known) > 0:
+            yield f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
 
 
 @dataclass(frozen=True)

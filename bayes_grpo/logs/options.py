@@ -73,6 +73,8 @@ CHECKS: Mapping[str, OptionCheck] = {
     "model_size": _ABOVE_0,
     "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
     "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
+    "group_filter": _one_of("none", "before", "after"),
+    "entropy_weight": _NOT_NEGATIVE,
 }
 """Setting → what it may be."""
 
@@ -197,11 +199,13 @@ CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
     "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
     "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
     "advantage_scaling": ("advantage_scaling", "scale_rewards"),
+    "group_filter": ("group_filter",),
+    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
 }
 """Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
-    "num_groups",
+    "num_groups", "entropy_coef",
 ))  # fmt: skip
 """Those names that mean a setting in every record too, where it never changes."""
 
@@ -215,8 +219,12 @@ def known_setting(name: str, value: Any, note: str, provenance: Provenance = Pro
     return {k: Setting(v, provenance, note) for k, v in known.items()}
 
 
-SCHEDULES = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
-"""Schedule by the name that transformers and those who follow it give it → the schedule that fits know."""
+_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
+SPELLINGS: Mapping[str, Mapping[str, str]] = {
+    "schedule": {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"},
+    "advantage_scaling": dict.fromkeys(_TRUE, "group") | dict.fromkeys(_FALSE, "none"),
+}
+"""Setting → its values by the names that trainers give them, in lower case → those of `CHECKS`."""
 
 
 def configured(
@@ -230,7 +238,7 @@ def configured(
     for name, keys in names.items():
         for key in keys:
             value = config.get(key)
-            value = SCHEDULES.get(str(value).lower(), value) if name == "schedule" else value
+            value = SPELLINGS[name].get(_lower(value), value) if name in SPELLINGS else value
             if entry := known_setting(name, value, note.format(clean(key))):
                 found |= entry
                 if name == "momentum":
@@ -280,13 +288,42 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
         if "momentum" in found:
             state("momentum_convention", "ema", f"adam_beta1 in {where}")
     schedule = arguments.get("lr_scheduler_type")
-    state("schedule", SCHEDULES.get(str(schedule), schedule), f"lr_scheduler_type {clean(schedule)} in {where}")
+    state(
+        "schedule",
+        SPELLINGS["schedule"].get(_lower(schedule), schedule),
+        f"lr_scheduler_type {clean(schedule)} in {where}",
+    )
     state("total_steps", number("max_steps"), f"max_steps in {where}")
     if str(arguments.get("save_strategy", "steps")) == "steps":
         state("save_steps", number("save_steps"), f"save_steps in {where}")
     if (window := number("logging_steps")) >= 1:
         state("logging_window", window, f"logging_steps in {where}")
+    return found | _estimator(arguments, where)
+
+
+def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """How advantages are made, by the fields of a trainer's configuration, whatever path they are under."""
+    plain = {str(key).rpartition("/")[2].lower(): value for key, value in config.items()}
+    names = {name: CONFIG_KEYS[name] for name in ("advantage_scaling", "entropy_weight")}
+    found = configured(plain, f"{{}} in {where}", names)
+    if _lower(plain.get("norm_adv_by_std_in_grpo")) in _FALSE:
+        found |= known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
+    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
+        if "gdpo" in (value := _lower(plain.get(key))) or value == "normalize_then_sum":
+            found |= known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
+    for key in (str(key) for key, value in config.items() if _lower(value) in _TRUE):
+        if key.replace(".", "/").endswith(_FILTERS):
+            found |= known_setting("group_filter", "after", f"{clean(key)} in {where}")
     return found
+
+
+_FILTERS = ("filter_groups/enable", "dynamic_filtering", "use_dynamic_sampling")
+"""Ends of the fields of verl, OpenRLHF and NeMo-RL that take out groups without spread before metrics are made."""
+
+
+def _lower(value: Any) -> str:
+    """A word or a truth value as text; "" for anything else."""
+    return str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
 
 
 _WHERE = "the run's configuration"
@@ -319,7 +356,7 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     found: dict[str, Setting] = {}
     if "num_generations" in config and "per_device_train_batch_size" in config:
         found |= settings_of_args(config, _WHERE)
-    found |= configured(config, f"{{}} in {_WHERE}", trainer.config)
+    found |= configured(config, f"{{}} in {_WHERE}", trainer.config) | _estimator(config, _WHERE)
     group = to_float(found.get("group_size", Setting()).value)
     for key in trainer.config.get(_COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group

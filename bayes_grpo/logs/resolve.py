@@ -61,10 +61,11 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 
 
 def share_without_spread_of(run: Run) -> str:
-    """Whether the logged frac_reward_zero_std is a share of "groups", of the whole "batch", or "unknown".
+    """Whether the logged frac_reward_zero_std is a share of "groups", of "kept" groups, of the "batch", or "unknown".
 
     TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. Where the log does not state the scaling, a value between 0
+    batch's, and the share is 0 or 1 whatever the groups do. After a filter of groups without spread ("kept") none is
+    left, and the share is 0. Where the log does not state the scaling, a value between 0
     and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
     leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
     """
@@ -74,6 +75,8 @@ def share_without_spread_of(run: Run) -> str:
         return "unknown"
     if np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
         return "groups"
+    if run.settings.group_filter.value == "after" and not np.any(known):
+        return "kept"
     scaling = run.settings.advantage_scaling.value
     if scaling in ("batch", "gdpo"):
         return "batch"

@@ -83,6 +83,9 @@ class Settings:
         save_steps: Optimizer steps between checkpoints.
         advantage_scaling: What rewards are divided by: the spread of their "group", of the whole "batch", "none", or
             "gdpo" (each reward by its group's, then the sum by the batch's).
+        group_filter: Whether groups without spread are taken out: "none", or they are and the logged share of them is
+            of the groups "before" or "after".
+        entropy_weight: Weight of the entropy bonus.
     """
 
     group_size: Setting = field(default_factory=Setting)
@@ -103,6 +106,8 @@ class Settings:
     model_size: Setting = field(default_factory=Setting)
     save_steps: Setting = field(default_factory=Setting)
     advantage_scaling: Setting = field(default_factory=Setting)
+    group_filter: Setting = field(default_factory=Setting)
+    entropy_weight: Setting = field(default_factory=Setting)
 
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""

@@ -70,3 +70,40 @@ def test_impossible_and_unusual_values_are_passed_over(settings_with, changed, s
     found = getattr(settings_with(**changed), setting)
     assert found.value == value
     assert found.provenance is Provenance.ASSUMED or setting == "schedule"
+
+
+@pytest.mark.parametrize(
+    ("config", "scaling"),
+    [
+        *(({"scale_rewards": x}, "group") for x in (True, "True", "group", 1)),
+        *(({"scale_rewards": x}, "none") for x in (False, "false", "none", 0)),
+        ({"scale_rewards": "batch"}, "batch"),
+        ({"scale_rewards": True, "multi_objective_aggregation": "normalize_then_sum"}, "gdpo"),
+        ({"scale_rewards": True, "loss_type": "gdpo"}, "gdpo"),
+        ({"algorithm/norm_adv_by_std_in_grpo": False}, "none"),
+        ({"algorithm/norm_adv_by_std_in_grpo": True}, None),
+        ({"algorithm/adv_estimator": "gdpo"}, "gdpo"),
+        ({"scale_rewards": "often"}, None),
+    ],
+)
+def test_how_advantages_are_scaled(settings_with, config, scaling):
+    found = settings_with(**config).advantage_scaling
+    assert found.value == scaling
+    assert scaling is None or (found.provenance is Provenance.CONFIG and "in the run's configuration" in found.note)
+
+
+@pytest.mark.parametrize("where", ["algorithm/filter_groups/enable", "dynamic_filtering", "grpo/use_dynamic_sampling"])
+@pytest.mark.parametrize(("on", "found"), [(True, "after"), ("true", "after"), (False, None)])
+def test_filtered_groups(settings_with, where, on, found):
+    assert settings_with(**{where: on}).group_filter.value == found
+
+
+@pytest.mark.parametrize("name", ["entropy_coef", "actor_rollout_ref/actor/entropy_coeff", "entropy_weight"])
+def test_an_entropy_bonus_is_a_setting_unless_it_is_adapted(settings_with, name):
+    assert settings_with(**{name: 0.01}).entropy_weight.value == 0.01
+    rows = [{"step": s, "reward": 0.1 * s, "entropy_coef": 0.01 * s} for s in range(1, 6)]
+    run = read_log(rows)
+    assert run.settings.entropy_weight.value is None
+    assert "'entropy_coef' is adapted, from 0.01 to 0.05; it is no constant setting" in run.notes
+    stated = read_log([row | {"entropy_coef": 0.01} for row in rows]).settings.entropy_weight
+    assert (stated.value, stated.provenance) == (0.01, Provenance.LOGGED)
