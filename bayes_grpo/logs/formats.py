@@ -39,6 +39,8 @@ _NOT_TEXT = {
     b"PAR1": _BINARY.format("a Parquet table"),
 }
 """How files begin that are no logs → what they are, and what to do."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How text begins that a redirect in PowerShell wrote."""
 _STORES = (MAGIC, b":W&B")
 """How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
 
@@ -111,6 +113,8 @@ def load(path: Path) -> Source:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
         data, attached = files_beside(path)
+        if data.startswith(_UTF_16):
+            data = data.decode("utf-16", errors="ignore").encode()  # the last may be half a character
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:

@@ -184,3 +184,19 @@ def test_a_word_that_says_no_kind_changes_nothing(write):
     run = read_log(write("metrics.jsonl", rows))
     np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
     assert not run.has_eval
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("cut", [0, 1, 7])
+def test_utf_16_as_powershell_writes_it(write, encoding, cut):
+    text = "".join(json.dumps({"step": s, "reward": 0.1 * s, "note": "grün €"}) + "\r\n" for s in range(1, 6))
+    mark = "\ufeff".encode(encoding) if encoding == "utf-16-be" else b""
+    data = mark + text.encode(encoding)
+    run = read_log(write("log.jsonl", data[: len(data) - cut]), whole_lines=True)
+    np.testing.assert_array_equal(run.step, range(1, 6) if cut < 7 else range(1, 5))
+    assert not any("NUL" in note for note in run.notes)
+
+
+def test_a_table_in_utf_16(write):
+    text = "step;reward\n" + "".join(f"{s};0,{s}\n" for s in range(1, 6))
+    np.testing.assert_allclose(read_log(write("a.csv", text.encode("utf-16"))).reward, np.arange(1, 6) / 10)
