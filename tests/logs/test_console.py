@@ -179,3 +179,28 @@ def test_prose_is_refused_with_a_way_out(write):
     )
     with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*step,reward.*--format"):
         read_log(write("out.log", text))
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_metrics_in_a_progress_bar(write, end):
+    def bar(done: int, reward: float) -> str:
+        return f"GRPO: {2 * done}%|█▏   | {done}/50 [01:02<07:30,  5.1s/it, loss=0.12, reward={reward:.3f}]"
+
+    # A bar is drawn when its metrics are set, and again when the step is counted.
+    shown = [bar(done, 0.01 * s) for s in range(1, 31) for done in (s - 1, s)]
+    text = "Loading: 100%|███| 4/4 [00:01<00:00, 3.5it/s]\n" + end.join(shown) + end
+    run = read_log(write("out.log", text))
+    assert run.format == "progress_bar"
+    np.testing.assert_array_equal(run.step, range(1, 31))
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    np.testing.assert_allclose(run.signals["loss"], 0.12)
+    assert run.settings.total_steps.value == 50
+    assert "read from a progress bar, which rounds" in run.notes
+
+
+def test_a_progress_bar_without_a_planned_end_and_one_above_dictionaries(write):
+    bars = [f"{s}it [01:02, 5.1s/it, mean reward= {s}%, kl=nan]" for s in range(1, 9)]
+    run = read_log(write("out.log", "\r".join(bars)))
+    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    rows = [str({"step": 2 * s, "reward": 0.1 * s}) for s in range(1, 9)]
+    assert read_log(write("both.log", "\n".join(bars + rows))).format == "console_dict"

@@ -1,4 +1,4 @@
-"""Console text of a training: lines with a step and named numbers, headings, verl's lines."""
+"""Console text of a training: lines with a step and named numbers, headings, progress bars, verl's lines."""
 
 from __future__ import annotations
 
@@ -170,6 +170,24 @@ def _numbers(text: str) -> dict[str, float]:
     return row
 
 
+_SHOWN_BAR = re.compile(r"(\d{1,9})(?:/(\d{1,9})|it) \[(?>[^\]\n=]{0,60}?(?:it/s|s/it))\s?,\s{0,2}([^\]\n]{3,1000}+)\]")
+_SHOWN_PAIR = re.compile(r"([A-Za-z_][\w./@ ]{0,60}?)\s?=\s{0,8}([-+.\w%]{1,40})")
+
+
+def _bar_rows(text: str) -> Rows:
+    """A row for every count of a progress bar, as first shown: redrawn it has the metrics of the step to come."""
+    shown: dict[str, dict[int, dict[str, float]]] = {}
+    for done, planned, metrics in _SHOWN_BAR.findall(ANSI.sub("", text)):
+        row = {key.strip(): to_float(value) for key, value in _SHOWN_PAIR.findall(metrics)}
+        if names_reward(key for key, value in row.items() if value == value):
+            shown.setdefault(planned, {}).setdefault(int(done), row)
+    planned = max(shown, key=lambda x: (bool(x), len(shown[x])), default="")
+    first = shown.get(planned, {})
+    if first.get(0) == first.get(1):
+        first.pop(0, None)  # drawn before the first step was counted
+    yield from (({**row, "step": float(done)}, float(planned) if planned else None) for done, row in first.items())
+
+
 _HEADING = re.compile(
     r"[^\w\n]{0,80}(?:global |training |train )?(?:step|iteration|iter|update)\s{0,4}[:#=]?\s{0,4}"
     r"(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
@@ -212,6 +230,12 @@ def _read_blocks(source: Source, wanted: str | None) -> Parsed:
     return _parsed(_block_rows(source.text), source, example)
 
 
+def _read_bars(source: Source, wanted: str | None) -> Parsed:
+    """Rows of the progress bar that shows a reward most often."""
+    example = "progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
+    return _parsed(_bar_rows(source.text), source, example, ("read from a progress bar, which rounds",))
+
+
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
@@ -244,6 +268,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 READERS = (
     Reader("console_pairs", lambda x: _evidence(_pair_rows(x.head), 2), _read_pairs),
+    Reader("progress_bar", lambda x: _evidence(_bar_rows(x.head), 1), _read_bars),
     Reader("step_blocks", lambda x: _evidence(_block_rows(x.head), 1, _SHARE), _read_blocks),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )
