@@ -1,4 +1,4 @@
-"""Trainings in the outputs of notebooks: own samples in the shapes of real ones."""
+"""Trainings in the outputs of notebooks, and in tables of Markdown and HTML: own samples in the shapes of real ones."""
 
 import json
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.readers.pages import html_tables
+from bayes_grpo.logs.readers.pages import html_tables, markdown_tables, plain_tables
 from tests.helpers.command import call
 
 STEPS = range(1, 13)
@@ -104,6 +104,12 @@ def test_several_trainings_are_chosen_by_name(notebook):
     assert json.loads(done.out)["reward"]["first"] == pytest.approx(0.15)
 
 
+def test_a_table_that_goes_on_is_one_run_and_one_shown_twice_is_too(notebook):
+    again = progress(1, 6)
+    run = read_log(notebook(code(shown(progress(1, 6))), code(shown(again)), code(shown(progress(7, 12)))))
+    np.testing.assert_array_equal(run.step, STEPS)
+
+
 def test_tables_that_are_no_training_are_passed_by(notebook):
     other = "<table><tr><th>model</th><th>reward</th></tr><tr><td>a</td><td>0.5</td></tr></table>"
     tuned = "<table><tr><th>Step</th><th>Training Loss</th></tr><tr><td>1</td><td>2.5</td></tr></table>"
@@ -129,6 +135,16 @@ def test_what_a_cell_prints_goes_to_the_readers_of_consoles(notebook, text, form
     assert run.settings.group_size.value == 6
 
 
+def test_a_data_frame_as_plain_text(notebook):
+    lines = [
+        "    step  reward   kl",
+        *(f"{i}  {s}  {r:.3f}  0.1" for i, (s, r) in enumerate(PAIRS)),
+    ]
+    run = read_log(notebook(code(shown(None, "\n".join(lines)))))
+    np.testing.assert_allclose(run.reward, REWARD)
+    assert plain_tables("reward is what we want\nand nothing else\nhere") == []
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
@@ -146,6 +162,22 @@ def test_code_that_cannot_be_parsed_is_passed_by(notebook):
     assert run.settings.group_size.value == 8  # TRL's default
 
 
+def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
+    (tmp_path / "README.md").write_text("# Results\n\nReward goes up.\n\n" + progress() + "\n\nThe end.")
+    (tmp_path / "train.html").write_text("<!DOCTYPE html>\n<style>" + "x" * 90_000 + "</style>" + progress())
+    bars = "| Step | reward | kl |\n|---:|:---|---|\n" + "".join(f"| {s} | **{r:.3f}** | 0.1 |\n" for s, r in PAIRS)
+    (tmp_path / "table.md").write_text("Some words | and a bar\n\n" + bars + "\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    for name in ("README.md", "train.html", "table.md"):
+        run = read_log(tmp_path / name)
+        np.testing.assert_allclose(run.reward, REWARD, err_msg=name)
+        assert run.format == "marked_table"
+    (tmp_path / "none.md").write_text("# Nothing\n\n| model | reward |\n|---|---|\n| a | 1 |\n")
+    with pytest.raises(LogReadError, match="expected the log of a known trainer"):
+        read_log(tmp_path / "none.md")
+    with pytest.raises(LogReadError, match="a column step and one of rewards in the page, found none"):
+        read_log(tmp_path / "none.md", format="marked_table")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -157,9 +189,20 @@ def test_code_that_cannot_be_parsed_is_passed_by(notebook):
         "<table><tr><td>" + "<a b='" * 60_000 + "</table>",
         "<table><tr><td>" + "&" * 200_000 + "</table>",
         "<table><tr><script>" + "</scrip" * 60_000 + "</table>",
+        "|" * 200_000 + "\n" + "|-" * 100_000,
+        "| a |\n|---|\n" * 40_000,
+        "- " * 100_000 + "|\n" + "-|" * 9_000 + "\n",
     ],
 )
 def test_hostile_markup_costs_what_its_length_costs(text):
     begin = time.process_time()
-    assert html_tables(text) == []
+    assert html_tables(text) == markdown_tables(text) == []
     assert time.process_time() - begin < 3.0
+
+
+def test_many_tables_are_not_compared_with_each_other(tmp_path):
+    (tmp_path / "many.html").write_text("<div>" + progress(1, 2) * 3000 + "</div>")
+    before = time.process_time()
+    with pytest.raises(LogReadError, match="expected one run, found 3000: table 1, table 2"):
+        read_log(tmp_path / "many.html")
+    assert time.process_time() - before < 5.0

@@ -1,4 +1,4 @@
-"""Jupyter notebooks: the progress table that TRL and Unsloth show, or what a cell prints.
+"""Tables of metrics inside HTML, Markdown and Jupyter notebooks, and what a notebook's cells print.
 
 The text is untrusted. Tables, rows and cells are found by plain search, so that no text costs more than its length.
 Settings of a notebook are the literals that a call of a ``…Config`` in its cells names; no code is run.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import unescape
 from itertools import islice
@@ -31,13 +31,15 @@ _CELL = re.compile(r"<t[dh]>([^<]*)", re.IGNORECASE)
 _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 """Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
+_RULE = re.compile(r":?-++:?")
+"""A cell of the line below a heading in Markdown."""
 _STEPS = frozenset(
     ("step", "steps", "global_step", "training_step", "train/global_step", "iteration", "iter", "update", "epoch")
 )
 _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
-_LEAST = 2
+_LEAST, _MAX_TABLES = 2, 200
 
 
 def html_tables(text: str) -> list[Parsed]:
@@ -47,11 +49,73 @@ def html_tables(text: str) -> list[Parsed]:
         if not tag[1] and start < 0:
             start = tag.start()
         elif tag[1] and start >= 0:
-            if (table := _metrics(_rows(text[start : tag.start()]))) is not None:
-                planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
-                found.append(Parsed(table, total_steps=float(planned[-1]) or None if planned else None))
+            planned = _PLANNED.findall(text[max(last, start - _BEFORE) : start])
+            for table in _metrics(_rows(text[start : tag.start()])):
+                found.append(replace(table, total_steps=float(planned[-1]) or None if planned else None))
             start, last = -1, tag.end()
     return found
+
+
+def markdown_tables(text: str) -> list[Parsed]:
+    """The tables of metrics in Markdown: a line of headings, a rule of dashes, rows between bars."""
+    found, lines = [], text.split("\n")
+    i = 1
+    while i < len(lines):
+        rule = _between_bars(lines[i]) if "|" in lines[i - 1] and "|" in lines[i] else [""]
+        if len(lines[i]) > _MAX_ROW or not all(_RULE.fullmatch(cell) for cell in rule):
+            i += 1
+            continue
+        end = i + 1
+        while end < len(lines) and "|" in lines[end]:
+            end += 1
+        found += _metrics(_between_bars(x) for x in (lines[i - 1], *lines[i + 1 : end]))
+        i = end + 1
+    return found
+
+
+def _between_bars(line: str) -> list[str]:
+    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in line[:_MAX_ROW].strip().strip("|").split("|")]
+
+
+def plain_tables(text: str) -> list[Parsed]:
+    """The table of metrics that a data frame prints, as text/plain of a notebook: columns separated by spaces."""
+    lines = [x.split() for x in text.split("\n") if x.strip()][:_MAX_ROWS]
+    if len(lines) <= _LEAST or not all(len(x) <= _MAX_COLUMNS for x in lines[:3]):
+        return []
+    names = lines[0]
+    return _metrics([names, *(x[len(x) - len(names) :] for x in lines[1:] if len(x) in (len(names), len(names) + 1))])
+
+
+def _runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
+    """Runs out of tables: one that repeats another is left out, one that goes on where another ends is its rest."""
+    if len(tables) > _MAX_TABLES:
+        return dict(tables)  # each is compared with all others
+    kept: list[str] = []
+    for name in sorted(tables, key=lambda name: -tables[name].table.n):
+        if not any(_repeats(tables[name].table, tables[other].table) for other in kept):
+            kept.append(name)
+    out: dict[str, Parsed] = {}
+    for name in (name for name in tables if name in kept):
+        last, table = next(reversed(out), ""), tables[name].table
+        goes_on = last and out[last].table.keys == table.keys and _steps(out[last].table).max() < _steps(table).min()
+        out |= {last: out[last].followed_by(tables[name])} if goes_on else {name: tables[name]}
+    return out
+
+
+def _repeats(one: Table, other: Table) -> bool:
+    """Whether every row of a table is in another, up to rounding, as far as they have the same columns."""
+    known = {normal(key): key for key in other.keys}
+    shared = {key: known[normal(key)] for key in one.keys if normal(key) in known}
+    order = np.argsort(step := _steps(other), kind="stable")
+    same = order[np.searchsorted(step[order], _steps(one)).clip(max=other.n - 1)]
+    return bool(names_reward(shared) and np.array_equal(step[same], _steps(one))) and all(
+        np.allclose(one.column(key), other.column(their)[same], rtol=1e-3, atol=1e-5, equal_nan=True)
+        for key, their in shared.items()
+    )
+
+
+def _steps(table: Table) -> np.ndarray:
+    return table.column(next(key for key in table.keys if normal(key) in _STEPS))
 
 
 def _rows(table: str) -> Iterator[list[str]]:
@@ -63,24 +127,46 @@ def _rows(table: str) -> Iterator[list[str]]:
         yield [" ".join(unescape(cell).split()) for cell in cells]
 
 
-def _metrics(rows: Iterator[list[str]]) -> Table | None:
-    """A table, where it is one of metrics by step; rows without a step are left out."""
+def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
+    """The table of these rows, where it is one of metrics by step; rows without a step are left out."""
     names, *cells = [row for row in rows if row] or [[]]
     steps = [name for name in names if normal(name) in _STEPS]
     if not steps or not names_reward(names):
-        return None
+        return []
     kept = [row for row in cells if len(row) == len(names)]
     columns: dict[str, np.ndarray] = {}
     for i, name in enumerate(names):
         if name and name not in columns:
             columns[name] = to_floats([row[i] for row in kept])
     known = np.isfinite(columns[steps[0]])
-    return Table.from_columns({k: v[known] for k, v in columns.items()}) if known.sum() >= _LEAST else None
+    return [Parsed(Table.from_columns({k: v[known] for k, v in columns.items()}))] if known.sum() >= _LEAST else []
+
+
+_SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
+_PAGE = ("<!doctype html", "<html", "<div", "<table", "<p", "<style")
+
+
+def _sniff_marked_table(source: Source) -> Evidence | None:
+    """Recognises a page with a table of metrics, by its ending or its beginning."""
+    marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
+    found = (html_tables(source.text) or markdown_tables(source.text)) if marked else []
+    return Evidence(2, sum(x.table.n for x in found)) if found else None
+
+
+def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
+    """The rows of the only table of metrics, or of the one that was chosen."""
+    page = _Cell("table", "", "", "", {})
+    found = _runs_in(_named(html_tables(source.text) or markdown_tables(source.text), page))
+    if not found:
+        raise LogReadError(
+            "expected a table with a column step and one of rewards in the page, found none; choose another --format"
+        )
+    return list(found.values())[chosen_run(list(found), wanted)]
 
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
 _MAX_CELLS, _MAX_CODE = 10_000, 200_000
-_PRINTED = ("console_dict", "console_pairs", "step_blocks", "verl_console", "jsonl")
+_PRINTED = ("console_dict", "console_pairs", "step_blocks", "verl_console", "progress_bar", "jsonl")
 _CONFIGS = ("GRPOConfig", "TrainingArguments", "TrainingConfig")
 
 
@@ -106,10 +192,8 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     cells = list(_notebook_cells(load_json(source)))
     found: dict[str, Parsed] = {}
     for cell in cells:
-        tables = html_tables(cell.html)
-        for i, table in enumerate(tables, 1):
-            name = f"{cell.name} {i}" if len(tables) > 1 else cell.name
-            found[name] = _configured(table, cell, f"read from {name}, a table of {counted(table.table.n, 'row')}")
+        found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell)
+    found = _runs_in(found)
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source, wanted)) is not None}
     if not found:
@@ -163,6 +247,12 @@ def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
     return _configured(parsed, cell, f"read from the output of {cell.name} as {reader.name}")
 
 
+def _named(tables: list[Parsed], cell: _Cell) -> dict[str, Parsed]:
+    """Tables by the name of their place."""
+    named = {f"{cell.name} {i}" if len(tables) > 1 else cell.name: x for i, x in enumerate(tables, 1)}
+    return {k: _configured(x, cell, f"read from {k}, a table of {counted(x.table.n, 'row')}") for k, x in named.items()}
+
+
 def _configured(parsed: Parsed, cell: _Cell, note: str) -> Parsed:
     """Rows with the settings of the code up to their cell."""
     stated = (f"settings in the notebook's code: {listed(cell.config, 8)}",) if cell.config else ()
@@ -192,4 +282,7 @@ def _called(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-READERS = (Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),)
+READERS = (
+    Reader("marked_table", _sniff_marked_table, _read_marked_table, takes_run=True),
+    Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
+)
