@@ -143,3 +143,26 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
     run = read(rows)
     assert ("frac_reward_zero_std" in run.signals) is known
     assert sum("frac_reward_zero_std is not known" in note for note in run.notes) == (not known)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"config": {"group_size": 4, "learning_rate": 1e-5}},
+        {"config": {"group_size": 4, "learning_rate": 1e-5, "algorithm": {"adv_estimator": "gdpo"}}},
+        {"group_size": 4, "learning_rate": 1e-5, "model": "small"},
+        {"event": "start", "group_size": 4, "learning_rate": 1e-5, "max_steps": 90},
+        {"type": "config", "group_size": 4, "learning_rate": 1e-5},
+    ],
+)
+def test_settings_in_a_first_line_are_read_whole(read, line):
+    run = read([line, *map(row, STEPS)])
+    assert (run.settings.group_size.value, run.settings.learning_rate.value) == (4, 1e-5)
+    assert "1 line of settings instead of metrics" in run.notes
+    assert run.settings.total_steps.value == line.get("max_steps")
+    assert run.settings.advantage_scaling.value == ("gdpo" if "algorithm" in line.get("config", ()) else None)
+
+
+def test_a_first_row_of_metrics_is_no_settings(read):
+    run = read([{"learning_rate": 1e-6, "group_size": 4, "reward": 0.1}, *[{"reward": 0.1 * s} for s in STEPS]])
+    assert len(run.step) == 41

@@ -141,3 +141,20 @@ def test_keys_of_newer_trainers_are_known(tmp_path):
     (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row | more | {"step": i}) for i, row in enumerate(LINES)))
     run = bg.read_log(tmp_path / "log.jsonl")
     assert set(run.signals["frac_reward_zero_std"]) == {0.25}
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_what_two_processes_print_counts_once(tmp_path, in_turns):
+    in_blocks = [*LINES[:12], *LINES[:12], *LINES[12:], *LINES[12:]]
+    text = [x for row in LINES for x in (row, row)] if in_turns else in_blocks
+    (tmp_path / "run.log").write_text("\n".join(map(str, text)))
+    run = bg.read_log(tmp_path / "run.log")
+    assert run.reward.tolist() == [row["reward"] for row in LINES]
+    assert any("every dictionary is printed 2 times, as by 2 processes" in note for note in run.notes)
+    assert run.trainings == ()
+
+
+def test_rows_that_happen_to_be_equal_are_all_kept(tmp_path):
+    text = [*LINES, *LINES[:3], *LINES[:3]]
+    (tmp_path / "run.log").write_text("\n".join(str(row | {"step": i}) for i, row in enumerate(text)))
+    assert len(bg.read_log(tmp_path / "run.log").reward) == len(text)

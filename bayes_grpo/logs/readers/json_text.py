@@ -17,8 +17,9 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines, parsed_rows
 from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.logs.trainers import trainer_named
+from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
 
 def load_json(source: Source) -> Any:
@@ -52,10 +53,29 @@ _CONFIG_NAMES = (
 """Names of objects in which scripts keep their settings."""
 
 
-def _scalars(*mappings: Any) -> dict[str, Any]:
-    """Numbers and texts of mappings."""
-    found = (item for mapping in mappings if isinstance(mapping, dict) for item in mapping.items())
-    return {k: v for k, v in found if isinstance(v, int | float | str)}
+_METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
+_HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
+_NO_SETTINGS = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
+
+
+def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of an object, and those of the objects in it that scripts keep their settings in."""
+    inside = [flat_config(document[name]) for name in _CONFIG_NAMES if isinstance(document.get(name), dict)]
+    own = {k: v for k, v in document.items() if isinstance(v, int | float | str)}
+    return {k: v for part in (*inside, own) for k, v in part.items()}
+
+
+def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
+    """Whether a record holds settings instead of metrics: in an object of a usual name, or, the first, under their own.
+
+    That one says what it is, or names two settings at least, and holds neither a step nor a reward.
+    """
+    if any(isinstance(row.get(name), dict) for name in _CONFIG_NAMES) and not any(map(_METRIC.search, row)):
+        return True
+    if not is_first or any(normal(key) in _NO_SETTINGS for key in row):
+        return False
+    is_header = any(isinstance(value, str) and value.strip().lower() in _HEADER for value in row.values())
+    return sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values()) >= (1 if is_header else 2)
 
 
 def of_records(items: Iterable[Any]) -> Parsed:
@@ -112,7 +132,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         return found
     if not isinstance(document, dict):
         raise LogReadError(f"expected a JSON list or object, found {type(document).__name__}; pass a log file")
-    config = _scalars(*(document.get(name) for name in _CONFIG_NAMES), document)
+    config = _settings(document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
         found = of_records(records[name])
@@ -199,26 +219,33 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note. verl's are ``{"step": …, "data": {…}}``."""
     bad: list[int] = []
     long: list[int] = []
-    good = 0
+    good = settings = 0
+    config: dict[str, Any] = {}
 
     def rows() -> Iterator[dict[str, Any]]:
-        nonlocal good
+        nonlocal good, settings
         for number, row in _objects(source.text):
             if not isinstance(row, dict):
                 (bad if row is None else long).append(number)
                 continue
             good += 1
+            if _states_settings(row, good == settings + 1):
+                config.update(_settings(row))
+                settings += 1
+                continue
             own = len(row) == 2 and isinstance(row.get("data"), dict) and "step" in row
             yield {**row["data"], "step": row["step"]} if own else row
 
-    found = parsed_rows(rows())
+    found = parsed_rows(rows(), config=config)
     if len(bad) > good:
         raise LogReadError(
             f"expected one JSON object a line, found {len(bad)} lines of {len(bad) + good} that are none, the first "
             f"at line {bad[0]}; repair the file or pass another"
         )
-    lost = (f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}",) if bad else ()
-    return found.noted(*lost, *long_lines(long, _MAX_LINE))
+    notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
+    if bad:
+        notes.append(f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}")
+    return found.noted(*notes, *long_lines(long, _MAX_LINE))
 
 
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
