@@ -25,6 +25,7 @@ PLACES = {
     "tensorboard": "TensorBoard",
     "trackio": "Trackio",
     "mlflow": "MLflow",
+    "mlruns": "MLflow text",
     "console": "console",
 }
 _STATED = (Provenance.CONFIG, Provenance.LOGGED)
@@ -46,7 +47,7 @@ Chart exports of W&B, tables as CSV, and JSON of scripts are read by the names o
 | W&B | `wandb/`, `wandb/*run-*/`, `run-ID.wandb` | history and configuration; an unsynced or running one too |
 | TensorBoard | a folder with `events.out.tfevents.*`, `runs/` | scalars, arguments as text, hyperparameters |
 | Trackio | `PROJECT.db`, the folder with it | rows and configuration |
-| MLflow | `mlflow.db` | metrics and parameters |
+| MLflow | `mlflow.db`; `mlruns/`, an experiment or a run in it | metrics and parameters |
 
 A store with several runs lists them; `--run NAME` takes one by its name, its id, or the beginning of either. Of a file
 that is cut or damaged the whole records are read, and a note says what is missing. Nothing is unpickled or executed.

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import RunName, Source, chosen_run, load, pick_reader
-from bayes_grpo.stores.files import MAGIC
+from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN
 
-ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "trackio")
+ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "mlruns", "trackio")
 """Names that stores give the folder with their runs."""
 
 _DEPTH = 5
@@ -105,6 +105,8 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
         yield Found((*events, *trials), named[0] if named else place, place)
     for file in files:
+        if file.name == MLFLOW_RUN and _entries(folder / METRICS):
+            yield from _of_file(file, place)
         if file.suffix == ".wandb" or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
             yield from _of_file(file, place)
 

@@ -75,8 +75,8 @@ def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTable
     with folder_for_a_while() as folder:
         path = folder / "store.db"
         path.write_bytes(data)
-        for end, content in attached.items():
-            path.with_name(path.name + end).write_bytes(content)
+        for end in attached.keys() & set(BESIDE):
+            path.with_name(path.name + end).write_bytes(attached[end])
         connection = sqlite3.connect(path, isolation_level=None)
         try:
             yield DatabaseTables(_guarded(connection))
@@ -111,18 +111,24 @@ def _name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+MLFLOW_RUN = "meta.yaml"
+"""File that describes a run of MLflow's text store, next to folders with a file for each metric and parameter."""
+METRICS, PARAMS = "metrics", "params"
+_MAX_FILES, _MAX_DEPTH, _MAX_SMALL = 20_000, 6, 1 << 24
+
 _ATTEMPTS = 5
 _PAUSE = 0.05
 
 
 def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
-    """The bytes of a file, and of a database end of a name in `BESIDE` → bytes of its unfinished changes.
+    """The bytes of a file and those of files that belong to it.
 
-    Those are of one moment, as far as a writer leaves one between two readings.
+    Of a database these are its unfinished changes by the end of their name in `BESIDE`, all of one moment, as far as a
+    writer leaves one between two readings; of a run's description in MLflow's text store metrics and parameters.
     """
     data = path.read_bytes()
     if not data.startswith(MAGIC):
-        return data, {}
+        return data, dict(_texts_of(path.parent)) if path.name == MLFLOW_RUN else {}
     others = {end: path.with_name(path.name + end) for end in BESIDE}
     attempt = 0
     while True:
@@ -133,6 +139,18 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
         if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
             return data, attached
         time.sleep(_PAUSE * attempt)
+
+
+def _texts_of(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of metrics and parameters in the folder of a run, by their names in it."""
+    left = _MAX_FILES
+    for part in (METRICS, PARAMS):
+        for directory, folders, names in (folder / part).walk():
+            folders[:] = sorted(folders) if len(directory.relative_to(folder).parts) <= _MAX_DEPTH else []
+            for file in (directory / name for name in sorted(names)[:left]):
+                left -= 1
+                if file.is_file() and not file.is_symlink() and (_state(file) or (0, 0))[1] <= _MAX_SMALL:
+                    yield file.relative_to(folder).as_posix(), _bytes(file)
 
 
 def _state(path: Path) -> tuple[int, int] | None:

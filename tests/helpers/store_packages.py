@@ -110,8 +110,18 @@ def trackio(folder: Path) -> None:
 
 def mlflow(folder: Path) -> None:
     """A database with two runs."""
+    _mlflow(f"sqlite:///{folder / 'mlflow.db'}")
+
+
+def mlruns(folder: Path) -> None:
+    """Folders of text files with two runs."""
+    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+    _mlflow((folder / "mlruns").as_uri())
+
+
+def _mlflow(uri: str) -> None:
     package = import_module("mlflow")
-    package.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
+    package.set_tracking_uri(uri)
     package.set_experiment("exp")
     for name in ("my run", "other"):
         with package.start_run(run_name=name):
@@ -121,10 +131,10 @@ def mlflow(folder: Path) -> None:
 
 
 WRITERS: Mapping[str, Callable[[Path], None]] = {
-    f.__name__: f for f in (wandb, wandb_killed, tensorboardX, tensorboard, trackio, mlflow)
+    f.__name__: f for f in (wandb, wandb_killed, tensorboardX, tensorboard, trackio, mlflow, mlruns)
 }
 """Name → what writes a store into a folder."""
-PACKAGE = {name: {"wandb_killed": "wandb"}.get(name, name) for name in WRITERS}
+PACKAGE = {name: {"wandb_killed": "wandb", "mlruns": "mlflow"}.get(name, name) for name in WRITERS}
 """Name → the package that it needs."""
 
 if __name__ == "__main__":

@@ -186,6 +186,23 @@ def write_mlflow(folder: Path, rows: Rows, config: Mapping[str, Any] | None = No
     return path
 
 
+def write_mlruns(folder: Path, rows: Rows, config: Mapping[str, Any] | None = None, name: str = "run") -> Path:
+    """A run of MLflow's text store; the file that describes it."""
+    key = zlib.crc32(name.encode())
+    run = folder / "mlruns" / "172652193062897763" / f"{key:032x}"
+    write(run.parent / "meta.yaml", b"experiment_id: '172652193062897763'\nname: project\n")
+    for k, v in (config or {}).items():
+        write(run / "params" / k, str(v).encode())
+    lines: dict[str, list[str]] = {}
+    for step, row in rows:
+        for metric, value in row.items():
+            lines.setdefault(metric.replace("@", "_at_"), []).append(f"{TIME * 1000 + step} {value} {step}\n")
+    for metric, text in lines.items():
+        write(run / "metrics" / metric, "".join(text).encode())
+    about = f"lifecycle_stage: active\nrun_id: {key:032x}\nrun_name: '{name}'\nuser_id: me\n"
+    return write(run / "meta.yaml", about.encode())
+
+
 def write(path: Path, data: bytes) -> Path:
     """A file and the folders that it lies in."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,5 +215,6 @@ WRITERS: Mapping[str, Callable[..., Path]] = {
     "tensorboard": write_tensorboard,
     "trackio": write_trackio,
     "mlflow": write_mlflow,
+    "mlruns": write_mlruns,
 }
 """Store → what writes a run into it, below a folder."""

@@ -56,11 +56,12 @@ class Sample:
 
     def places(self) -> list[str]:
         """Where it can write: "file", stores, "console"."""
-        return [*(["file"] if self.file else []), *self.stores, *(["console"] if self.console else [])]
+        stores = [name for store in self.stores for name in ((store, "mlruns") if store == "mlflow" else (store,))]
+        return [*(["file"] if self.file else []), *stores, *(["console"] if self.console else [])]
 
     def rows(self, place: str) -> Rows:
         """Steps and metrics as a place gets them."""
-        called = self.renamed.get(place, lambda key: key)
+        called = self.renamed.get("mlflow" if place == "mlruns" else place, lambda key: key)
         signals = dict(self.signals.values())
         found = []
         for s in STEPS:
@@ -82,7 +83,7 @@ class Sample:
         elif place == "console" and self.console is not None:
             path, text = folder / "out.log", "\n".join(self.console(s, row) for s, row in rows) + "\n"
         else:
-            config = flat(self.config) if place == "mlflow" else self.config
+            config = flat(self.config) if place in ("mlflow", "mlruns") else self.config
             return WRITERS[place](folder, rows, config, "run")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -113,7 +114,7 @@ class SlimeSample(Sample):
             found.append((r, {"rollout/step": r, self.reward: reward_at(2 * r), **rollout}))
             found += [(u, {"train/step": u, **train}) for u in (2 * r, 2 * r + 1)]
         found.append((EVALUATED // 2, {"eval/step": EVALUATED // 2, self.held_out: HELD_OUT}))
-        if place in ("tensorboard", "mlflow"):
+        if place in ("tensorboard", "mlflow", "mlruns"):
             found = [(s, {k: v for k, v in row.items() if not k.endswith("/step")}) for s, row in found]
         return found
 

@@ -1,4 +1,4 @@
-"""Databases of MLflow and projects of Trackio."""
+"""MLflow's database and its text store (``mlruns/EXPERIMENT/RUN``), and projects of Trackio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
-from bayes_grpo.stores.files import DatabaseTables, has_columns, opened
+from bayes_grpo.stores.files import METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")
@@ -23,12 +23,15 @@ _HELD_OUT = ("val-core/", "val-aux/")
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database."""
-    return Evidence(3) if has_columns(source.tables, _MLFLOW_TABLES) else None
+    """Recognises the tables of the database, or the description of a run in a folder."""
+    described = source.path.name == MLFLOW_RUN and "run_id" in _about(source)
+    return Evidence(3) if described or has_columns(source.tables, _MLFLOW_TABLES) else None
 
 
 def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     """Metrics of one run joined into rows, with its parameters."""
+    if not source.is_store:
+        return _from_text(source)
     with opened(source.data, source.attached) as tables:
         found = _mlflow_runs(tables)
         run = found[chosen_run(found, wanted)]
@@ -39,6 +42,62 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
         ]
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
         return Parsed(rows_of_points(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
+
+
+_ABOUT = re.compile(r"^(run_id|run_uuid|run_name|lifecycle_stage):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_FIELDS, _MAX_NUMBER = (2, 3, 5), 64
+
+
+def _about(source: Source) -> dict[str, str]:
+    """What describes a run: its id, where it is one, its name and whether it is deleted."""
+    found = {key: value.strip("'\"") for key, value in _ABOUT.findall(source.head)}
+    return ({"run_id": found["run_uuid"]} if "run_uuid" in found else {}) | found
+
+
+def _runs_mlflow(source: Source) -> list[RunName]:
+    """The runs of the database, or the one of a folder."""
+    if source.is_store:
+        return _in_database(source, _mlflow_runs)
+    about = _about(source)
+    key = about.get("run_id") or source.path.parent.name
+    return [] if about.get("lifecycle_stage") == "deleted" else [RunName(about.get("run_name") or key, key)]
+
+
+def _from_text(source: Source) -> Parsed:
+    """Metrics of a folder, whose lines are "time value step" (and a data set), in the order of their times."""
+    texts = {name.partition("/"): data for name, data in source.attached.items()}
+    lines: list[tuple[float, int, float, str, float]] = []
+    cut = bad = 0
+    for key, data in ((_key(name), data) for (part, _, name), data in texts.items() if part == METRICS):
+        *whole, rest = data.split(b"\n")
+        cut += len(rest)
+        for line in whole:
+            point = _point(line)
+            bad += point is None
+            if point is not None:
+                lines.append((point[0], len(lines), point[1], key, point[2]))
+    params = {name: data.decode(errors="replace").strip() for (part, _, name), data in texts.items() if part == PARAMS}
+    notes = [f"{counted(bad, 'line')} without time, value and step left out"] if bad else []
+    notes += [f"the last record is cut: {counted(cut, 'byte')} dropped"] if cut else []
+    if not lines:
+        raise LogReadError(
+            f"expected a file of lines in {METRICS} next to {MLFLOW_RUN}, found none; pass the run's folder"
+        )
+    points = [(step, key, value) for _, _, step, key, value in sorted(lines)]
+    name = _about(source).get("run_name", "")
+    return Parsed(rows_of_points(points), flat_config(_config(params)), notes=tuple(notes), run_name=name)
+
+
+def _point(line: bytes) -> tuple[float, float, float] | None:
+    """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
+    parts = line.split()
+    if len(parts) not in _FIELDS or any(len(part) > _MAX_NUMBER for part in parts[:3]):
+        return None
+    try:
+        time, value, step = float(parts[0]), float(parts[1]), float(parts[2]) if len(parts) > 2 else 0.0
+    except ValueError:
+        return None
+    return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
@@ -126,6 +185,6 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 
 READERS = (
-    Reader("mlflow", _sniff_mlflow, _read_mlflow, lambda x: _in_database(x, _mlflow_runs), takes_run=True),
+    Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
     Reader("trackio", _sniff_trackio, _read_trackio, lambda x: _in_database(x, _trackio_runs), takes_run=True),
 )
