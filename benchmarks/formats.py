@@ -40,7 +40,7 @@ on disk, without their packages, a server or an account, while a run goes on or 
 """
 _FOOT = """
 A `bayes_grpo.toml` of your own next to the log adds settings.
-Chart exports of W&B, tables as CSV, and JSON of scripts are read by the names of their columns.
+Chart exports of W&B, tables as CSV or Parquet, and JSON of scripts are read by the names of their columns.
 
 | store | path | what is read of it |
 |---|---|---|

@@ -182,7 +182,7 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
     if states:
         return tuple(sorted(states, key=lambda state: states[state], reverse=True))
     named = [folder / name for name in METRIC_FILES if (folder / name).is_file()]
-    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".log")]
+    logs = named or [e for e in entries if e.is_file() and e.suffix.lower() in (".jsonl", ".csv", ".parquet", ".log")]
     if len(logs) == 1:
         return tuple(logs)
     if logs:

@@ -36,13 +36,13 @@ _NOT_TEXT = {
     b"\x80\x02": _BINARY.format("a Python pickle"),
     b"\x80\x04": _BINARY.format("a Python pickle"),
     b"\x89HDF": _BINARY.format("an HDF5 file"),
-    b"PAR1": _BINARY.format("a Parquet table"),
 }
 """How files begin that are no logs → what they are, and what to do."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
-_STORES = (MAGIC, b":W&B")
-"""How the files of stores begin; event files of TensorBoard begin with a length and its checksum."""
+PARQUET = b"PAR1"
+_STORES = (MAGIC, b":W&B", PARQUET)
+"""How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def load(path: Path) -> Source:
     source = Source(path, data, attached)
     problem = None if source.is_store else _why_not_text(source)
     if problem:
-        raise LogReadError(f"expected a log as text or of a store, found {problem}")
+        raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
     return source
 
 

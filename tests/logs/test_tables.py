@@ -2,9 +2,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs import read_log
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
@@ -138,3 +139,49 @@ def test_importing_the_package_is_light():
     code = f"import sys, bayes_grpo.logs; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "metrics.parquet"
+    frame = pd.DataFrame({
+        "step": [1, 2, 3],
+        "reward": ["0.1", "0.2", "0.3"],
+        "kl": pd.array([0.1, None, 0.3], dtype="Float64"),
+        "grad_norm": [0.5, 0.5, np.nan],
+        "more": [{"entropy": 0.5}] * 3,
+        "lists": [[1.0]] * 3,
+        "who": ["x" * 1000] * 3,
+    })  # fmt: skip
+    frame.to_parquet(path)
+    for run in (read_log(path), read_log(tmp_path)):
+        assert run.format == "parquet"
+        np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.3])
+        np.testing.assert_array_equal(run.signals["kl"], [0.1, np.nan, 0.3])
+
+
+def test_a_parquet_table_keeps_missing_and_not_a_number_apart(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [float("nan"), None, 0.5], "run": ["a", "a", None]}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    run = read_log(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(run.not_finite("loss"), [True, False, False])
+
+
+def test_broken_parquet(write):
+    with pytest.raises(LogReadError, match="expected a Parquet table of metrics, found one that cannot be read"):
+        read_log(write("m.parquet", b"PAR1" + bytes(range(256)) + b"PAR1"))
+
+
+def test_a_parquet_table_larger_than_any_log_is_refused(tmp_path, monkeypatch):
+    pd.DataFrame({"step": range(60), "reward": range(60)}).to_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr("bayes_grpo.logs.readers.parquet._MAX_CELLS", 100)
+    with pytest.raises(LogReadError, match="more than 100 cells"):
+        read_log(tmp_path / "a.parquet")
+
+
+def test_parquet_without_pyarrow_names_the_extra(monkeypatch, write):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[parquet\]"):
+        read_log(write("m.parquet", b"PAR1"))
