@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -53,19 +52,13 @@ def mean_of_parts(
     return result, tuple(averaged), round(max(counts))
 
 
-class Abandoned(NamedTuple):
-    """Rows of attempts that a training left behind, shape (n,), and first steps of the trainings that were resumed.
+def abandoned(
+    step: np.ndarray, reward: np.ndarray, file: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, tuple[float, ...]]:
+    """Train rows and evaluations, shape (n,) each, of attempts that a resume left behind; steps of the resumes.
 
-    Of train rows those at steps that the resumed training did not log again, of evaluations all past its first step.
-    """
-
-    train: np.ndarray
-    evals: np.ndarray
-    resumes: tuple[float, ...]
-
-
-def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandoned:
-    """Finds what came, in the file, before a resume and lies beyond its step.
+    Of train rows these are those at steps that the resumed training did not log again, of evaluations all past its
+    first step.
 
     A resume goes back to steps that have a reward already and logs at least two of them again. One step alone may be
     a late line; rows in any other order are merely unsorted; several files of one run complete each other. All arrays
@@ -92,7 +85,7 @@ def abandoned(step: np.ndarray, reward: np.ndarray, file: np.ndarray) -> Abandon
             evals |= beyond & (np.arange(len(step)) > rows[0])  # those before any reward are records of their own kind
             train |= beyond & ~np.isin(step, again)
             resumes.append(float(first))
-    return Abandoned(train, evals, tuple(resumes))
+    return train, evals, tuple(resumes)
 
 
 def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
@@ -155,11 +148,11 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         notes.append(f"{counted(lost, 'row')} without a step left out")
     notes.append(_order_note(step[placed & used], {k: v[placed & used] for k, v in train.items()}))
 
-    left = abandoned(step, np.where(used, train["reward"], np.nan), file)
-    rows = placed & used & ~left.train
-    gone = int(np.sum((placed & used & left.train) | (np.isfinite(evals) & left.evals)))
-    if left.resumes:
-        where = ", ".join(f"{s:g}" for s in left.resumes)
+    left, left_evals, resumes = abandoned(step, np.where(used, train["reward"], np.nan), file)
+    rows = placed & used & ~left
+    gone = int(np.sum((placed & used & left) | (np.isfinite(evals) & left_evals)))
+    if resumes:
+        where = ", ".join(f"{s:g}" for s in resumes)
         notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
     columns, averaged, usual = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
     if usual > 1:
@@ -167,7 +160,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     steps, columns, repeated = merge_steps(step[rows], columns)
     if repeated:
         notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
-    rows = placed & np.isfinite(evals) & ~left.evals
+    rows = placed & np.isfinite(evals) & ~left_evals
     eval_steps, eval_columns, _ = merge_steps(step[rows], {"reward": evals[rows]})
 
     kept, block = first_of_blocks(columns)
@@ -187,7 +180,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(filter(None, notes)), logged, left.resumes)
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(filter(None, notes)), logged, resumes)
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -206,7 +207,4 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
 
 
 def _first_finite(columns: list[np.ndarray]) -> np.ndarray:
-    values = columns[0].copy()
-    for column in columns[1:]:
-        values = np.where(np.isfinite(values), values, column)
-    return values
+    return reduce(lambda found, more: np.where(np.isfinite(found), found, more), columns)

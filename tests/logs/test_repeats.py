@@ -85,9 +85,9 @@ def test_an_attempt_that_outlives_the_next_is_not_revived(write):
     ids=["in order", "backwards", "a late line", "a block moved"],
 )
 def test_what_is_no_resume_loses_nothing(steps):
-    found = abandoned(np.array(steps, float), np.ones(len(steps)), np.zeros(len(steps)))
-    assert not found.train.any()
-    assert not found.resumes
+    train, _, resumes = abandoned(np.array(steps, float), np.ones(len(steps)), np.zeros(len(steps)))
+    assert not train.any()
+    assert not resumes
 
 
 def test_files_of_one_run_do_not_cut_each_other(write):
@@ -101,11 +101,11 @@ def test_files_of_one_run_do_not_cut_each_other(write):
 @given(st.lists(st.integers(0, 12), max_size=40), st.lists(st.integers(0, 1), min_size=40, max_size=40))
 def test_the_steps_of_the_last_attempt_always_stay(steps, files):
     step, file = np.array(steps, float), np.sort(np.array(files[: len(steps)], float))
-    found = abandoned(step, np.ones(len(steps)), file)
+    train, evals, resumes = abandoned(step, np.ones(len(steps)), file)
     last = int(np.flatnonzero(np.r_[True, (np.diff(step) < 0) | (np.diff(file) != 0)])[-1]) if steps else 0
-    assert not found.train[last:].any()
-    assert not np.any(found.train & ~found.evals)
-    if found.resumes:
-        assert min(found.resumes) in step[~found.train]
+    assert not train[last:].any()
+    assert not np.any(train & ~evals)
+    if resumes:
+        assert min(resumes) in step[~train]
     else:
-        assert not found.evals.any()
+        assert not evals.any()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from sys import intern
 from typing import NamedTuple
@@ -107,21 +107,29 @@ _SHARE = 0.8
 
 type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
+type Notes = Callable[[str], tuple[str, ...]]
+"""Notes on a text."""
 
 
-def _evidence(rows: Rows, strength: int, share: float = 0.0) -> Evidence | None:
-    """Recognises at least three rows with a reward; rows without one count against a format by ``share``."""
-    found = [names_reward(row) for row, _ in rows]
-    rewarded = sum(found)
-    enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
-    return Evidence(strength, rewarded) if enough else None
+def _kind(
+    name: str, rows: Callable[[str], Rows], example: str, notes: Notes, mark: int = 1, share: float = 0
+) -> Reader:
+    """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
+    def sniff(source: Source) -> Evidence | None:
+        found = [names_reward(row) for row, _ in rows(source.head)]
+        rewarded = sum(found)
+        enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
+        return Evidence(mark, rewarded) if enough else None
 
-def _parsed(rows: Rows, source: Source, example: str, notes: tuple[str, ...] = ()) -> Parsed:
-    found = list(rows)
-    if not found:
-        raise nothing_found(example, source)
-    return Parsed(Table.from_rows(row for row, _ in found), total_steps=usual(n for _, n in found), notes=notes)
+    def read(source: Source, wanted: str | None) -> Parsed:
+        found = list(rows(source.text))
+        if not found:
+            raise nothing_found(example, source)
+        table = Table.from_rows(row for row, _ in found)
+        return Parsed(table, total_steps=usual(n for _, n in found), notes=notes(source.text))
+
+    return Reader(name, sniff, read)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -218,24 +226,6 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-def _read_pairs(source: Source, wanted: str | None) -> Parsed:
-    """Rows of all lines with a step and pairs."""
-    example, notes = "lines such as '3/100 | reward=0.24'", too_long(source.text, _MAX_LINE_OF_PAIRS)
-    return _parsed(_pair_rows(source.text), source, example, notes)
-
-
-def _read_blocks(source: Source, wanted: str | None) -> Parsed:
-    """Rows of all headings."""
-    example = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
-    return _parsed(_block_rows(source.text), source, example)
-
-
-def _read_bars(source: Source, wanted: str | None) -> Parsed:
-    """Rows of the progress bar that shows a reward most often."""
-    example = "progress bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
-    return _parsed(_bar_rows(source.text), source, example, ("read from a progress bar, which rounds",))
-
-
 _VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
@@ -266,9 +256,11 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
         yield row
 
 
+_PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
+_BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
-    Reader("console_pairs", lambda x: _evidence(_pair_rows(x.head), 2), _read_pairs),
-    Reader("progress_bar", lambda x: _evidence(_bar_rows(x.head), 1), _read_bars),
-    Reader("step_blocks", lambda x: _evidence(_block_rows(x.head), 1, _SHARE), _read_blocks),
+    _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
+    _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
+    _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
 )

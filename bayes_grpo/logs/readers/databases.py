@@ -44,13 +44,10 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
         return Parsed(rows_of_points(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
 
 
-_ABOUT = re.compile(r"^(run_id|run_uuid|run_name|lifecycle_stage):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
-_FIELDS, _MAX_NUMBER = (2, 3, 5), 64
-
-
 def _about(source: Source) -> dict[str, str]:
-    """What describes a run: its id, where it is one, its name and whether it is deleted."""
-    found = {key: value.strip("'\"") for key, value in _ABOUT.findall(source.head)}
+    """What a description says: id and name of the run, whether it is deleted; nested values are left out."""
+    pairs = (line.partition(":") for line in source.head.splitlines())
+    found = {key: value.strip().strip("'\"") for key, _, value in pairs}
     return ({"run_id": found["run_uuid"]} if "run_uuid" in found else {}) | found
 
 
@@ -90,11 +87,11 @@ def _from_text(source: Source) -> Parsed:
 
 def _point(line: bytes) -> tuple[float, float, float] | None:
     """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
-    parts = line.split()
-    if len(parts) not in _FIELDS or any(len(part) > _MAX_NUMBER for part in parts[:3]):
+    parts = [*line.split(), b"0"]
+    if len(parts) not in (3, 4, 6):
         return None
     try:
-        time, value, step = float(parts[0]), float(parts[1]), float(parts[2]) if len(parts) > 2 else 0.0
+        time, value, step = map(float, parts[:3])
     except ValueError:
         return None
     return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
@@ -132,11 +129,6 @@ def _config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
-
-
-def _sniff_trackio(source: Source) -> Evidence | None:
-    """Recognises the columns of the table of metrics."""
-    return Evidence(3) if has_columns(source.tables, _TRACKIO_TABLES) else None
 
 
 def _read_trackio(source: Source, wanted: str | None) -> Parsed:
@@ -186,5 +178,11 @@ def _mapping(encoded: Any) -> dict[str, Any] | None:
 
 READERS = (
     Reader("mlflow", _sniff_mlflow, _read_mlflow, _runs_mlflow, takes_run=True),
-    Reader("trackio", _sniff_trackio, _read_trackio, lambda x: _in_database(x, _trackio_runs), takes_run=True),
+    Reader(
+        "trackio",
+        lambda x: Evidence(3) if has_columns(x.tables, _TRACKIO_TABLES) else None,
+        _read_trackio,
+        lambda x: _in_database(x, _trackio_runs),
+        takes_run=True,
+    ),
 )

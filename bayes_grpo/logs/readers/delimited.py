@@ -162,12 +162,10 @@ def _sniff_wandb_csv(source: Source) -> Evidence | None:
     """Recognises the paired bounds of a chart export, or the columns of a runs table."""
     if (found := header(source)) is None:
         return None
-    names, _ = found
-    if any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names):
-        return Evidence(3)
-    if len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0]):
-        return Evidence(3)
-    return Evidence(3) if _is_runs_table(names) else None
+    names = found[0]
+    bounds = any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names)
+    chart = len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0])
+    return Evidence(3) if bounds or chart or _is_runs_table(names) else None
 
 
 def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:

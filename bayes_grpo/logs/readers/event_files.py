@@ -67,11 +67,6 @@ _SETTINGS_TAG = "_hparams_/session_start_info"
 _SIMPLE_END = b"\x15"  # the key of a number by itself, with four bytes behind it at the end of an event
 
 
-def _sniff_tensorboard(source: Source) -> Evidence | None:
-    """Recognises a length with its right checksum."""
-    return Evidence(3) if starts_record(source.data) else None
-
-
 def _read_tensorboard(source: Source, wanted: str | None) -> Parsed:
     """Scalars joined into rows, with the settings among the texts."""
     if not starts_record(source.data):
@@ -139,11 +134,6 @@ _HISTORY, _RUN, _CONFIG = 2, 17, 18
 _RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
 _ITEM = 1
 _KEYS, _JSON = (1, 2), 16
-
-
-def _sniff_wandb(source: Source) -> Evidence | None:
-    """Recognises the first four bytes."""
-    return Evidence(3) if source.data.startswith(_MAGIC) else None
 
 
 def _runs_wandb(source: Source) -> list[RunName]:
@@ -219,6 +209,6 @@ def _values(content: Value | None) -> dict[str, Any]:
 
 
 READERS = (
-    Reader("tensorboard", _sniff_tensorboard, _read_tensorboard),
-    Reader("wandb", _sniff_wandb, _read_wandb, _runs_wandb),
+    Reader("tensorboard", lambda x: Evidence(3) if starts_record(x.data) else None, _read_tensorboard),
+    Reader("wandb", lambda x: Evidence(3) if x.data.startswith(_MAGIC) else None, _read_wandb, _runs_wandb),
 )

@@ -115,13 +115,8 @@ def _sniff_json_records(source: Source) -> Evidence | None:
     return Evidence(2)
 
 
-def _read_json_records(source: Source, wanted: str | None) -> Parsed:
-    """Rows of the list of records in the document, or its lists of numbers as columns."""
-    return of_document(load_json(source), wanted)
-
-
 def of_document(document: Any, wanted: str | None = None) -> Parsed:
-    """Rows of a document that is there already, of the ``wanted`` list of records where there are several."""
+    """Rows of a document: of its list of records, the ``wanted`` of several, or its lists of numbers as columns."""
     if isinstance(document, list):
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
@@ -260,13 +255,8 @@ def _sniff_trl_state(source: Source) -> Evidence | None:
     return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
 
 
-def _read_trl_state(source: Source, wanted: str | None) -> Parsed:
-    """Rows of ``log_history``, with ``max_steps``, ``logging_steps`` and the epochs."""
-    return of_state(load_json(source))
-
-
 def of_state(state: Any) -> Parsed:
-    """Rows of a state that is there already."""
+    """Rows of ``log_history`` in a state, with ``max_steps`` and ``logging_steps``."""
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise LogReadError(
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
@@ -291,7 +281,7 @@ def with_plan(found: Parsed, max_steps: object, logging_steps: object) -> Parsed
 
 
 READERS = (
-    Reader("json", _sniff_json_records, _read_json_records),
+    Reader("json", _sniff_json_records, lambda x, wanted: of_document(load_json(x), wanted)),
     Reader("jsonl", _sniff_jsonl, _read_jsonl),
-    Reader("trl_trainer_state", _sniff_trl_state, _read_trl_state),
+    Reader("trl_trainer_state", _sniff_trl_state, lambda x, wanted: of_state(load_json(x))),
 )
