@@ -170,7 +170,9 @@ def _setting(run: Run, name: str) -> float:
     given = known_settings(run).get(name)
     who = plain(run.name, 80)
     if given is None:
-        raise SettingError(f"{name}: not known of run {who}; set it in a bayes_grpo.toml in the folder of the log")
+        raise SettingError(
+            f"{name}: not known of run {who}; set it under [runs.{who}] of a bayes_grpo.toml next to the log"
+        )
     value = math.nan
     with suppress(TypeError, ValueError):
         value = float(given)
