@@ -111,8 +111,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
     if not out:
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one, and set it in a "
-            "bayes_grpo.toml in the folder of the log"
+            "vary: no setting is known of all runs and differs; name one with --vary, and write its values into a "
+            "bayes_grpo.toml next to the logs, under [runs.NAME] for each"
         )
     return out
 
