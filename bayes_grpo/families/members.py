@@ -111,8 +111,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
     if not out:
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one, and set it in a "
-            "bayes_grpo.toml in the folder of the log"
+            "vary: no setting is known of all runs and differs; name one with --vary, and write its values into a "
+            "bayes_grpo.toml next to the logs, under [runs.NAME] for each"
         )
     return out
 
@@ -170,7 +170,9 @@ def _setting(run: Run, name: str) -> float:
     given = known_settings(run).get(name)
     who = plain(run.name, 80)
     if given is None:
-        raise SettingError(f"{name}: not known of run {who}; set it in a bayes_grpo.toml in the folder of the log")
+        raise SettingError(
+            f"{name}: not known of run {who}; set it under [runs.{who}] of a bayes_grpo.toml next to the log"
+        )
     value = math.nan
     with suppress(TypeError, ValueError):
         value = float(given)

@@ -44,7 +44,7 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
     ("runs", "vary", "said"),
     [
         (GROUPS, ["refresh_interval"], "refresh_interval: not known of run g4"),
-        (GROUPS, ["model_size"], "set it in a bayes_grpo.toml"),
+        (GROUPS, ["model_size"], "of a bayes_grpo.toml next to the log"),
         (swept(4), ["group_size"], "at least two values among 4 runs, found 8 alone"),
         (GROUPS[:2], ["group_size"], "at least 3 runs, found 2"),
         (twice(GROUPS), ["group_size"], "g4 cannot be compared with g4: the run itself, or a copy of it"),
