@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
+
+_SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition)[\W_]?\d+(?![.\w])", re.IGNORECASE)
+"""Part of a name that numbers repetitions; any other number may be a setting."""
 
 
 class FamilyMember(NamedTuple):
@@ -93,6 +97,18 @@ def settings_that_differ(runs: Sequence[Run]) -> dict[str, list[Any]]:
     known = [known_settings(run) for run in runs]
     values = {name: [k.get(name) for k in known] for name in dict.fromkeys(n for k in known for n in k)}
     return {name: v for name, v in values.items() if len({setting_text(x) for x in v if x is not None}) > 1}
+
+
+def repetitions(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
+    """Names of runs that repeat each other, group by group: all settings alike, and names but for a number of a seed.
+
+    Logs seldom state all settings, so that a name is often all that tells two recipes.
+    """
+    groups: dict[Any, list[str]] = {}
+    for run in runs:
+        known = sorted((name, setting_text(value)) for name, value in known_settings(run).items())
+        groups.setdefault((_SEED.sub("", run.name), *known), []).append(plain(run.name, 60))
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def setting_text(value: Any) -> str:
