@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
-from bayes_grpo.diagnosis.status import ALARMING, Status, TopLine
+from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, TopLine
 
 if TYPE_CHECKING:
+    from bayes_grpo.decision.result import Decision
     from bayes_grpo.forecasting.summary import ForecastSummary
 
 LIKELY = 0.8

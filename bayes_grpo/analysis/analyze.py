@@ -22,7 +22,6 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingEr
 from bayes_grpo.common.progress import teller
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.risk.change import Change
 
 if TYPE_CHECKING:
     from bayes_grpo.checking.result import Check
@@ -165,7 +164,7 @@ def _check(work: _Work) -> Check:
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.decision.question import with_checkpoints
+    from bayes_grpo.decision.question import Question, with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
@@ -185,7 +184,7 @@ def _forecast(work: _Work) -> Forecasted:
         progress=work.tell,
     )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    decision = Part.of(lambda: with_checkpoints(s.question, run).answer(made))
+    decision = Part.of(lambda: with_checkpoints(s.question or Question(), run).answer(made))
     return Forecasted(made, summary, decision.value, decision.reason)
 
 
@@ -199,6 +198,7 @@ def _diagnosis(work: _Work) -> Diagnosis:
 def _stability(work: _Work) -> Stable:
     from bayes_grpo.planning.curvature import curvature_of
     from bayes_grpo.planning.stability import stability
+    from bayes_grpo.risk.change import Change
 
     made = _fit_of(work)
     attrs = made.data.attrs

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bayes_grpo.decision.question import Question
-
 if TYPE_CHECKING:
+    from bayes_grpo.decision.question import Question
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
     from bayes_grpo.rollouts.records import Rollouts
     from bayes_grpo.siblings.gather import Like
@@ -25,7 +24,7 @@ class AnalysisSettings:
         until: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
-        question: Question about stopping.
+        question: Question about stopping; None for none.
         signal: "auto", "reward" (train) or "eval" (held-out).
         regime: Regime of the fit.
         priors: Prior overrides of the fit, as in `fit`; None without.
@@ -44,7 +43,7 @@ class AnalysisSettings:
     until: float | None = None
     schedule: str | None = None
     total_steps: float | None = None
-    question: Question = field(default_factory=Question)
+    question: Question | None = None
     signal: str = "auto"
     regime: str = "oscillator"
     priors: Mapping[str, Any] | None = None

@@ -11,6 +11,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    COMPUTING,
     EXIT_INPUT,
     OUTPUT,
     REGIME,
@@ -25,6 +26,7 @@ from bayes_grpo.cli.options import (
     option,
 )
 from bayes_grpo.cli.terminal import progress
+from bayes_grpo.common.executor import dask_executor
 
 
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
@@ -44,6 +46,9 @@ def batch(
     until: Until = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
+    dask: Annotated[
+        str | None, option(COMPUTING, help="Address of a Dask scheduler that does the work, e.g. tcp://host:8786.")
+    ] = None,
     no_resume: Annotated[bool, option(OUTPUT, "--no-resume", help="Ignore the journal of earlier calls.")] = False,
     seed: Seed = 0,
     *,
@@ -51,7 +56,7 @@ def batch(
     reading: Reading,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    with progress() as tell:
+    with dask_executor(dask) as executor, progress() as tell:
         result = bg.fleet(
             logs,
             names_in(do),
@@ -61,6 +66,7 @@ def batch(
             out=out,
             resume=not no_resume,
             jobs=jobs,
+            executor=executor,
             read=replace(reading, run_name=None).options(),
             seed=seed,
             progress=tell,

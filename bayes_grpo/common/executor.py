@@ -1,4 +1,4 @@
-"""Independent tasks: one after another here, or in worker processes that may die.
+"""Independent tasks: one after another here, in worker processes that may die, or on any executor.
 
 What a task raises comes back as data, and so does its death: a long call does not end with one of its tasks. A task is
 a function at the top level of a module and one argument, both of which can be pickled. Processes are spawned, never
@@ -16,13 +16,13 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError, WorkerError
+from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, MissingExtraError, SettingError, WorkerError
 from bayes_grpo.common.machine import cores, threads
 
 ParallelTask = Callable[[Any], Any]
@@ -48,7 +48,9 @@ class TaskOutcome(NamedTuple):
 
 
 @contextmanager
-def outcomes(task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1) -> Iterator[Iterator[TaskOutcome]]:
+def outcomes(
+    task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1, executor: Executor | None = None
+) -> Iterator[Iterator[TaskOutcome]]:
     """Does a task with every argument, and gives the outcomes as they come.
 
     Leaving the block ends what still runs. Numbers do not depend on where a task runs, as long as the task's own do
@@ -58,13 +60,17 @@ def outcomes(task: ParallelTask, arguments: Sequence[Any], *, jobs: int = 1) -> 
         task: Function at the top level of a module.
         arguments: Its arguments.
         jobs: Worker processes; with 1 the tasks run in this process, one after another.
+        executor: Where to run the tasks instead; it stays open.
 
     Raises:
         SettingError: An impossible number of processes.
         WorkerError: Processes cannot be started.
     """
     check_jobs(jobs)
-    started = _here(task, arguments) if jobs == 1 else _in_processes(task, arguments, jobs)
+    if executor is not None:
+        started = _on_executor(task, arguments, executor)
+    else:
+        started = _here(task, arguments) if jobs == 1 else _in_processes(task, arguments, jobs)
     with closing(started) as found:
         yield found
 
@@ -75,12 +81,47 @@ def check_jobs(jobs: int) -> None:
         raise SettingError(f"jobs: expected a whole number of processes of at least 1, found {jobs!r}")
 
 
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """An executor on a running Dask cluster, whose workers need the same packages and files; None without an address.
+
+    Raises:
+        MissingExtraError: Dask is not installed.
+        SettingError: No scheduler answers at the address.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtraError(
+            "dask: work on a cluster needs distributed, which is not installed; install bayes-grpo[dask]"
+        ) from None
+    try:
+        client = Client(address, timeout=5.0, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingError(f"dask: expected a scheduler at {address!r}, none answers ({error}); start one") from None
+    with client as cluster:
+        yield cluster.get_executor(pure=False)
+
+
 def _here(task: ParallelTask, arguments: Sequence[Any]) -> Generator[TaskOutcome]:
     for place, argument in enumerate(arguments):
         try:
             yield TaskOutcome(place, task(argument), None)
         except Exception as error:
             yield TaskOutcome(place, None, error)
+
+
+def _on_executor(task: ParallelTask, arguments: Sequence[Any], executor: Executor) -> Generator[TaskOutcome]:
+    places = {executor.submit(_attempt, task, argument): i for i, argument in enumerate(arguments)}
+    try:
+        for future in as_completed(list(places)):
+            yield _outcome(future, places.pop(future))
+    finally:
+        for future in places:
+            future.cancel()
 
 
 def _in_processes(task: ParallelTask, arguments: Sequence[Any], jobs: int) -> Generator[TaskOutcome]:

@@ -10,6 +10,7 @@ import numpy as np
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.decision.checkpoints import Choice
+from bayes_grpo.diagnosis.status import GO_BACK, START_OVER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("step", "gain", "net", "net_low", "net_high")
 """What is known of every stopping step."""
-
-
-GO_BACK, START_OVER = "Stop, and go back", "Stop, and start over"
-"""How the advice on a run begins whose reward has fallen."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.parts import adding_weights
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
+
+if TYPE_CHECKING:
+    from bayes_grpo.rollouts.decomposition import Decomposition
 
 EVERY_ROW = ("reward", "loss", "grad_norm")
 """Signals whose NaN breaks the weights."""
@@ -353,6 +355,8 @@ def of_groups(run: Run) -> Run:
 
 def weights_of(run: Run) -> dict[str, float]:
     """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
+    from bayes_grpo.rollouts.parts import adding_weights  # a fit looks at rows too, and needs no weights
+
     known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in run.components.values()], axis=0)
     found = adding_weights(run.reward[known], {name: x[known] for name, x in run.components.items()})
     return {name: found.get(name, 0.0) if found else 1.0 for name in run.components}

@@ -27,6 +27,8 @@ MEANING: Mapping[Status, str] = {
     "unclear": "the log has too little information",
 }
 """Status → what it means, for a first reading."""
+GO_BACK, START_OVER = "Stop, and go back", "Stop, and start over"
+"""How the advice on a run begins whose reward has fallen."""
 ALARMING: tuple[Status, ...] = ("failing", "failed")
 """Statuses that warrant paging."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from bayes_grpo.common.programs import accelerated
-from bayes_grpo.dynamics import associative, kalman
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 
 
@@ -20,4 +20,8 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     Returns:
         The log density, a scalar.
     """
-    return (associative if accelerated() else kalman).log_likelihood(space, jnp.asarray(y))
+    if accelerated():
+        from bayes_grpo.dynamics import associative
+
+        return associative.log_likelihood(space, jnp.asarray(y))
+    return kalman.log_likelihood(space, jnp.asarray(y))

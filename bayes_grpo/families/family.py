@@ -17,6 +17,7 @@ from bayes_grpo.families.members import (
     FamilyMember,
     members_of,
     read_runs,
+    repetitions,
     settings_that_differ,
     varied_in,
 )
@@ -111,6 +112,7 @@ def family(
         convergence=convergence,
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
         left_out=left_out,
+        repetitions=repetitions([m.run for m in members]),
     )
 
 

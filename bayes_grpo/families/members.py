@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
+
+_SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition)[\W_]?\d+(?![.\w])", re.IGNORECASE)
+"""Part of a name that numbers repetitions; any other number may be a setting."""
 
 
 class FamilyMember(NamedTuple):
@@ -95,6 +99,18 @@ def settings_that_differ(runs: Sequence[Run]) -> dict[str, list[Any]]:
     return {name: v for name, v in values.items() if len({setting_text(x) for x in v if x is not None}) > 1}
 
 
+def repetitions(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
+    """Names of runs that repeat each other, group by group: all settings alike, and names but for a number of a seed.
+
+    Logs seldom state all settings, so that a name is often all that tells two recipes.
+    """
+    groups: dict[Any, list[str]] = {}
+    for run in runs:
+        known = sorted((name, setting_text(value)) for name, value in known_settings(run).items())
+        groups.setdefault((_SEED.sub("", run.name), *known), []).append(plain(run.name, 60))
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
 def setting_text(value: Any) -> str:
     """A setting as text, numbers to three digits: a highest learning rate that was logged is not exact."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -111,8 +127,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
     if not out:
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one, and set it in a "
-            "bayes_grpo.toml in the folder of the log"
+            "vary: no setting is known of all runs and differs; name one with --vary, and write its values into a "
+            "bayes_grpo.toml next to the logs, under [runs.NAME] for each"
         )
     return out
 
@@ -170,7 +186,9 @@ def _setting(run: Run, name: str) -> float:
     given = known_settings(run).get(name)
     who = plain(run.name, 80)
     if given is None:
-        raise SettingError(f"{name}: not known of run {who}; set it in a bayes_grpo.toml in the folder of the log")
+        raise SettingError(
+            f"{name}: not known of run {who}; set it under [runs.{who}] of a bayes_grpo.toml next to the log"
+        )
     value = math.nan
     with suppress(TypeError, ValueError):
         value = float(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result, frame_of
-from bayes_grpo.common.text import plain
+from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
 from bayes_grpo.fitting.sampling.convergence import Convergence
@@ -119,6 +120,7 @@ class Family(Result):
         convergence: Checks of the chains.
         cautions: What not to believe, one sentence each.
         left_out: Runs with too few rows for the regime, and whether they failed.
+        repetitions: Names of runs that repeat each other, all settings and names alike, group by group.
     """
 
     vary: tuple[str, ...]
@@ -128,6 +130,7 @@ class Family(Result):
     convergence: Convergence
     cautions: tuple[str, ...]
     left_out: tuple[LeftOutRun, ...] = ()
+    repetitions: tuple[tuple[str, ...], ...] = ()
 
     in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)
 
@@ -148,6 +151,18 @@ class Family(Result):
         head = "" if self.converged else "NOT CONVERGED: "
         text = head + "; ".join(first) + f" ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
         return self._collapsed + text[0].upper() + text[1:]
+
+    @property
+    def repetition_sentence(self) -> str:
+        """Which runs repeat each other, and how well one more repetition would show the noise of seeds."""
+        n = sum(len(group) - 1 for group in self.repetitions)
+        # A standard deviation from n differences has a relative error of 1/√(2n).
+        more = f"one {'more ' if n else ''}repetition would show its size within {math.sqrt(0.5 / (n + 1)):.0%}"
+        if not n:
+            return f"none with all settings and names alike, so no difference is noise of seeds alone; {more}."
+        groups = _listed([", ".join(group) for group in self.repetitions])
+        known = f"{counted(n, 'difference')} show{'s' * (n == 1)} its size within {math.sqrt(0.5 / n):.0%}"
+        return f"{groups} (all settings and names alike); only there is noise of seeds alone: {known}, {more}."
 
     @property
     def _collapsed(self) -> str:

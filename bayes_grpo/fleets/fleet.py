@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def fleet(
     out: PathLike | None = None,
     resume: bool = True,
     jobs: int = 1,
+    executor: Executor | None = None,
     read: Mapping[str, Any] | None = None,
     sampler: SamplerSettings | None = None,
     seed: int = 0,
@@ -61,6 +63,8 @@ def fleet(
         out: File for the table: .parquet or .csv.
         resume: Whether to use the journal's rows; otherwise the journal is emptied first.
         jobs: Worker processes; with 1 the work is done in this process.
+        executor: Any executor instead, such as ``distributed.Client(address).get_executor()``, whose workers see the
+            same files.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
         sampler: Sampler settings; each part's own if None.
         seed: Seed.
@@ -86,7 +90,7 @@ def fleet(
         units.append(FleetUnit(log, parts, settings, options))
     with journal(None if table is None else journal_of(table), resume) as kept:
         resumed = len({u.key for u in units} & set(kept.rows))
-        failed = _work_through(units, kept, jobs, tell)
+        failed = _work_through(units, kept, jobs, executor, tell)
         rows = [_row(u, failed.get(u.key) or kept.rows.get(u.key, {})) for u in units]
     frame = table_of(rows, parts)
     if table is not None:
@@ -111,7 +115,9 @@ def _check(
         check_table(table)
 
 
-def _work_through(units: Sequence[FleetUnit], kept: Journal, jobs: int, tell: FleetProgress) -> dict[str, FleetRow]:
+def _work_through(
+    units: Sequence[FleetUnit], kept: Journal, jobs: int, executor: Executor | None, tell: FleetProgress
+) -> dict[str, FleetRow]:
     """Does what the journal lacks; returns, by key, the rows that the next call has to do again."""
     # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
     ordered = sorted(units, key=lambda u: u.log.rows)
@@ -121,7 +127,7 @@ def _work_through(units: Sequence[FleetUnit], kept: Journal, jobs: int, tell: Fl
     if not left:
         return failed
     tell(f"0 of {len(left)}", 0.0)
-    with outcomes(work, left, jobs=jobs) as found:
+    with outcomes(work, left, jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
             unit, row = left[outcome.place], outcome.value
             if outcome.error is not None:

@@ -123,17 +123,24 @@ def sidecar_of(log: Path) -> Path | None:
         return None
 
 
-def read_sidecar(path: Path | None) -> Sidecar:
-    """What a file of settings has: ``[settings]``, ``[columns]``, ``reference_runs``."""
+def read_sidecar(path: Path | None, log: Path | None = None) -> Sidecar:
+    """What a file of settings has: ``[settings]``, ``[runs.NAME]`` of one log, ``[columns]``, ``reference_runs``."""
     if path is None:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
-    table = content.get("settings", {})
-    if not isinstance(table, dict):
-        raise SettingError(
-            f"{where}: expected a table [settings], found {type(table).__name__}; write 'name = value' lines"
-        )
-    settings = {k: Setting(v, Provenance.CONFIG, f"from {clean(path.name)}") for k, v in checked(table, where).items()}
+    runs = content.get("runs", {})
+    tables = {"settings": content.get("settings", {}), "runs": runs}
+    if log is not None and isinstance(runs, dict):
+        tables |= {f"runs.{name}": runs[name] for name in (log.name, log.stem) if name in runs}
+    settings: dict[str, Setting] = {}
+    for title, table in tables.items():
+        if not isinstance(table, dict):
+            raise SettingError(
+                f"{where}: expected a table [{clean(title)}], found {type(table).__name__}; write 'name = value' lines"
+            )
+        if title != "runs":
+            note = f"from {clean(path.name)}"
+            settings |= {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
     columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
     return Sidecar(settings, columns, content.get("reference_runs", []))
 

@@ -138,11 +138,10 @@ def test_few_rows_are_refused():
 def test_the_command_line_checks_a_saved_fit(made, tmp_path):
     path = tmp_path / "flat.nc"
     save_fit(made, path)
-    done = call("fit", path, "--json", "--plot-check", tmp_path / "check.png")
+    done = call("fit", path, "--json")
     assert made.convergence.passed
     assert done.code == 0, done.err
     assert json.loads(done.out)["check"]["sentence"] == check(made).sentence
-    assert (tmp_path / "check.png").stat().st_size > 10_000
     assert call("fit", path, "--regime", "flat").code == 3
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -14,8 +15,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common import executor as module
-from bayes_grpo.common.errors import SettingError, WorkerError
-from bayes_grpo.common.executor import outcomes
+from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
+from bayes_grpo.common.executor import dask_executor, outcomes
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import call
 from tests.helpers import tasks
@@ -93,6 +94,19 @@ def test_workers_are_replaced_after_some_tasks(monkeypatch):
     found = values(tasks.process_of, range(12), jobs=2)
     assert sorted(found) == list(range(12))
     assert len({x.value[0] for x in found.values()}) >= 3
+
+
+def test_any_executor_does_the_tasks_and_stays_open():
+    with ThreadPoolExecutor(2) as threads:
+        found = values(tasks.failing, range(3), executor=threads)
+        assert (found[0].value, str(found[1].error), found[2].value) == (0, "one is not welcome", 2)
+        assert threads.submit(int, 3).result() == 3
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match=r"bayes-grpo\[dask\]"), dask_executor("tcp://127.0.0.1:1"):
+        pass
 
 
 def doubling():

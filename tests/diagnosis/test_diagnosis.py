@@ -93,6 +93,14 @@ def test_a_log_of_two_rows_cannot_tell():
     plot_diagnosis(result)
 
 
+def test_a_log_of_held_out_rewards_alone_lacks_the_train_reward():
+    evals = {float(x): 0.3 + 0.004 * x for x in range(40)}
+    found = diagnose(make_run(steps(40), np.full(40, np.nan), evals=evals))
+    assert "train reward" in found.missing
+    assert not any("held-out" in x for x in found.missing)
+    assert any("held-out" in x for x in diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40))).missing)
+
+
 def test_every_signal_may_be_missing_or_constant():
     for run in (
         make_run(

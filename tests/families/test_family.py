@@ -17,6 +17,7 @@ from bayes_grpo.views.plots.families import plot_compare_runs, plot_family
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
+from tests.helpers.shown import text_of
 
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
 
@@ -137,6 +138,17 @@ def test_a_posterior_that_knows_nothing_moves_nothing(found):
     assert "mostly the prior" in wide.sentence
     assert replace(known, p_zero=0.03, p_positive=0.97).verdict == "moves"
     assert replace(known, p_zero=0.96, p_positive=0.97).verdict == "does not move"
+
+
+def test_repetitions_are_named_and_what_one_more_would_show(found):
+    assert found.to_dict()["repetitions"] == [["run0", "run3"], ["run1", "run4"], ["run2", "run5"]]
+    assert found.repetition_sentence == (
+        "run0, run3; run1, run4; run2, run5 (all settings and names alike); only there is noise of seeds alone: "
+        "3 differences show its size within 41%, one more repetition would show its size within 35%."
+    )
+    none = replace(found, repetitions=())
+    assert "so no difference is noise of seeds alone; one repetition would" in none.repetition_sentence
+    assert none.repetition_sentence in text_of(none)
 
 
 def test_a_run_that_collapsed_is_named_first(found):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
-from bayes_grpo.families.members import members_of, read_runs, settings_that_differ, varied_in
+from bayes_grpo.families.members import members_of, read_runs, repetitions, settings_that_differ, varied_in
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
@@ -44,7 +44,7 @@ OTHER_RANGE = relaxing("other", seed=9, group_size=32, reward_high=2.0)
     ("runs", "vary", "said"),
     [
         (GROUPS, ["refresh_interval"], "refresh_interval: not known of run g4"),
-        (GROUPS, ["model_size"], "set it in a bayes_grpo.toml"),
+        (GROUPS, ["model_size"], "of a bayes_grpo.toml next to the log"),
         (swept(4), ["group_size"], "at least two values among 4 runs, found 8 alone"),
         (GROUPS[:2], ["group_size"], "at least 3 runs, found 2"),
         (twice(GROUPS), ["group_size"], "g4 cannot be compared with g4: the run itself, or a copy of it"),
@@ -90,6 +90,18 @@ def test_what_differs_is_varied():
     assert settings_that_differ(nearly) == {}
     with pytest.raises(SettingError, match="no setting is known of all runs and differs"):
         varied_in([GROUPS[0], GROUPS[0]])
+
+
+def test_repetitions_have_all_settings_and_names_alike():
+    def named(*names, **settings):
+        return [relaxing(name, seed=i, **settings) for i, name in enumerate(names)]
+
+    assert repetitions(named("grpo_seed1", "grpo_seed22", "grpo_kl_seed1")) == (("grpo_seed1", "grpo_seed22"),)
+    assert repetitions(named("run0", "run1", "run 2")) == (("run0", "run1", "run 2"),)
+    # A number that is no seed's may be a setting that no log states.
+    assert repetitions(named("lora_rank_8", "lora_rank_16", "lr_1e-6", "lr_2e-6", "run1.5", "run2.5")) == ()
+    assert repetitions([*named("run0", group_size=8), *named("run1", group_size=16)]) == ()
+    assert repetitions([*named("run0", group_size=8), *named("run1", group_size=8, kl_weight=0.1)]) == ()
 
 
 def test_nothing_to_read_is_an_error(tmp_path):

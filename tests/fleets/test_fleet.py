@@ -7,7 +7,10 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -139,6 +142,19 @@ def test_two_processes_give_what_one_gives_in_any_order(write_logs):
     same(here.frame, away.frame)
     turned = fleet(sorted(folder.iterdir(), reverse=True), ["diagnose"])
     same(here.frame, turned.frame.iloc[::-1].reset_index(drop=True))
+
+
+def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypatch):
+    folder = write_logs(3)
+    here = fleet(folder)
+    with ThreadPoolExecutor(2) as threads:
+        same(fleet(folder, executor=threads).frame, here.frame)
+        client, addresses = nullcontext(SimpleNamespace(get_executor=lambda **_: threads)), []
+        made = SimpleNamespace(Client=lambda address, **_: addresses.append(address) or client)
+        monkeypatch.setitem(sys.modules, "distributed", made)
+        done = call("batch", folder, "--dask", "tcp://host:8786", "--json")
+    assert addresses == ["tcp://host:8786"]
+    assert [row["failing"] for row in json.loads(done.out)["table"]] == here.frame["failing"].tolist()
 
 
 def test_more_logs_and_tasks_do_only_what_is_left(write_logs, tmp_path):

@@ -85,10 +85,23 @@ def test_the_file_beside_a_log_is_read(write, tmp_path):
         assert "bayes_grpo.toml" in setting.note
 
 
+def test_logs_of_one_folder_have_settings_of_their_own(write):
+    write(
+        "bayes_grpo.toml",
+        '[settings]\ngroup_size = 4\nmomentum = 0.5\n[runs.b]\ngroup_size = 16\n[runs."c.jsonl"]\nmomentum = 0.1\n',
+    )
+    a, b, c = (read_log(write(f"{name}.jsonl", ROWS)).settings for name in "abc")
+    assert [x.group_size.value for x in (a, b, c)] == [4, 16, 4]
+    assert [x.momentum.value for x in (a, b, c)] == [0.5, 0.5, 0.1]
+    assert b.group_size.provenance is Provenance.CONFIG
+
+
 @pytest.mark.parametrize(
     "content",
     [
         "[settings\n",
+        "runs = 3",
+        "runs.log = 3",
         "settings = 3",
         "[settings]\nG = 4",
         b"\xff\xfe\x00",
