@@ -290,21 +290,19 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
         state("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
-    if "adam" in str(arguments.get("optim", "adam")).lower():
-        state("momentum", arguments.get("adam_beta1"), f"adam_beta1 in {where}")
-        if "momentum" in found:
-            state("momentum_convention", "ema", f"adam_beta1 in {where}")
     schedule = arguments.get("lr_scheduler_type")
     state(
         "schedule",
         SPELLINGS["schedule"].get(_lower(schedule), schedule),
         f"lr_scheduler_type {clean(schedule)} in {where}",
     )
-    state("total_steps", number("max_steps"), f"max_steps in {where}")
-    if str(arguments.get("save_strategy", "steps")) == "steps":
-        state("save_steps", number("save_steps"), f"save_steps in {where}")
-    if (window := number("logging_steps")) >= 1:
-        state("logging_window", window, f"logging_steps in {where}")
+    fields = {
+        "momentum": ("adam_beta1",) if "adam" in str(arguments.get("optim", "adam")).lower() else (),
+        "total_steps": ("max_steps",),
+        "save_steps": ("save_steps",) if str(arguments.get("save_strategy", "steps")) == "steps" else (),
+        "logging_window": ("logging_steps",) if number("logging_steps") >= 1 else (),
+    }
+    found |= configured(arguments, f"{{}} in {where}", fields)
     return found | _estimator(arguments, where)
 
 
