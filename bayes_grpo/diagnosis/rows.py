@@ -345,11 +345,14 @@ class RunSoFar:
 
 def of_groups(run: Run) -> Run:
     """The run without a share of groups without spread that is not one."""
-    what = {"batch": "the whole batch", "kept": "the groups that a filter left"}.get(share_without_spread_of(run))
-    if what is None:
+    known = {
+        "batch": "the whole batch, not its groups",
+        "kept": "the groups that a filter left, not all that were drawn",
+    }
+    if (what := known.get(share_without_spread_of(run))) is None:
         return run
     signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = f"frac_reward_zero_std describes {what} in this log, not its groups"
+    note = f"in this log frac_reward_zero_std describes {what}"
     return replace(run, signals=signals, notes=(*run.notes, note))
 
 
