@@ -122,7 +122,7 @@ def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
     if regime is None:
         raise FitFileError(
             f"a fit of regime {clean(name)!r}, which this bayes-grpo does not have (there are {', '.join(REGIMES)}); "
-            "hand the regime to load_fit"
+            "install the package that brings it, or hand the regime to load_fit"
         )
     if regime.name != name:
         raise FitFileError(f"expected a fit of regime {regime.name!r}, found one of {clean(name)!r}")
@@ -133,7 +133,8 @@ def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
         )
     if attrs.get("checksum") != _checksum(tree):
         raise FitFileError("expected a fit as bayes-grpo wrote it, found a changed one")
-    return replace(regime, sampled_levels=tuple(json.loads(attrs["sampled_levels"])))
+    levels = tuple(json.loads(attrs["sampled_levels"]))
+    return regime if levels == regime.sampled_levels else replace(regime, sampled_levels=levels)
 
 
 _EXPANDED = 300

@@ -59,7 +59,7 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "90% interval" in done.output
-    assert "flat 0.50" in done.output
+    assert "Averaged with weights exponential 0." in done.output
     assert "reward in the end, remaining schedule" in done.output
     assert "stop" in done.output.lower()
 

@@ -108,8 +108,8 @@ def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] |
     """
     regime.check(rows.table)
     given = overrides or {}
-    levels = (p.name for p in regime.linear if not _integrable(given.get(p.name)))
-    regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels))
+    levels = tuple(p.name for p in regime.linear if not _integrable(given.get(p.name)))
+    regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels)) if levels else regime
     priors = resolve_priors(regime, rows.table, overrides)
     return Target(regime, rows, priors, prior_numbers(regime, priors))
 
