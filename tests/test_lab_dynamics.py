@@ -72,6 +72,7 @@ def test_a_slow_start_is_explained_where_all_other_explanations_are_worse():
     assert explained(worse | {"bernoulli": "best", "oscillator": "cannot tell"}) == "cannot tell"
 
 
+@pytest.mark.thorough
 def test_pictures_are_drawn_from_the_stored_result(tmp_path: Path):
     main(["--plot", str(tmp_path / "new")])
     drawn = sorted((tmp_path / "new").iterdir())

@@ -31,6 +31,7 @@ def tails(e):
     return {f.name: f.tail for f in found}
 
 
+@pytest.mark.thorough
 def test_white_residuals_alarm_as_often_as_they_say():
     rng = np.random.default_rng(2)
     n = 300

@@ -118,6 +118,7 @@ def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
     assert told["verdict"].startswith(there(made.window).lead)
 
 
+@pytest.mark.thorough
 def test_the_end_of_the_learning_rate_follows_the_verdict():
     for run, ended in ((rate_ended(), True), (rising_run(40), False)):
         with warnings.catch_warnings():

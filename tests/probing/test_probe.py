@@ -58,6 +58,7 @@ def test_any_kind_of_vector_gives_the_same():
         assert one.stiffest.mean == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_a_network_in_adams_metric():
     with jax.enable_x64(True):
         problem = bandit("two layers", 8, (64,))

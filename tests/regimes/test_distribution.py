@@ -136,6 +136,7 @@ def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
         np.testing.assert_allclose(smoothed.loo_mean[i], y - error, rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_a_forecast_of_ones_own_draws_has_the_moments_of_the_smoother(table):
     ahead = table.extended(table.step[-1] + np.array([1.0, 2.0, 10.0]))
     found = EXPONENTIAL.distribution(VALUES, ahead)

@@ -12,7 +12,7 @@ SAMPLING = {"fit", "forecast", "compare", "backtest", "plan", "compare-runs", "w
 QUICK = (
     *(case for case in CASES if case.startswith("inspect")),
     "diagnose dipped_then_collapsed", "diagnose hacked", "diagnose masked", "diagnose short", "fit rising",
-    "watch rising", "plan", "stability",
+    "plan",
 )  # fmt: skip
 
 
