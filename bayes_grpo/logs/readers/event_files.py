@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
