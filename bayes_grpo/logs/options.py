@@ -104,14 +104,13 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 class Sidecar(NamedTuple):
-    """What a file of settings holds: settings, canonical name → key of the log, unchecked paths of reference runs."""
+    """What a file of settings says of a log: settings, and canonical name → key of the log."""
 
     settings: Mapping[str, Setting] = MappingProxyType({})
     columns: Mapping[str, str] = MappingProxyType({})
-    like: Any = ()
 
 
-def sidecar_of(log: Path) -> Path | None:
+def _sidecar_of(log: Path) -> Path | None:
     """The file of settings in the folder of a log or in its output directory; None where there is none."""
     try:
         path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
@@ -120,14 +119,15 @@ def sidecar_of(log: Path) -> Path | None:
         return None
 
 
-def read_sidecar(path: Path | None, log: Path | None = None) -> Sidecar:
-    """What a file of settings has: ``[settings]``, ``[runs.NAME]`` of one log, ``[columns]``, ``reference_runs``."""
+def read_sidecar(log: Path) -> Sidecar:
+    """What the file of settings next to a log says of it: ``[settings]``, ``[runs.NAME]`` and ``[columns]``."""
+    path = _sidecar_of(log)
     if path is None:
         return Sidecar()
     where, content = clean(path, 200), _content(path)
     runs = content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}
-    if log is not None and isinstance(runs, dict):
+    if isinstance(runs, dict):
         tables |= {f"runs.{name}": runs[name] for name in (log.name, log.stem) if name in runs}
     settings: dict[str, Setting] = {}
     for title, table in tables.items():
@@ -138,16 +138,15 @@ def read_sidecar(path: Path | None, log: Path | None = None) -> Sidecar:
         if title != "runs":
             note = f"from {clean(path.name)}"
             settings |= {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
-    columns = checked_columns(content.get("columns", {}), f"{where}: [columns]")
-    return Sidecar(settings, columns, content.get("reference_runs", []))
+    return Sidecar(settings, checked_columns(content.get("columns", {}), f"{where}: [columns]"))
 
 
 def sidecar_reference_runs(log: str | Path) -> list[str]:
     """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
-    path = sidecar_of(Path(log))
+    path = _sidecar_of(Path(log))
     if path is None:
         return []
-    like = read_sidecar(path).like
+    like = _content(path).get("reference_runs", [])
     named = [like] if isinstance(like, str) else like
     if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
         raise SettingError(
