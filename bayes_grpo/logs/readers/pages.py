@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import unescape
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,7 +196,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
         found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell)
     found = _runs_in(found)
     if not found:
-        found = {cell.name: x for cell in cells if (x := _of_text(cell, source, wanted)) is not None}
+        found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
     if not found:
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
@@ -229,17 +230,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
+def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
     """What a reader of console text makes of a cell's output; None where it holds no training."""
     text = cell.printed if names_reward((cell.printed,)) else cell.plain
     if not names_reward((text,)):
         return None
-    part = Source(source.path.with_suffix(".log"), text.encode())
+    part = Source(notebook.with_suffix(".log"), text.encode())
     try:
         reader = pick_reader(part)
         if reader.name not in _PRINTED:
             return None
-        parsed = reader.read(part, wanted)
+        parsed = reader.read(part, None)
     except LogReadError:
         return None
     if parsed.table.n < _LEAST or not names_reward(parsed.table.keys):
