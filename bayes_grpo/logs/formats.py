@@ -52,7 +52,7 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        attached: End of a name → bytes of the files that belong to a database, such as its log of changes.
+        attached: Name, of a database its end → bytes of files that belong to it: a log of changes, metrics of a run.
     """
 
     path: Path
