@@ -44,7 +44,7 @@ ROW_KEYS = frozenset((
 """Those names that mean a setting in every record too, where it never changes."""
 
 
-def known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+def _known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
     """A setting under its name; nothing where the value is impossible or none."""
     try:
         known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
@@ -54,7 +54,7 @@ def known_setting(name: str, value: Any, note: str, provenance: Provenance = Pro
 
 
 _TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
-SPELLINGS: Mapping[str, Mapping[str, str]] = {
+_SPELLINGS: Mapping[str, Mapping[str, str]] = {
     "schedule": {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"},
     "advantage_scaling": dict.fromkeys(_TRUE, "group") | dict.fromkeys(_FALSE, "none"),
 }
@@ -72,8 +72,8 @@ def configured(
     for name, keys in names.items():
         for key in keys:
             value = config.get(key)
-            value = SPELLINGS[name].get(_lower(value), value) if name in SPELLINGS else value
-            if entry := known_setting(name, value, note.format(clean(key))):
+            value = _SPELLINGS[name].get(_lower(value), value) if name in _SPELLINGS else value
+            if entry := _known_setting(name, value, note.format(clean(key))):
                 found |= entry
                 if name == "momentum":
                     convention = "heavy_ball" if key == "momentum" else "ema"
@@ -90,7 +90,7 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
     found: dict[str, Setting] = {}
 
     def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
-        found.update(known_setting(name, value, note, provenance))
+        found.update(_known_setting(name, value, note, provenance))
 
     def number(name: str, default: float = float("nan")) -> float:
         value = to_float(arguments.get(name))
@@ -112,7 +112,7 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
     schedule = arguments.get("lr_scheduler_type")
     state(
         "schedule",
-        SPELLINGS["schedule"].get(_lower(schedule), schedule),
+        _SPELLINGS["schedule"].get(_lower(schedule), schedule),
         f"lr_scheduler_type {clean(schedule)} in {where}",
     )
     fields = {
@@ -131,13 +131,13 @@ def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
     names = {name: CONFIG_KEYS[name] for name in ("advantage_scaling", "entropy_weight")}
     found = configured(plain, f"{{}} in {where}", names)
     if _lower(plain.get("norm_adv_by_std_in_grpo")) in _FALSE:
-        found |= known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
+        found |= _known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
     for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
         if "gdpo" in (value := _lower(plain.get(key))) or value == "normalize_then_sum":
-            found |= known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
+            found |= _known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
     for key in (str(key) for key, value in config.items() if _lower(value) in _TRUE):
         if key.replace(".", "/").endswith(_FILTERS):
-            found |= known_setting("group_filter", "after", f"{clean(key)} in {where}")
+            found |= _known_setting("group_filter", "after", f"{clean(key)} in {where}")
     return found
 
 
@@ -185,7 +185,7 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     for key in trainer.config.get(_COMPLETIONS, ()):
         prompts = to_float(config.get(key)) / group
         note = f"{clean(key)} in {_WHERE}, in completions"
-        if prompts > 0 and (entry := known_setting("prompts_per_step", prompts, note)):
+        if prompts > 0 and (entry := _known_setting("prompts_per_step", prompts, note)):
             return found | entry
     return found
 
