@@ -32,7 +32,7 @@ from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.schedule import rows_ahead
-from bayes_grpo.simulate.scenarios import SimulatedRun, scenario_names, simulate_scenario
+from bayes_grpo.simulate.scenarios import SCENARIOS, SimulatedRun, simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.truth import smoothed
 
@@ -141,7 +141,7 @@ class Problem:
 @lru_cache(maxsize=1)
 def problems(count: int, seed: int, lab: tuple[Path, ...] = ()) -> list[Problem]:
     """Runs of all scenarios, and of all families of the laboratory, in turn, with random decisions."""
-    names = scenario_names()
+    names = tuple(SCENARIOS)
     families = families_in(lab)
     each = -(-count // (len(names) + len(families)))
     out: list[list[Problem]] = []

@@ -1,8 +1,8 @@
-"""How long a store of 3,000 rows of 20 keys takes to read, beside its own package where that reads rows.
+"""How long a store of 3,000 rows of 20 keys takes to read, next to its own package where that reads rows.
 
     python benchmarks/stores.py [--rows N] [--repeats N] [--keep]
 
-Stores are written by `tests/helpers/stores.py`. Peers: TensorBoard's EventAccumulator, told to keep every point, and
+Stores are written by `tests/helpers/stores.py`. Peers: TensorBoard's EventAccumulator, set to keep every point, and
 Trackio's own storage; W&B offers nothing that reads a file on disk, and MLflow's client wants its server's
 whole schema.
 """
@@ -64,7 +64,7 @@ def measure(rows: int, repeats: int) -> list[Line]:
     """A line for every store."""
     rng = np.random.default_rng(0)
     content = [(s, dict(zip(KEYS, rng.random(len(KEYS)).tolist(), strict=True))) for s in range(1, rows + 1)]
-    # Written bit by bit, checksums alone would take minutes; those of the reader are held against them in the tests.
+    # Written bit by bit, checksums alone would take minutes; the tests compare those of the reader with them.
     stores.crc32c = masked_crc32c
     lines = []
     for store, write in stores.WRITERS.items():

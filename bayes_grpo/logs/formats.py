@@ -21,7 +21,7 @@ from bayes_grpo.logs.run import Setting
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened
-from bayes_grpo.stores.records import starts_record
+from bayes_grpo.stores.records import WANDB, starts_record
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
@@ -41,7 +41,7 @@ _NOT_TEXT = {
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
 PARQUET = b"PAR1"
-_STORES = (MAGIC, b":W&B", PARQUET)
+_STORES = (MAGIC, WANDB, PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
 
 
@@ -52,7 +52,7 @@ class Source:
     Attributes:
         path: Where it lies.
         data: Its bytes.
-        attached: End of a name → bytes of the files that belong to a database, such as its log of changes.
+        attached: Name, of a database its end → bytes of files that belong to it: a log of changes, metrics of a run.
     """
 
     path: Path

@@ -16,7 +16,7 @@ from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
 from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
-from bayes_grpo.logs.options import SIDECAR_NAME, Sidecar, checked, checked_columns, read_sidecar, sidecar_of
+from bayes_grpo.logs.options import SIDECAR_NAME, Sidecar, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import FORMAT_CLIENT, address_of, is_tabular, parsed_of, read_from_client, what_is
 
@@ -78,7 +78,7 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    from_sidecar = Sidecar() if in_memory else read_sidecar(sidecar_of(paths[0]), paths[0])
+    from_sidecar = Sidecar() if in_memory else read_sidecar(paths[0])
     if in_memory:
         read = [_Read(paths[0], (), "memory", parsed_of(path_or_paths), run)]
     else:

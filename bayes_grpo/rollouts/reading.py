@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,14 +17,13 @@ from bayes_grpo.rollouts.formats import RECORD_FORMATS, RecordFormat
 from bayes_grpo.rollouts.records import Rollouts
 from bayes_grpo.rollouts.tables import PlainTable
 
+FORMATS: Mapping[str, RecordFormat | PlainTable] = MappingProxyType(
+    {x.name: x for x in sorted((*RECORD_FORMATS, PlainTable()), key=lambda x: x.name)}
+)
+"""Every format by name, in the order of names."""
 _LAST = PlainTable.name
 _SHARE = 0.999
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-
-
-def all_formats() -> dict[str, RecordFormat | PlainTable]:
-    """Every format by name, in the order of names."""
-    return {x.name: x for x in sorted((*RECORD_FORMATS, PlainTable()), key=lambda x: x.name)}
 
 
 def read_rollouts(
@@ -62,7 +62,7 @@ def read_rollouts(
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
             tell(f"reading file {i + 1} of {len(parts)}")
-        for completion in all_formats()[name].read(part, options, damage):
+        for completion in FORMATS[name].read(part, options, damage):
             gatherer.take(completion)
     found, parts_of_reward = gatherer.gathered()
     if not len(found["step"]):
@@ -96,7 +96,7 @@ def read_rollouts(
 
 def _check(format: str | None, split: str, columns: Mapping[str, str] | None) -> None:
     known = (
-        ("format", format or _LAST, all_formats()),
+        ("format", format or _LAST, FORMATS),
         ("split", split, ("train", "eval")),
         *(("column", name, COLUMN_KINDS) for name in columns or {}),
     )
@@ -107,13 +107,12 @@ def _check(format: str | None, split: str, columns: Mapping[str, str] | None) ->
 
 def _recognised(place: Place, format: str | None) -> tuple[str, Sequence[RolloutFile]]:
     """The format of a folder and its files: the one that fits, a plain table where no other does."""
-    known = all_formats()
-    names = [format] if format else [name for name in known if name != _LAST]
-    fitting = {name: parts for name in names if (parts := known[name].sniff(place))}
-    if not fitting and not format and (parts := known[_LAST].sniff(place)):
+    names = [format] if format else [name for name in FORMATS if name != _LAST]
+    fitting = {name: parts for name in names if (parts := FORMATS[name].sniff(place))}
+    if not fitting and not format and (parts := FORMATS[_LAST].sniff(place)):
         fitting = {_LAST: parts}
     if not fitting:
-        expected = format or ", ".join(known)
+        expected = format or ", ".join(FORMATS)
         raise LogReadError(
             f"{place.root}: expected rollouts of {expected}, found {listed(list(place.files)[:50], 5)}; give the "
             "folder that the trainer wrote, or a table with the columns step, prompt_id and reward"
@@ -154,7 +153,7 @@ def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
 def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
     """What in the records should make a reader wary."""
     notes = []
-    if all_formats()[name].drops_constant:
+    if FORMATS[name].drops_constant:
         notes.append(
             "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
         )

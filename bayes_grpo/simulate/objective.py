@@ -209,17 +209,6 @@ def grpo_loss(
     return loss, {"entropy": entropy, "kl": kl, "clip_ratio": clipped}
 
 
-def expected_update(parameters: jax.Array, prompts: PromptSet, structure: Structure, numbers: Numbers) -> jax.Array:
-    """Mean on-policy ascent direction per unit learning rate, before momentum, shape (parameters,).
-
-    This is the drift whose zero is the fixed point and whose slope there is the curvature.
-    """
-    log_sampling = log_policy(prompts, parameters)
-    mass, _ = expected_batch(prompts, log_sampling, structure, numbers)
-    gradient, _ = jax.grad(grpo_loss, has_aux=True)(parameters, log_sampling, mass, prompts, numbers)
-    return -gradient
-
-
 def _binomial(p: jax.Array, size: int) -> jax.Array:
     """Binomial probabilities of 0 … ``size`` successes, shape (len(p), size + 1)."""
     k = jnp.arange(size + 1, dtype=p.dtype)

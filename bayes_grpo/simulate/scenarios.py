@@ -78,7 +78,7 @@ def simulate_scenario(name: str, n: int, seed: int) -> list[SimulatedRun]:
     """Simulates runs of a scenario.
 
     Args:
-        name: One of `scenario_names`.
+        name: One of `SCENARIOS`.
         n: Number of runs, at least 1.
         seed: Seed of settings and sampling, at least 0.
 
@@ -113,11 +113,6 @@ def simulate_scenario(name: str, n: int, seed: int) -> list[SimulatedRun]:
                 name, index, seeds[index], structure, draw.numbers, draw.environment, trajectory, truth
             )
     return [runs[index] for index in range(n)]
-
-
-def scenario_names() -> tuple[str, ...]:
-    """Names of the scenarios."""
-    return tuple(SCENARIOS)
 
 
 def _healthy(rng: np.random.Generator) -> ScenarioDraw:

@@ -47,8 +47,10 @@ class Damage:
 _BLOCK = 32_768
 _HEADER = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+WANDB = b":W&B"
+"""How a file of W&B begins."""
 FILE_HEADER = 7
-"""Bytes before the first chunk: four that name the store, the rest its version."""
+"""Bytes before the first chunk: these, and its version."""
 
 
 def leveldb_records(data: bytes, damage: Damage) -> Iterator[bytes]:

@@ -22,8 +22,9 @@ from bayes_grpo.common.text import listed
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.assembling import Known
+from bayes_grpo.logs.configuration import settings_of_args
 from bayes_grpo.logs.keyindex import OWN
-from bayes_grpo.logs.options import checked, settings_of_args
+from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.dynamics.thresholds import spectral_radius
-from bayes_grpo.simulate.objective import expected_update, mean_reward
+from bayes_grpo.simulate.objective import expected_batch, grpo_loss, log_policy, mean_reward
 from bayes_grpo.simulate.policies import Environment, PromptSet
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import Trajectory
@@ -27,6 +27,17 @@ _FLOW_STEPS, _FLOW_RATE = 2000, 0.5
 _NEWTON_STEPS = 60
 _ZERO_DRIFT = 1e-10
 _FARTHEST = 200.0  # logits from where training ends; a reference policy may itself lie hundreds from zero
+
+
+def expected_update(parameters: jax.Array, prompts: PromptSet, structure: Structure, numbers: Numbers) -> jax.Array:
+    """Mean on-policy ascent direction per unit learning rate, before momentum, shape (parameters,).
+
+    This is the drift whose zero is the fixed point and whose slope there is the curvature.
+    """
+    log_sampling = log_policy(prompts, parameters)
+    mass, _ = expected_batch(prompts, log_sampling, structure, numbers)
+    gradient, _ = jax.grad(grpo_loss, has_aux=True)(parameters, log_sampling, mass, prompts, numbers)
+    return -gradient
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,16 @@ def test_a_total_goes_before_what_says_it_is_a_part(write):
     assert any("next to its parts task/reward_component_exact" in note for note in run.notes)
 
 
-def test_rows_of_an_evaluation_are_told_by_their_split(write):
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.md"])
+def test_rows_of_an_evaluation_are_told_by_their_split(write, name):
     text = "step,Split,reward,kl\n" + "".join(
         f"{s},train,{0.1 * s},0.01\n" + (f"{s},eval,{0.5 + 0.1 * s},\n" if s % 2 else "") for s in range(6)
     )
-    run = read_log(write("log.csv", text))
+    path = write("log.csv", text)
+    pd.read_csv(path).to_parquet(path.with_name("log.parquet"))
+    lines = [f"| {' | '.join(line.split(','))} |" for line in text.splitlines()]
+    write("log.md", "\n".join([lines[0], "|---" * 4 + "|", *lines[1:]]))
+    run = read_log(path.with_name(name))
     np.testing.assert_allclose(run.reward, 0.1 * np.arange(6))
     np.testing.assert_array_equal(run.eval_step, [1, 3, 5])
     np.testing.assert_allclose(run.eval_reward, [0.6, 0.8, 1.0])

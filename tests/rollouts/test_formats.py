@@ -15,7 +15,7 @@ from bayes_grpo import read_rollouts
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.rollouts.completions import bare
 from bayes_grpo.rollouts.files import LONGEST_LINE
-from bayes_grpo.rollouts.reading import all_formats
+from bayes_grpo.rollouts.reading import FORMATS
 from tests.helpers.rollouts import GROUP, PROMPTS, STEPS, WRITERS, made, write_prime, write_table, write_trl, write_verl
 
 MADE = made()
@@ -29,7 +29,7 @@ def written(request, tmp_path_factory):
 
 
 def test_every_format_has_a_writer():
-    assert set(all_formats()) == {name for name, _ in WRITERS.values()} | {"slime"}
+    assert set(FORMATS) == {name for name, _ in WRITERS.values()} | {"slime"}
 
 
 def test_a_format_is_read_whole(written):

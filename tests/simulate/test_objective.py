@@ -9,13 +9,13 @@ from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.simulate.objective import (
     AdvantageMass,
     expected_batch,
-    expected_update,
     grpo_loss,
     log_policy,
     sampled_batch,
 )
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
+from benchmarks.lab.fixed_points import expected_update
 
 N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
 

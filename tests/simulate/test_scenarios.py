@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.thresholds import onset_of_oscillation
-from bayes_grpo.simulate.scenarios import scenario_names, simulate_scenario
+from bayes_grpo.simulate.scenarios import SCENARIOS, simulate_scenario
 from benchmarks.lab.fixed_points import linearized
 from tests.helpers.selection import few
 
@@ -46,7 +46,7 @@ def check(run):
     assert all(np.isfinite(leaf).all() for leaf in run.trajectory)
 
 
-@pytest.mark.parametrize("name", few(scenario_names(), "plateau"))
+@pytest.mark.parametrize("name", few(SCENARIOS, "plateau"))
 def test_scenario_shows_what_it_is_named_for(scenario_runs, name):
     assert [run.index for run in scenario_runs[name]] == list(range(len(scenario_runs[name])))
     for run in scenario_runs[name]:
@@ -54,7 +54,7 @@ def test_scenario_shows_what_it_is_named_for(scenario_runs, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_nearly_every_run_of_a_scenario_shows_it(name):
     failed = 0
     for run in simulate_scenario(name, 60, seed=1):

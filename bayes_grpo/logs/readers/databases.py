@@ -9,12 +9,13 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
+from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
-from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.stores.files import METRICS, MLFLOW_RUN, PARAMS, DatabaseTables, has_columns, opened
+from bayes_grpo.stores.records import Damage
 
 _MLFLOW_TABLES = {"metrics": ("key", "value", "step", "run_uuid"), "runs": ("run_uuid",)}
 _AT = re.compile(r"_at_(?=\d)")
@@ -41,7 +42,7 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
             for key, value, step, nan in tables.rows("metrics", columns, run_uuid=run.id)
         ]
         config = {str(k): v for k, v in tables.rows("params", ("key", "value"), run_uuid=run.id)}
-        return Parsed(rows_of_points(points), flat_config(_config(config)), notes=tables.notes, run_name=run.name)
+        return Parsed(rows_of_points(points), _config(config), notes=tables.notes, run_name=run.name)
 
 
 def _about(source: Source) -> dict[str, str]:
@@ -74,15 +75,15 @@ def _from_text(source: Source) -> Parsed:
             if point is not None:
                 lines.append((point[0], len(lines), point[1], key, point[2]))
     params = {name: data.decode(errors="replace").strip() for (part, _, name), data in texts.items() if part == PARAMS}
-    notes = [f"{counted(bad, 'line')} without time, value and step left out"] if bad else []
-    notes += [f"the last record is cut: {counted(cut, 'byte')} dropped"] if cut else []
+    notes = (f"{counted(bad, 'line')} without time, value and step left out",) if bad else ()
+    notes += Damage(cut).notes()
     if not lines:
         raise LogReadError(
             f"expected a file of lines in {METRICS} next to {MLFLOW_RUN}, found none; pass the run's folder"
         )
     points = [(step, key, value) for _, _, step, key, value in sorted(lines)]
     name = _about(source).get("run_name", "")
-    return Parsed(rows_of_points(points), flat_config(_config(params)), notes=tuple(notes), run_name=name)
+    return Parsed(rows_of_points(points), _config(params), notes=notes, run_name=name)
 
 
 def _point(line: bytes) -> tuple[float, float, float] | None:
@@ -125,7 +126,7 @@ def _key(name: str) -> str:
 def _config(config: dict[str, Any]) -> dict[str, Any]:
     """Parameters, which are all text, with numbers as numbers."""
     numbers = {key: to_float(value) for key, value in config.items() if isinstance(value, str)}
-    return config | {key: number for key, number in numbers.items() if math.isfinite(number)}
+    return flat_config(config | {key: number for key, number in numbers.items() if math.isfinite(number)})
 
 
 _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}

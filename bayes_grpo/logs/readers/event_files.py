@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
 from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
-from bayes_grpo.stores.records import Damage, leveldb_records, starts_record, tfrecord_records
+from bayes_grpo.stores.records import WANDB, Damage, leveldb_records, starts_record, tfrecord_records
 
 type Points = list[tuple[float, str, float]]
 """Step, key and value of metrics in the order in which they were written."""
@@ -129,7 +129,6 @@ def _session(metadata: Value | None) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key}
 
 
-_MAGIC = b":W&B"
 _HISTORY, _RUN, _CONFIG = 2, 17, 18
 _RUN_ID, _RUN_CONFIG, _RUN_NAME = 1, 4, 8
 _ITEM = 1
@@ -177,7 +176,7 @@ def _read_wandb(source: Source, wanted: str | None) -> Parsed:
 
 def _contents(data: bytes, damage: Damage) -> Iterator[tuple[int, bytes]]:
     """Number and bytes of what the records hold, as far as it is a message."""
-    if not data.startswith(_MAGIC):
+    if not data.startswith(WANDB):
         raise LogReadError("expected a .wandb file, found another beginning; pass run-ID.wandb")
     for record in leveldb_records(data, damage):
         try:
@@ -210,5 +209,5 @@ def _values(content: Value | None) -> dict[str, Any]:
 
 READERS = (
     Reader("tensorboard", lambda x: Evidence(3) if starts_record(x.data) else None, _read_tensorboard),
-    Reader("wandb", lambda x: Evidence(3) if x.data.startswith(_MAGIC) else None, _read_wandb, _runs_wandb),
+    Reader("wandb", lambda x: Evidence(3) if x.data.startswith(WANDB) else None, _read_wandb, _runs_wandb),
 )

@@ -7,11 +7,13 @@ Settings of a notebook are the literals that a call of a ``…Config`` in its ce
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from html import unescape
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +21,10 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, pick_reader
-from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
-from bayes_grpo.logs.table import Table, to_float, to_floats
+from bayes_grpo.logs.table import Table, to_float
 
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _ROW = re.compile(r"<tr\b", re.IGNORECASE)
@@ -133,13 +135,13 @@ def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
     steps = [name for name in names if normal(name) in _STEPS]
     if not steps or not names_reward(names):
         return []
-    kept = [row for row in cells if len(row) == len(names)]
-    columns: dict[str, np.ndarray] = {}
+    step = names.index(steps[0])
+    kept = [row for row in cells if len(row) == len(names) and math.isfinite(to_float(row[step]))]
+    columns: dict[str, list[str]] = {}
     for i, name in enumerate(names):
         if name and name not in columns:
-            columns[name] = to_floats([row[i] for row in kept])
-    known = np.isfinite(columns[steps[0]])
-    return [Parsed(Table.from_columns({k: v[known] for k, v in columns.items()}))] if known.sum() >= _LEAST else []
+            columns[name] = [row[i] for row in kept]
+    return [Parsed(parted(columns))] if len(kept) >= _LEAST else []
 
 
 _SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
@@ -195,7 +197,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
         found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell)
     found = _runs_in(found)
     if not found:
-        found = {cell.name: x for cell in cells if (x := _of_text(cell, source, wanted)) is not None}
+        found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
     if not found:
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
@@ -229,17 +231,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_text(cell: _Cell, source: Source, wanted: str | None) -> Parsed | None:
+def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
     """What a reader of console text makes of a cell's output; None where it holds no training."""
     text = cell.printed if names_reward((cell.printed,)) else cell.plain
     if not names_reward((text,)):
         return None
-    part = Source(source.path.with_suffix(".log"), text.encode())
+    part = Source(notebook.with_suffix(".log"), text.encode())
     try:
         reader = pick_reader(part)
         if reader.name not in _PRINTED:
             return None
-        parsed = reader.read(part, wanted)
+        parsed = reader.read(part, None)
     except LogReadError:
         return None
     if parsed.table.n < _LEAST or not names_reward(parsed.table.keys):

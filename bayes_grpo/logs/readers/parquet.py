@@ -8,7 +8,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source
-from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.keyindex import parted
 
 _TEXT, _NUMBER = ("string", "large_string"), ("float", "halffloat", "double", "int", "uint", "bool")
 _MAX_CELLS = 20_000_000  # a compressed table may be a million times its file, so each text is decoded once
@@ -34,7 +34,7 @@ def _read(source: Source, wanted: str | None) -> Parsed:
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         why = f"expected a Parquet table of metrics, found one that cannot be read ({clean(error)}); write it again"
         raise LogReadError(why) from None
-    return Parsed(Table.from_columns(columns))
+    return Parsed(parted(columns))
 
 
 READERS = (Reader("parquet", lambda x: Evidence(3) if x.data.startswith(PARQUET) else None, _read),)
