@@ -202,7 +202,7 @@ def by_chains(e: Evidence, priors: PooledPriors, seed: int = 0) -> tuple[dict[st
         scale = dict(zip(("exponent", *SCALES), priors, strict=True))
         draws = {k: s * np.asarray(sites[f"{k}_z"]) for k, s in scale.items()}
         draws = {k: v if k == "exponent" else np.abs(v) for k, v in draws.items()}
-        return draws, check_convergence(draws, stats["energy"], stats["diverging"], stats["num_steps"], retried)
+        return draws, check_convergence(draws, stats["energy"], stats["diverging"], retried)
 
     return sample_model(
         pooled_model,

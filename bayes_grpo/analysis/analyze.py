@@ -97,7 +97,7 @@ def analyze(
     unknown = [name for name in parts if name not in PARTS]
     if unknown:
         raise SettingError(f"parts: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
-    if {"regimes", "check"} & set(parts):
+    if "regimes" in parts:
         imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     for module in sorted({module for name in names for module in _NEEDS[name]}):
@@ -127,7 +127,7 @@ def _busy(parts: Mapping[str, Future[Any]]) -> str:
 
 def _run_of(work: _Work) -> Run:
     if work.run is None:
-        raise BayesGrpoError("Needs the log itself, and only a saved fit was given: bayes-grpo report LOG --fit FIT.")
+        raise BayesGrpoError("Needs the log itself, and only a fit was given.")
     return work.run
 
 
@@ -164,7 +164,7 @@ def _check(work: _Work) -> Check:
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.decision.question import Question, with_checkpoints
+    from bayes_grpo.decision.question import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
@@ -184,7 +184,7 @@ def _forecast(work: _Work) -> Forecasted:
         progress=work.tell,
     )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    decision = Part.of(lambda: with_checkpoints(s.question or Question(), run).answer(made))
+    decision = Part.of(lambda: s.question and with_checkpoints(s.question, run).answer(made))
     return Forecasted(made, summary, decision.value, decision.reason)
 
 

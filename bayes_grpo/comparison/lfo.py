@@ -42,14 +42,10 @@ class LeaveFutureOut:
 
     Attributes:
         blocks: Score of every block, shape (b,).
-        origins: Row index of every forecast origin, the first row of its block, shape (b,).
-        horizon: Rows of a block.
         doubtful: Why a refit should not be trusted; empty where all can be.
     """
 
     blocks: np.ndarray
-    origins: np.ndarray
-    horizon: int
     doubtful: str
 
     @property
@@ -104,9 +100,4 @@ def leave_future_out(regime: Regime, rows: PreparedRows, *, seed: int = 0) -> Le
         start = found.points if found.usable else None
         density = densities_of_rows(found.target, found.points, rows.values(cut + horizon))[:, cut:]
         blocks.append(np.logaddexp.reduce(density.sum(axis=1)) - np.log(len(density)))
-    return LeaveFutureOut(
-        blocks=np.array(blocks),
-        origins=origins,
-        horizon=horizon,
-        doubtful=doubtful[0] if doubtful else "",
-    )
+    return LeaveFutureOut(np.array(blocks), doubtful[0] if doubtful else "")

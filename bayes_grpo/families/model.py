@@ -164,4 +164,4 @@ def _checked(data: FamilyData, sites: Any, stats: Any, retried: bool) -> tuple[F
     named = {f"{word} of {q}": x[..., j] for j, q in enumerate(TRAITS) for word, x in (("mean", draws.mean),
              ("spread", draws.spread))}  # fmt: skip
     named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}
-    return draws, check_convergence(named, stats["energy"], stats["diverging"], stats["num_steps"], retried)
+    return draws, check_convergence(named, stats["energy"], stats["diverging"], retried)

@@ -73,10 +73,6 @@ class Draws:
         """Draws of a parameter, of all chains one after another, shape (size,)."""
         return self.values[name].ravel()
 
-    def initial(self) -> np.ndarray:
-        """Draws of the initial reward, shape (size,); NaN for a regime without a start."""
-        return self.flat("initial_reward") if self.regime.has_trend else np.full(self.size, np.nan)
-
     def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
         """Sampled parameters as a compiled program takes them, shape (picks, p); of all draws without picks."""
         whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)

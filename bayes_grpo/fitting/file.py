@@ -58,11 +58,11 @@ def _encoding(tree: DataTree) -> dict[str, dict[str, dict[str, Any]]]:
 
 def _checksum(tree: DataTree) -> str:
     """Checksum of groups, dimensions and attributes; arrays have their own in the file."""
-    variables = [
+    variables = sorted(
         (group, str(name), x.dims, x.shape, x.dtype.kind)
-        for group, child in sorted(tree.children.items())
-        for name, x in sorted(child.dataset.variables.items(), key=str)
-    ]
+        for group, child in tree.children.items()
+        for name, x in child.dataset.variables.items()
+    )
     attributes = sorted((str(k), str(v)) for k, v in tree.attrs.items() if k != "checksum")
     return hashlib.sha256(repr((variables, attributes)).encode()).hexdigest()
 
@@ -72,7 +72,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
 
     Args:
         path: The NetCDF file.
-        regime: The regime of the fit, for one that this package does not have under its name.
+        regime: The regime of the fit, for one that neither this package nor an installed one has under its name.
 
     Returns:
         The fit, fully in memory.
@@ -85,25 +85,25 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
         raise FitFileError(f"{where}: no such file; a fit is written by `bayes-grpo fit LOG --out {where.name}`")
     try:
         tree = _tree_in(where)
-        return Fit(tree, _regime_of(tree, regime))
+        fit = Fit(tree, _regime_of(tree, regime))
+        _ = fit.about, fit.window, fit.as_draws  # a stranger can write a checksum too
+        return fit
     except FitFileError as error:
         raise FitFileError(f"{where}: {error}; fit the log again") from None
+    except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
+        words = f"expected a NetCDF file written by bayes-grpo, found none ({clean(error, 160)})"
+        raise FitFileError(f"{where}: {words}; fit the log again") from error
 
 
 def _tree_in(path: Path) -> DataTree:
     """The content of a file, in memory."""
     import xarray as xr
 
-    try:
-        check_file(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about files that are refused anyway
-            with xr.open_datatree(path, engine="h5netcdf", decode_times=False, decode_timedelta=False) as opened:
-                return opened.load()
-    except FitFileError:
-        raise
-    except Exception as error:  # h5netcdf raises many kinds for files that are not NetCDF
-        raise FitFileError(f"expected a NetCDF file written by bayes-grpo, found none ({clean(error, 160)})") from error
+    check_file(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about files that are refused anyway
+        with xr.open_datatree(path, engine="h5netcdf", decode_times=False, decode_timedelta=False) as opened:
+            return opened.load()
 
 
 def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
@@ -134,6 +134,8 @@ def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
     if attrs.get("checksum") != _checksum(tree):
         raise FitFileError("expected a fit as bayes-grpo wrote it, found a changed one")
     levels = tuple(json.loads(attrs["sampled_levels"]))
+    if not set(levels) <= {p.name for p in regime.parameters}:
+        raise FitFileError("expected names of parameters in the attribute sampled_levels, found others")
     return regime if levels == regime.sampled_levels else replace(regime, sampled_levels=levels)
 
 

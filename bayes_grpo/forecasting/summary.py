@@ -45,7 +45,7 @@ class ForecastSummary(Result):
         p_peaked: Probability that the curve has peaked: the trend falls by more than the threshold before the
             horizon and never rises above the present reward by as much.
         p_collapse: Probability of an unmodeled collapse before the horizon (`bayes_grpo.forecasting.events`); 0 where
-            the log has nothing to lose or events are off.
+            the log has nothing to lose or a single regime is followed.
         p_takeoff: Probability of an unmodeled take-off, likewise.
         weights: Weight of each regime.
         assumed: Assumed settings.

@@ -59,16 +59,17 @@ def test_scores_are_those_of_the_filter_and_of_nuts(table):
     """Block scores against the filter's innovations, averaged over draws of NUTS on the rows before the block."""
     regime = get_regime("exponential")
     scores = leave_future_out(regime, prepare_rows(table, many=True), seed=1)
+    origins, horizon = forecast_origins(table)
     assert not scores.doubtful
     for i in (0, 2):
-        cut, horizon = int(scores.origins[i]), scores.horizon
+        cut = int(origins[i])
         target = target_of(regime, prepare_rows(table).before(cut))
         draws = sample_posterior(target, seed=5).draws.z[:, ::4]
         prior, rows = target.arguments
         with jax.enable_x64(True):
             whole = rows._replace(y=padded(table).y)
 
-            def innovations(z, prior=prior, whole=whole, cut=cut, horizon=horizon):
+            def innovations(z, prior=prior, whole=whole, cut=cut):
                 f = kalman.filter_rows(state_space(regime, z, prior, whole), jnp.asarray(whole.y))
                 term = -0.5 * (jnp.log(2 * jnp.pi * f.innovation_var) + f.innovation**2 / f.innovation_var)
                 return term[cut : cut + horizon].sum()

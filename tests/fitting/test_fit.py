@@ -126,17 +126,17 @@ def test_failure_to_converge_is_said(run):
 def test_checks_find_what_is_wrong():
     rng = np.random.default_rng(0)
     good = rng.standard_normal((4, 1000))
-    energy, calm, steps = rng.standard_normal((4, 1000)), np.zeros((4, 1000), bool), np.full((4, 1000), 7)
-    assert check_convergence({"a": good}, energy, calm, steps, False).passed
+    energy, calm = rng.standard_normal((4, 1000)), np.zeros((4, 1000), bool)
+    assert check_convergence({"a": good}, energy, calm, False).passed
     apart = good + np.array([[0.0], [0.0], [0.0], [3.0]])
-    assert "R-hat of a" in check_convergence({"a": apart}, energy, calm, steps, False).reasons[0]
+    assert "R-hat of a" in check_convergence({"a": apart}, energy, calm, False).reasons[0]
     sticky = np.repeat(good[:, ::50], 50, axis=1)
-    assert any("ESS of a" in r for r in check_convergence({"a": sticky}, energy, calm, steps, False).reasons)
+    assert any("ESS of a" in r for r in check_convergence({"a": sticky}, energy, calm, False).reasons)
     one = calm.copy()
     one[0, 3] = True
-    assert "1 divergent" in check_convergence({"a": good}, energy, one, steps, False).reasons[0]
+    assert "1 divergent" in check_convergence({"a": good}, energy, one, False).reasons[0]
     wandering = np.cumsum(energy, axis=1)
-    assert "E-BFMI" in check_convergence({"a": good}, wandering, calm, steps, False).reasons[0]
+    assert "E-BFMI" in check_convergence({"a": good}, wandering, calm, False).reasons[0]
 
 
 def test_leave_one_out_terms_have_a_step_dimension(fitted, run):

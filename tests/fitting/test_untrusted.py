@@ -73,6 +73,25 @@ def test_a_file_that_was_changed_after_it_was_written(tmp_path, change):
     assert "found a changed one" in refused(path)
 
 
+FORGED = [
+    ("sampled_levels", None),
+    ("sampled_levels", "[1"),
+    ("sampled_levels", '[["fixed_point"]]'),
+    ("sampled_levels", '["no such"]'),
+    ("priors", "{}"),
+    ("convergence", "{}"),
+    ("settings", "[]"),
+    ("notes", 7),
+    ("start", "soon"),
+    ("window_start", None),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), few(FORGED, ("sampled_levels", "[1"), ("convergence", "{}")))
+def test_attributes_that_no_fit_has_under_a_checksum_of_their_own(tmp_path, name, value):
+    refused(save(with_attribute(saved_tree(), name, value), tmp_path / "fit.nc"))
+
+
 def test_arrays_that_lie_elsewhere_or_are_larger_than_memory(tmp_path):
     path = save(saved_tree(), tmp_path / "fit.nc")
     (tmp_path / "secret").write_bytes(bytes(1_000))

@@ -6,7 +6,6 @@ R-hat and ESS as in Vehtari et al. 2021 (https://doi.org/10.1214/20-BA1221), E-B
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,10 +83,9 @@ def check_convergence(
     draws: Mapping[str, Any],
     energy: np.ndarray,
     diverging: np.ndarray,
-    num_steps: np.ndarray,
     retried: bool,
 ) -> Convergence:
-    """Checks draws of every parameter, their energies, divergences and leapfrog steps, all of shape (chains, draws)."""
+    """Checks draws of every parameter, their energies and divergences, all of shape (chains, draws)."""
     stats = imports.statistics()
     checks = {
         name: ParameterCheck(
@@ -108,7 +106,7 @@ def check_convergence(
             reasons.append(f"ESS of {name} is {smallest:.0f} (limit {ESS_LIMIT:.0f})")
     if divergences:
         reasons.append(f"{divergences} divergent transitions (limit 0)")
-    if not ebfmi >= BFMI_LIMIT or math.isnan(ebfmi):
+    if not ebfmi >= BFMI_LIMIT:
         reasons.append(f"E-BFMI is {ebfmi:.2f} (limit {BFMI_LIMIT})")
     return Convergence(
         passed=not reasons,

@@ -106,7 +106,7 @@ def _model_program(model: Any, static: tuple[Any, ...], warmup: int, draws: int,
             max_tree_depth=max_tree_depth,
         )
         chain = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
-        chain.run(key, *arguments, *static, extra_fields=("energy", "num_steps"))
+        chain.run(key, *arguments, *static, extra_fields=("energy",))
         return chain.get_samples(), chain.get_extra_fields()
 
     return run

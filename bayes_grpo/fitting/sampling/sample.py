@@ -84,9 +84,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     z, summary = np.asarray(chain.z), summarize_draws(target, np.asarray(chain.z), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
     named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.linear)}
-    found = check_convergence(
-        named, np.asarray(chain.energy), np.asarray(chain.diverging), np.asarray(chain.num_steps), retried
-    )
+    found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
     draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
     return smoothed_by(draws, summary), found
