@@ -127,7 +127,7 @@ def _busy(parts: Mapping[str, Future[Any]]) -> str:
 
 def _run_of(work: _Work) -> Run:
     if work.run is None:
-        raise BayesGrpoError("Needs the log itself, and only a saved fit was given: bayes-grpo report LOG --fit FIT.")
+        raise BayesGrpoError("Needs the log itself, and only a saved fit was given.")
     return work.run
 
 
