@@ -115,7 +115,7 @@ def judge(
         risk=risk,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
-        cautions=(*grid.cautions, *_cautions(judging, candidates[0])),
+        cautions=(*_cautions(judging, candidates[0]), *grid.cautions),
         siblings=tried,
     )
 
