@@ -2,12 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from bayes_grpo.probing.file import save_probes
-from bayes_grpo.probing.probe import probe
 from tests.helpers.command import call
+from tests.helpers.probes import noisy_probes
 
 
 def test_simulated_runs_are_read_like_any_log(tmp_path):
@@ -54,15 +53,9 @@ def test_impossible_settings(words, message, probe_file):
 
 @pytest.fixture(scope="module")
 def probe_file(tmp_path_factory):
-    """A probe of eight random parts."""
-    rng = np.random.default_rng(0)
-    h, noise = np.diag([4.0, 2.0, 1.0]), 0.1 * rng.standard_normal((8, 3, 3))
-    parts = [
-        lambda s, m=h + e + e.T, p=p: p - m @ (np.ones(3) + s)
-        for e, p in zip(noise, rng.normal(size=(8, 3)), strict=True)
-    ]
+    """A file with one probe."""
     path = tmp_path_factory.mktemp("probes") / "probe.json"
-    save_probes([probe(parts, at=25.0)], path)
+    save_probes(noisy_probes(1), path)
     return path
 
 
