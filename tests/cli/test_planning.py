@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bayes_grpo import plan
 from bayes_grpo.probing.file import save_probes
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
@@ -57,6 +58,16 @@ def probe_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("probes") / "probe.json"
     save_probes(noisy_probes(1), path)
     return path
+
+
+def test_a_run_that_failed_is_not_taken_for_one_that_worked(tmp_path):
+    """As in a plan: the same settings again are those of a run that failed."""
+    rewards = [0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) if s < 40 else 0.02 * (s % 3) for s in range(1, 61)]
+    log = tmp_path / "a.csv"
+    log.write_text("\n".join(["step,reward,learning_rate", *(f"{s},{r},1e-6" for s, r in enumerate(rewards, 1))]))
+    found = json.loads(call("stability", log, "--json")[1])
+    assert found["failing"]["p"] == pytest.approx(plan(log).kept.p_fails)
+    assert "from public runs that failed" in found["sentence"]
 
 
 def test_a_log_gives_learning_time_and_rate(tmp_path):
