@@ -36,7 +36,7 @@ from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.backtest_parts import AVERAGED, Backtest, Score, ScoreLine, origin_of, predicted, scores_at
+from benchmarks.backtest_parts import AVERAGED, PartLine, PartScore, PartScores, origin_of, predicted, scores_at
 from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import Piece, piece_at
 from benchmarks.lab.learners.pool import learn_pool
@@ -98,16 +98,16 @@ def falls(y: np.ndarray) -> dict[str, float]:
     return out
 
 
-def scores_of(found: list[dict[str, Any]]) -> Backtest:
+def scores_of(found: list[dict[str, Any]]) -> PartScores:
     """All scores, each log by the name of its file: two logs may state the same run."""
     missing = {"weight": math.nan, "log_score": -math.inf}  # numbers that JSON cannot hold
 
-    def score(log: str, stored: dict[str, Any]) -> Score:
+    def score(log: str, stored: dict[str, Any]) -> PartScore:
         known: dict[str, Any] = {k: missing.get(k) if v is None else v for k, v in stored.items()}
         known["log"] = log
-        return Score(**known)
+        return PartScore(**known)
 
-    return Backtest(tuple(score(f["log"], s) for f in found for s in f["scores"]))
+    return PartScores(tuple(score(f["log"], s) for f in found for s in f["scores"]))
 
 
 def nested(found: list[dict[str, Any]], repos: dict[str, str]) -> list[dict[str, Any]]:
@@ -188,17 +188,17 @@ def report(found: list[dict[str, Any]], repos: dict[str, str]) -> dict[str, Any]
     }
 
 
-def worse_than(result: Backtest, rival: str) -> float:
+def worse_than(result: PartScores, rival: str) -> float:
     """Share of the forecasts whose CRPS is above a rival's."""
     kept = [{(s.log, s.origin): s.crps for s in result.scores if s.name == name} for name in (AVERAGED, rival)]
     return float(np.mean([kept[0][case] > kept[1][case] for case in kept[0] if case in kept[1]]))
 
 
-def by_repository(result: Backtest, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
+def by_repository(result: PartScores, repos: dict[str, str], rival: str) -> dict[str, dict[str, float]]:
     """Prints the forecast and a rival for each repository, and the ratio without any one of them."""
 
-    def of(kept: Callable[[str], bool]) -> dict[str, ScoreLine]:
-        part = Backtest(tuple(s for s in result.scores if kept(repos.get(s.log, "unknown"))))
+    def of(kept: Callable[[str], bool]) -> dict[str, PartLine]:
+        part = PartScores(tuple(s for s in result.scores if kept(repos.get(s.log, "unknown"))))
         return {line.name: line for line in part.lines}
 
     out, left = {}, {}

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.backtesting.backtest import DRAWS, POINTS
-from bayes_grpo.backtesting.scores import covered, crps, log_score
+from bayes_grpo.backtesting.scores import FORECAST as AVERAGED
+from bayes_grpo.backtesting.scores import Score, ScoreLine, covered, crps, line_of, log_score
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import Result
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
@@ -158,7 +157,7 @@ def scores_at(
     seed: int,
     *,
     rivals: Sequence[str] = SIMPLE,
-) -> list[Score]:
+) -> list[PartScore]:
     """Scores of the average, the regimes and the rivals on the rows after an origin.
 
     Args:
@@ -175,7 +174,7 @@ def scores_at(
         draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
     kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
     return [
-        Score(
+        PartScore(
             log=origin.basis.name,
             origin=origin.share,
             step=float(past.step[-1]),
@@ -203,89 +202,42 @@ def pit(draws: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarra
     return (below + rng.uniform(size=len(y)) * (equal + 1)) / (len(x) + 1)
 
 
-AVERAGED = "forecast"
-"""Name of the averaged forecast among regimes and rivals."""
-
-
 @dataclass(frozen=True)
-class Score:
+class PartScore(Score):
     """One forecaster at one origin of one log.
 
     Attributes:
-        log: Name of the run.
-        origin: Share of the rows before the forecast.
-        step: Step of the last row before it.
-        name: "forecast", a regime or a rival.
         kind: "forecast", "regime" (the level is one here) or "rival".
-        rows: Predicted rows.
-        crps: Mean CRPS of these rows over the standard deviation of the whole curve.
-        log_score: Mean log score of these rows plus the log of that standard deviation, so that units cancel.
-        coverage: Share of the rows inside the 90% interval.
         pit: Probability integral transform of the rows.
         weight: Weight of a regime in the averaged forecast; NaN otherwise.
     """
 
-    log: str
-    origin: float
-    step: float
-    name: str
     kind: str
-    rows: int
-    crps: float
-    log_score: float
-    coverage: float
     pit: tuple[float, ...]
     weight: float = math.nan
 
 
 @dataclass(frozen=True)
-class ScoreLine:
-    """One forecaster over all logs and origins of a backtest.
+class PartLine(ScoreLine):
+    """One forecaster over all logs and origins.
 
     Attributes:
-        name: "forecast", a regime or a rival.
         kind: "forecast", "regime" or "rival".
-        crps: Mean over logs and origins.
-        by_origin: Origin → (mean CRPS, mean coverage).
-        log_score: Mean log score.
-        coverage: Mean coverage of the 90% interval.
-        cases: Logs times origins.
         weight: Mean weight of a regime in the averaged forecast; NaN otherwise.
     """
 
-    name: str
     kind: str
-    crps: float
-    by_origin: dict[float, tuple[float, float]]
-    log_score: float
-    coverage: float
-    cases: int
     weight: float
 
 
 @dataclass(frozen=True)
-class Backtest(Result):
-    """Scores of a backtest.
+class PartScores:
+    """Scores of the forecast and its parts, one entry a log, origin and forecaster."""
 
-    Attributes:
-        scores: One entry a log, origin and forecaster.
-        refused: Logs and origins that could not be used, and why.
-    """
-
-    scores: tuple[Score, ...]
-    refused: tuple[str, ...] = ()
-
-    in_json = (
-        "sentence",
-        ("ratio_to_best_rival", "ratio"),
-        ("interval_level", LEVEL),
-        ("table", "lines"),
-        "scores",
-        "refused",
-    )
+    scores: tuple[PartScore, ...]
 
     @property
-    def lines(self) -> tuple[ScoreLine, ...]:
+    def lines(self) -> tuple[PartLine, ...]:
         """The table: the averaged forecast first, then regimes and rivals, the best first.
 
         Only cases that every forecaster has count, so that all are compared on the same rows.
@@ -307,41 +259,12 @@ class Backtest(Result):
         ours = [x.crps for x in self.lines if x.kind == "forecast"]
         return ours[0] / min(rivals) if rivals and ours else math.nan
 
-    @property
-    def sentence(self) -> str:
-        """The result in words."""
-        lines = {x.name: x for x in self.lines}
-        ours = lines.get(AVERAGED)
-        if ours is None:
-            return "no origin of any log could be used by all forecasters; nothing was scored."
-        best = min((x for x in lines.values() if x.kind == "rival"), key=lambda x: x.crps, default=None)
-        text = f"mean CRPS {ours.crps:.3f} of the curve's standard deviation"
-        if best is not None:
-            text += f", {self.ratio:.2f} times that of the best rival ({best.name}, {best.crps:.3f})"
-        return (
-            f"{text}; the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
-            f"({ours.cases} forecast{'s' if ours.cases != 1 else ''})."
-        )
-
-    def pit(self, name: str = AVERAGED) -> np.ndarray:
-        """Probability integral transforms of all rows that a forecaster predicted."""
-        return np.array([v for s in self.scores if s.name == name for v in s.pit])
+    def pit(self) -> np.ndarray:
+        """Probability integral transforms of all rows that the averaged forecast predicted."""
+        return np.array([v for s in self.scores if s.name == AVERAGED for v in s.pit])
 
 
-def _line(name: str, kind: str, scores: list[Score]) -> ScoreLine:
-    origins = sorted({s.origin for s in scores})
-    by_origin = {}
-    for o in origins:
-        own = [s for s in scores if s.origin == o]
-        by_origin[o] = (float(np.mean([s.crps for s in own])), float(np.mean([s.coverage for s in own])))
+def _line(name: str, kind: str, scores: list[PartScore]) -> PartLine:
     weights = np.array([s.weight for s in scores])  # NaN where a regime had too few rows
-    return ScoreLine(
-        name=name,
-        kind=kind,
-        crps=float(np.mean([s.crps for s in scores])),
-        by_origin=by_origin,
-        log_score=float(np.mean([s.log_score for s in scores])),
-        coverage=float(np.mean([s.coverage for s in scores])),
-        cases=len(scores),
-        weight=math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean()),
-    )
+    weight = math.nan if np.isnan(weights).all() else float(np.nan_to_num(weights).mean())
+    return PartLine(**vars(line_of(name, scores)), kind=kind, weight=weight)

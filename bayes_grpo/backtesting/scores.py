@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -146,7 +147,7 @@ class Backtest(Result):
     def lines(self) -> tuple[ScoreLine, ...]:
         """The table: the forecast and the last value; empty where nothing was scored."""
         own = {name: [s for s in self.scores if s.name == name] for name in (FORECAST, LAST_VALUE)}
-        return tuple(_line(name, scores) for name, scores in own.items() if scores)
+        return tuple(line_of(name, scores) for name, scores in own.items() if scores)
 
     @property
     def ratio(self) -> float:
@@ -171,8 +172,10 @@ class Backtest(Result):
         return frame_of((fields_of(s) for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__)
 
 
-def _line(name: str, scores: list[Score]) -> ScoreLine:
-    def mean(field: str, of: list[Score] = scores) -> float:
+def line_of(name: str, scores: Sequence[Score]) -> ScoreLine:
+    """One forecaster's scores, averaged over logs and origins."""
+
+    def mean(field: str, of: Sequence[Score] = scores) -> float:
         return float(np.mean([getattr(s, field) for s in of]))
 
     at = {o: [s for s in scores if s.origin == o] for o in sorted({s.origin for s in scores})}

@@ -12,7 +12,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
@@ -78,7 +78,7 @@ def diagnose(
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
-        missing = tuple("train reward" if " " in x and rows.uses_eval else x for x in wanted)
+        missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
     top = top_line(estimate, timeline, rows, facts)
     texts = (story(estimate, timeline, trends, top.finding, facts.happened), gain.sentence if gain else "")
     return Diagnosis(
@@ -122,8 +122,8 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
 
 
 def _is_logged(wanted: str, trends: RunTrends) -> bool:
-    """Whether a run has a signal that a mode wants, by its canonical name; in words it is a held-out reward."""
-    return wanted in trends.run.signals or (" " in wanted and trends.held_out is not None)
+    """Whether a run has a signal that a mode wants."""
+    return trends.held_out is not None if wanted == HELD_OUT else wanted in trends.run.signals
 
 
 def _what_to_do(

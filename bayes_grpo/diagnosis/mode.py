@@ -22,6 +22,8 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
+HELD_OUT = "gold or held-out reward"
+"""What a mode wants that is no signal under one name."""
 MOST_PROBABLE = 0.95
 """No probability is higher, however clear a measurement is: a log may be misread."""
 
@@ -66,7 +68,7 @@ class Mode:
         label: The name in words.
         is_failure: Whether it needs an action.
         shown_by: Signal that it requires, in words; "" where the reward suffices.
-        wants: Further useful signals, by their canonical names or in words.
+        wants: Further useful signals, by their canonical names, or `HELD_OUT`.
         chances: Map from its strength to a probability.
         remedies: Names of `actions.ACTIONS`, the most useful first.
     """

@@ -14,6 +14,7 @@ from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.siblings import SiblingsUsed
+from bayes_grpo.rows.schedule import PLAN_OVER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +181,8 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
     p_still = 1.0 - p_up - p_down
     if f.schedule.ends <= f.now:
-        course = f"the learning rate has ended, so no further change of the {what} is expected"
+        why = "the planned steps are over" if f.schedule.assumed == PLAN_OVER else "the learning rate has ended"
+        course = f"{why}, so no further change of the {what} is expected"
     elif p_still > 0.5:
         sure = "expected" if p_still >= 0.8 else "likely"
         course = f"the {what} is {sure} to stay within {s.threshold:.2g} of where it is until {until}"

@@ -17,7 +17,10 @@ SHAPES = ("constant", "linear", "cosine")
 _FALLING = 0.02
 """A rate that fell by less than this share of its peak is called constant."""
 _SPENT = 0.01
-"""A logged rate at or below this share of its peak has ended, as `events.borders.rate_spent` has it."""
+"""A logged rate at or below this share of its peak has ended."""
+RATE_ENDED = "the schedule has ended: no further learning"
+PLAN_OVER = "the planned steps are over: no further learning"
+"""Why nothing more is learned: the rate has decayed, or the run is over at a rate that has not."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,9 @@ def remaining_rate(
             )
     spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(rate))
     if rate_now <= 0 or total_steps == now or spent:
-        return RemainingRate("constant", now, 0.0, 0.0, math.inf, "the schedule has ended: no further learning")
+        # A rate that does not decay is not spent where the plan ends; the run is over all the same.
+        ended = rate_now <= 0 or spent or (schedule or logged) in ("linear", "cosine")
+        return RemainingRate("constant", now, 0.0, 0.0, math.inf, RATE_ENDED if ended else PLAN_OVER)
     if schedule is not None:
         if schedule == "constant":
             return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")

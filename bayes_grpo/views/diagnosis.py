@@ -28,6 +28,9 @@ from bayes_grpo.views.document import (
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from bayes_grpo.views.rollouts import gain_table
 
+_MOVES = ("growing", "plateaued")
+"""What a reward does that does not fail."""
+
 
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
@@ -60,7 +63,12 @@ def diagnosis_document(d: Diagnosis) -> Document:
             ),
             section(
                 "What to do",
-                *(f"{sentence_case(label_of(m))}: {x}" for m, lines in d.remedies.items() for x in lines),
+                *(
+                    f"{sentence_case(label_of(m))}: {x}"
+                    for m, lines in d.remedies.items()
+                    if m not in _MOVES or any(e.mode == m and not e.over for e in found)
+                    for x in lines
+                ),
             ),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
             section("Notes", *d.notes),
@@ -79,13 +87,18 @@ def _maybe(d: Diagnosis) -> str:
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
-    """What probably happened, in order."""
-    return [] if d.timeline is None else [e for e in d.timeline.episodes if e.probable]
+    """What probably happened, in order; a reward now either rises or rests, as the status has it."""
+    if d.timeline is None:
+        return []
+    found = [e for e in d.timeline.episodes if e.probable and (e.depth or e.mode != "growing")]
+    now = [e for e in found if not e.over and e.mode in _MOVES]
+    shown = max(now, key=lambda e: (e.mode == d.top.finding, e.probability), default=None)
+    return [e for e in found if e is shown or not any(e is x for x in now)]
 
 
 def marks(d: Diagnosis) -> dict[str, float]:
     """Events to mark on a curve, label → step: the onsets of at most three failures, the one of the status first."""
-    failures = [e for e in episodes(d) if e.mode not in ("growing", "plateaued")]
+    failures = [e for e in episodes(d) if e.mode not in _MOVES]
     failures.sort(key=lambda e: (e.mode != d.top.finding, -e.probability))
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]}
 

@@ -9,6 +9,7 @@ from bayes_grpo import forecast, plot_forecast
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.forecasting.reach import crossings, reach_of
 from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.rows.schedule import PLAN_OVER, RATE_ENDED, remaining_rate
 from tests.helpers.runs import rising_run
 
 
@@ -99,3 +100,11 @@ def test_the_sentence_says_as_much_as_the_paths(found, rising, falling, said):
 def test_where_the_learning_rate_has_ended_the_sentence_says_so_first(found):
     made = replace(found, schedule=replace(found.schedule, shape="constant", rate_now=0.0))
     assert summarize_forecast(made).sentence.startswith("the learning rate has ended, so no further change")
+    over = replace(made, schedule=replace(made.schedule, assumed=PLAN_OVER))
+    assert summarize_forecast(over).sentence.startswith("the planned steps are over, so no further change")
+
+
+@pytest.mark.parametrize(("logged", "words"), [("constant", PLAN_OVER), ("linear", RATE_ENDED), ("cosine", RATE_ENDED)])
+def test_at_its_planned_end_only_a_decaying_rate_has_ended(logged, words):
+    found = remaining_rate(np.arange(1.0, 11.0), np.ones(10), logged, total_steps=10.0)
+    assert (found.rate_now, found.assumed) == (0.0, words)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import interval
 from bayes_grpo.diagnosis.components import reward_functions
-from bayes_grpo.diagnosis.mode import Calibration, Mode
+from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
@@ -25,7 +25,7 @@ class RewardHacking(Mode):
     name = "reward_hacking"
     label = "reward hacking"
     shown_by = "a held-out or gold reward"
-    wants = ("gold or held-out reward", "kl")
+    wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "read completions", "KL term", "log KL")
 
