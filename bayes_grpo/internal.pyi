@@ -1,7 +1,6 @@
 """What the command line calls besides the public names, each once; `internal` imports them from here on first use."""
 
 from .diagnosis.status import MODES as MODES
-from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .planning.curvature import curvature_of as curvature_of
 from .planning.tried import run_failed as run_failed
