@@ -1,9 +1,9 @@
 """What the command line calls besides the public names, each once; `internal` imports them from here on first use."""
 
 from .diagnosis.status import MODES as MODES
-from .forecasting.fits import FORECAST_REGIMES as FORECAST_REGIMES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .planning.curvature import curvature_of as curvature_of
+from .planning.tried import run_failed as run_failed
 from .probing.course import StiffnessCourse as StiffnessCourse
 from .probing.course import stiffness_course as stiffness_course
 from .probing.file import load_probes as load_probes

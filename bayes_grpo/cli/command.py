@@ -87,7 +87,7 @@ def _flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def each_by_itself(words: Sequence[str]) -> list[str]:
     """Arguments with ``--a LOG LOG`` written as ``--a LOG --a LOG``, which is all that the parser takes."""
-    if not words or words[0] not in ("compare-runs", "report"):
+    if words[:1] != ["compare-runs"]:
         return list(words)
     out: list[str] = []
     flag, taken = "", 0

@@ -61,11 +61,11 @@ def stability(
     then: list[Any] = []
     if measured is None:
         assert log is not None
-        fit = _fit_of(log, reading, seed)
+        fit, failed = _fit_of(log, reading, seed)
         fitted, converged = internal.curvature_of(fit), fit.convergence.passed
         planned: dict[str, Any] = {**fitted.settings, **given}
         changed = fitted.change_to(planned["learning_rate"], planned["refresh_interval"])
-        planned |= {"curvature": fitted.draws, "source": fitted.source, "changed": changed}
+        planned |= {"curvature": fitted.draws, "source": fitted.source, "changed": changed, "failed": failed}
         note = fitted.note
     else:
         planned = {"momentum": 0.9, "refresh_interval": 1.0, **given}
@@ -82,10 +82,10 @@ def stability(
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
-def _fit_of(log: list[Path], reading: Reading, seed: int) -> bg.Fit:
-    """The fit of a log, by the regime that `bayes-grpo fit` takes, or a saved one."""
+def _fit_of(log: list[Path], reading: Reading, seed: int) -> tuple[bg.Fit, bool]:
+    """The fit of a log, by the regime that `bayes-grpo fit` takes, or a saved one; and whether the run failed."""
     if len(log) == 1 and log[0].suffix == ".nc":
-        return bg.load_fit(log[0])
+        return bg.load_fit(log[0]), False
     run = reading.read(log)
     if run.settings.learning_rate.value is None and "learning_rate" not in run.signals:
         raise SettingError(
@@ -93,7 +93,7 @@ def _fit_of(log: list[Path], reading: Reading, seed: int) -> bg.Fit:
             "--set learning_rate=…"
         )
     with progress() as tell:
-        return bg.fit(run, seed=seed, progress=tell)
+        return bg.fit(run, seed=seed, progress=tell), internal.run_failed(run, bg.rows_of(run))
 
 
 def optional_course(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:

@@ -41,6 +41,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def every(steps: float) -> str:
+    """How often something happens, e.g. "every step", "every 7 steps"."""
+    return "every step" if steps == 1 else f"every {steps:g} steps"
+
+
 def listed(items: Iterable[object], limit: int = 12) -> str:
     """Items as "a, b, c" with the number left out, e.g. "a, b and 7 more"; "nothing" where empty."""
     texts = [clean(item) for item in items]

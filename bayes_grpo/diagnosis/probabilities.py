@@ -51,10 +51,6 @@ class Failure(NamedTuple):
 
 def failure_of(run: Run) -> Failure | None:
     """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none."""
-    return failure_in(probabilities_of(RunSoFar.of(run)).probability)
-
-
-def failure_in(probability: Mapping[str, float]) -> Failure | None:
-    """The same by the probabilities of a diagnosis that was made."""
+    probability = probabilities_of(RunSoFar.of(run)).probability
     found = max((Failure(mode, probability.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
     return found if found.probability > THRESHOLDS.probable else None

@@ -1,1 +1,1 @@
-"""Before a run: whether its settings are stable, what group size buys, and which settings to try next."""
+"""Before a run: whether its settings are stable, and which settings to try next."""

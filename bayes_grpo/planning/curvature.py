@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.text import every
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.risk.change import Change, change
@@ -78,5 +79,5 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
             "momentum": momentum,
             "convention": convention,
         },
-        note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh every {refresh:g} steps",
+        note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh {every(refresh)}",
     )

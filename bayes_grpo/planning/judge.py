@@ -17,9 +17,8 @@ from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.probabilities import failure_in
+from bayes_grpo.diagnosis.probabilities import probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
@@ -34,7 +33,7 @@ from bayes_grpo.planning.outlook import (
     reward_of_one_run,
 )
 from bayes_grpo.planning.planned import Candidate, Plan
-from bayes_grpo.planning.tried import TriedSettings, tried_settings
+from bayes_grpo.planning.tried import TriedSettings, run_failed, tried_settings
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failing import Failing, p_fails, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
@@ -78,8 +77,7 @@ def judge(
         tell("reference runs")
         tried = tried_settings(run, table, known, grid.rate is not None, like)
     tell("the present run")
-    own = diagnose(run).probability
-    hacked = own.get("reward_hacking", 0.0) if table.signal == "reward" else 0.0
+    hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
     reward = reward_range(table, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
@@ -93,7 +91,7 @@ def judge(
         most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
         present=grid.present,
         known=known,
-        failed=rows_collapsed(table.y) or failure_in(own) is not None,
+        failed=run_failed(run, table),
         rate=shared_rate(grid.rate, table.optimizer.convention),
         tried=tried or TriedSettings(),
         budget=table.length if budget is None else budget,
@@ -115,7 +113,7 @@ def judge(
         risk=risk,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
-        cautions=(*grid.cautions, *_cautions(judging, candidates[0])),
+        cautions=(*_cautions(judging, candidates[0]), *grid.cautions),
         siblings=tried,
     )
 

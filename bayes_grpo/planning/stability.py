@@ -33,6 +33,7 @@ def stability(
     source: CurvatureSource = "measured",
     changed: Change | None = None,
     shared: bool = True,
+    failed: bool = False,
 ) -> StabilityReport:
     """Margins of planned settings by the rule and by the exact maps.
 
@@ -49,6 +50,7 @@ def stability(
         changed: What these settings change from those of the run that the curvature comes from; None for a run of the
             same learning rate that refreshed its policy every step. Not used for a measured curvature.
         shared: Whether the learning rate is on the scale that runs share; False where none was logged and any will do.
+        failed: Whether the run that the curvature comes from failed. Not used for a measured curvature.
 
     Returns:
         The report.
@@ -77,7 +79,8 @@ def stability(
     if changed is None:
         changed = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
     rate = shared_rate(learning_rate / math.exp(changed.learning_rate), convention) if shared else None
-    failing = p_fails(changed, rate=rate, margin=verdicts["hold"].threshold / gain if measured else None)
+    margin = verdicts["hold"].threshold / gain if measured else None
+    failing = p_fails(changed, rate=rate, failed=failed, margin=margin)
     return StabilityReport(
         gain=_interval(gain),
         momentum=float(momentum),

@@ -86,6 +86,10 @@ def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rate
             whose = "its log" if rated else "the present run's log"
             left_out.append(NotSibling(plain(other.name, 80), f"{whose} does not state the learning rate"))
             continue
-        failed = rows_collapsed(rows.y) or failure_of(other) is not None
-        runs.append(Tried(plain(other.name, 80), settings, change(present, settings), failed))
+        runs.append(Tried(plain(other.name, 80), settings, change(present, settings), run_failed(other, rows)))
     return TriedSettings(tuple(runs), tuple(left_out))
+
+
+def run_failed(run: Run, table: RowTable) -> bool:
+    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not."""
+    return rows_collapsed(table.y) or failure_of(run) is not None

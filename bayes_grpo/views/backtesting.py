@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayes_grpo.backtesting.scores import Backtest, ScoreLine
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.text import counted
 from bayes_grpo.views.document import Document, Tabular, number, section, sentence_case, shows, table
 
 
@@ -17,7 +18,7 @@ def backtest_document(b: Backtest) -> Document:
         why=sentence_case(why),
         table=_scores(b) if b.lines else None,
         sections=(section("Left out", *b.refused),),
-        unchecked=f"{len(b.refused)} cuts of logs could not be used" if b.refused else "",
+        unchecked=f"{counted(len(b.refused), 'cut')} of logs could not be used" if b.refused else "",
         docs="how/forecast",
     )
 

@@ -27,7 +27,7 @@ from bayes_grpo.views.plots.comparison import plot_comparison
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
     """Which regimes the rows favor, their scores, and where the rest differ."""
-    answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0])
+    answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0].rstrip(".") + ".")
     left = [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)

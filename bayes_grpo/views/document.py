@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
+from bayes_grpo.analysis.advice import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent, probability_text
 from bayes_grpo.common.text import plain
 
@@ -44,14 +45,12 @@ class Drawing:
     Attributes:
         draw: Draws on an empty figure, given as ``figure``.
         alt: What it shows, one sentence.
-        caption: Line below it.
         size: Share of the page's width.
         ratio: Height over width.
     """
 
     draw: Callable[..., object]
     alt: str
-    caption: str = ""
     size: Size = "whole"
     ratio: float = 0.4
 
@@ -180,6 +179,7 @@ class Document:
         docs: Page of the documentation that explains it, such as "how/fit".
         series: Rewards for a sparkline.
         made: Last line of a page: version, time, seed.
+        condition: What the answer comes under where the run fails.
     """
 
     title: str
@@ -199,6 +199,7 @@ class Document:
     docs: str = ""
     series: Series | None = None
     made: str = ""
+    condition: str = UNCHANGED
 
     @property
     def first_lines(self) -> tuple[str, ...]:
@@ -208,7 +209,7 @@ class Document:
         return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
 
     def given(self, top: TopLine) -> Document:
-        """The same under how the run stands: a failure comes first, and the answer holds if nothing changes."""
+        """The same under how the run stands: a failure comes first, and the answer is conditional."""
         if not top.alarming:
             return self if self.do else replace(self, do=top.action)
         answer, rest = split(sentence_case(top.headline), ": ")
@@ -220,7 +221,7 @@ class Document:
         """The same, its answer under a condition where the run fails."""
         if top is None or not top.alarming:
             return self
-        return replace(self, answer=f"If nothing changes: {sentence_case(self.answer, upper=False)}")
+        return replace(self, answer=f"{self.condition}{sentence_case(self.answer, upper=False)}")
 
     def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
         """The same with the rewards of its run and marked events."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 from bayes_grpo.fleets.table import Fleet
 from bayes_grpo.views.document import Document, Tabular, percent, section, sentence_case, shows, table, words
@@ -29,7 +30,7 @@ def fleet_document(f: Fleet) -> Document:
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
-        unchecked=f"{len(bad)} logs with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
+        unchecked=f"{counted(len(bad), 'log')} with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
         docs="how/batch",
     )
 

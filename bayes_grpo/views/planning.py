@@ -1,4 +1,4 @@
-"""Stability of settings, group sizes and the next run as documents."""
+"""Stability of settings, and the next run, as documents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.text import every
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 from bayes_grpo.planning.result import StabilityReport
 from bayes_grpo.views.document import (
@@ -42,7 +43,7 @@ def stability_document(r: StabilityReport) -> Document:
     convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
     return Document(
         title="Stability",
-        about=f"{convention} momentum {r.momentum:g}, refresh every {r.refresh_interval:g} steps, "
+        about=f"{convention} momentum {r.momentum:g}, refresh {every(r.refresh_interval)}, "
         f"lag exposure {r.lag_exposure:g}",
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
         why=sentence_case(f"{r.failing.rests}."),
@@ -108,6 +109,7 @@ def plan_document(plan: Plan) -> Document:
         ),
         unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
         docs="how/plan",
+        condition="For the next run: ",
     )
 
 

@@ -17,7 +17,6 @@ from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
-from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -54,7 +53,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
             references = Part.of(lambda: tuple(named_runs(watching.like)[0]))
         settings = AnalysisSettings(
             until=watching.until,
-            question=watching.question or Question(),
+            question=watching.question,
             signal=watching.signal,
             seed=watching.seed,
             like=references.value if watching.like else None,

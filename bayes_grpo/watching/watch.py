@@ -15,7 +15,7 @@ import platformdirs
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.text import plain
 from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
@@ -100,9 +100,15 @@ def watch(
     if state is not None:
         check_writable(place)
     memory = Memory() if fresh else load_memory(place)
-    tell = progress or (lambda _: None)
     return _looks(
-        follow, watching or Watching(), patience or Patience(), memory, queue=queue, place=place, sleep=sleep, tell=tell
+        follow,
+        watching or Watching(),
+        patience or Patience(),
+        memory,
+        queue=queue,
+        place=place,
+        sleep=sleep,
+        tell=teller(progress),
     )
 
 

@@ -77,11 +77,14 @@ def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
         ("inspect", log, "--json"): "log: 30 rows, steps 1 to 30, 0 evaluations",
         ("diagnose", log, "--json"): r"\w+",
     }
+    documented = (ROOT / "docs" / "how" / "json.md").read_text(encoding="utf-8")
     for given, headline in calls.items():
         found = json.loads(call(*given).out)
         assert list(found)[:2] == ["schema", "headline"]
         assert found["schema"] == terminal.SCHEMA == 1
         assert re.search(headline, found["headline"]), given
+        (line,) = re.findall(rf"^\| `{given[0]}` \|(.*)", documented, re.MULTILINE)
+        assert set(re.findall(r"`(\w+)`", line)) <= set(found), given
 
 
 def test_every_command_prints_json_by_the_one_function():

@@ -2,12 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
+from bayes_grpo import plan
 from bayes_grpo.probing.file import save_probes
-from bayes_grpo.probing.probe import probe
 from tests.helpers.command import call
+from tests.helpers.probes import noisy_probes
 
 
 def test_simulated_runs_are_read_like_any_log(tmp_path):
@@ -54,16 +54,20 @@ def test_impossible_settings(words, message, probe_file):
 
 @pytest.fixture(scope="module")
 def probe_file(tmp_path_factory):
-    """A probe of eight random parts."""
-    rng = np.random.default_rng(0)
-    h, noise = np.diag([4.0, 2.0, 1.0]), 0.1 * rng.standard_normal((8, 3, 3))
-    parts = [
-        lambda s, m=h + e + e.T, p=p: p - m @ (np.ones(3) + s)
-        for e, p in zip(noise, rng.normal(size=(8, 3)), strict=True)
-    ]
+    """A file with one probe."""
     path = tmp_path_factory.mktemp("probes") / "probe.json"
-    save_probes([probe(parts, at=25.0)], path)
+    save_probes(noisy_probes(1), path)
     return path
+
+
+def test_a_run_that_failed_is_not_taken_for_one_that_worked(tmp_path):
+    """As in a plan: the same settings again are those of a run that failed."""
+    rewards = [0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) if s < 40 else 0.02 * (s % 3) for s in range(1, 61)]
+    log = tmp_path / "a.csv"
+    log.write_text("\n".join(["step,reward,learning_rate", *(f"{s},{r},1e-6" for s, r in enumerate(rewards, 1))]))
+    found = json.loads(call("stability", log, "--json")[1])
+    assert found["failing"]["p"] == pytest.approx(plan(log).kept.p_fails)
+    assert "from public runs that failed" in found["sentence"]
 
 
 def test_a_log_gives_learning_time_and_rate(tmp_path):

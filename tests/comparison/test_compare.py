@@ -25,6 +25,7 @@ from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.comparison import plot_comparison
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
@@ -252,6 +253,16 @@ def test_pictures_and_terminal_hold_every_law(found):
     verdicts = {name: next(x for x in text.splitlines() if x.startswith(name)) for name in ("exponential", "flat")}
     assert verdicts["exponential"].split()[-1] == "best"
     assert verdicts["flat"].split()[-1] == "worse"
+
+
+def test_regimes_that_fit_equally_well_are_named_before_what_the_data_speak_against(found):
+    best, other = found.line("exponential"), found.line("flat")
+    lines = (best, replace(other, verdict="cannot tell", verdict_ahead=""), replace(other, regime="third"))
+    shown = view(
+        replace(found, lines=lines, sentence="The data speak against third; between exponential and flat ....")
+    )
+    assert shown.answer == "2 of 3 regimes fit equally well: exponential, flat."
+    assert shown.why == "The data speak against third."
 
 
 def test_the_command_line_compares(tmp_path, write_trl_log, curve):

@@ -13,6 +13,7 @@ import pytest
 from bayes_grpo import plan, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
+from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
@@ -31,7 +32,7 @@ from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.views.document import view
+from bayes_grpo.views.document import sentence_case, view
 from bayes_grpo.views.plots.planning import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
@@ -115,6 +116,9 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
     assert any("failed itself" in c for c in found.cautions)
+    top = TopLine("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
+    assert f"For the next run: {sentence_case(found.answer, upper=False)}" in view(found).given(top).why
+    assert "priors" in view(found).unchecked
 
 
 def test_one_voice_for_one_change():

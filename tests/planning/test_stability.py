@@ -11,11 +11,11 @@ from bayes_grpo.planning.stability import stability
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
-from bayes_grpo.probing.probe import probe
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
 from bayes_grpo.views.document import view
 from tests.helpers.command import call
+from tests.helpers.probes import noisy_probes
 from tests.helpers.shown import text_of
 
 
@@ -104,6 +104,7 @@ def test_a_curvature_that_the_reward_shows_has_margins_and_no_probability():
     assert not fitted.failing.measured
     assert "stiffer directions decide" in fitted.sentence
     assert "unknown" in text_of(fitted, 200)
+    assert "refresh every step," in view(fitted).about
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0
 
 
@@ -122,13 +123,7 @@ def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
 
 def test_measured_stiffness_on_the_command_line(tmp_path):
     """The probe's own limits beside the report; a file of four probes shows the course."""
-    rng = np.random.default_rng(0)
-    h, noise = np.diag([4.0, 2.0, 1.0]), 0.1 * rng.standard_normal((8, 3, 3))
-    parts = [
-        lambda s, m=h + e + e.T, p=p: p - m @ (np.ones(3) + s)
-        for e, p in zip(noise, rng.normal(size=(8, 3)), strict=True)
-    ]
-    found = [probe(parts, at=25.0 * i) for i in range(4)]
+    found = noisy_probes(4)
     path = tmp_path / "probe.json"
     save_probes(found, path)
     words = ("stability", "--learning-rate", "0.01", "--refresh", "4", "--measured", str(path))

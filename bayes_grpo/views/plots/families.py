@@ -70,7 +70,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
         axes.fill_between(curve.step, curve.low, curve.high, color=color, alpha=0.13, lw=0)
         axes.plot(curve.step, curve.middle, color=color, lw=1.6, label=label)
         seen.add(curve.side)
-    axes.set_title(f"every run given the others ({LEVEL:.0%} bands)", fontsize=9, loc="left")
+    axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands)", fontsize=9, loc="left")
     _finish(figure, axes, compared.signal, compared.sentence)
     return figure
 
