@@ -94,7 +94,7 @@ def decision(number: int) -> dict[str, Any]:
         "double rate": "1 2",
     }
     gains = {
-        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better, c.p_fails]
+        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better, c.failure_risk]
         for c in told.candidates
     }
     return {

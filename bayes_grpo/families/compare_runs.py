@@ -19,16 +19,16 @@ from bayes_grpo.families.members import check_alike, read_runs, settings_that_di
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import SURE, Side, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
+from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from bayes_grpo.siblings.gather import Like
 
 _SHOWN = 4000
 """Draws for intervals."""
 
 
 def compare_runs(
-    a: Like,
-    b: Like,
+    a: RunSources,
+    b: RunSources,
     *,
     step: float | None = None,
     signal: str = "auto",

@@ -85,7 +85,7 @@ class Exponent(Result):
 
 
 @dataclass(frozen=True)
-class FamilyRun(Result):
+class SweepRun(Result):
     """One run of a family.
 
     Attributes:
@@ -109,7 +109,7 @@ class FamilyRun(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Family(Result):
+class Sweep(Result):
     """Several runs in one model.
 
     Attributes:
@@ -126,7 +126,7 @@ class Family(Result):
     vary: tuple[str, ...]
     signal: str
     exponents: tuple[Exponent, ...]
-    runs: tuple[FamilyRun, ...]
+    runs: tuple[SweepRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
     left_out: tuple[LeftOutRun, ...] = ()
@@ -182,7 +182,7 @@ class Family(Result):
         return frame_of(self.exponents, ["quantity", "setting"])
 
 
-def _named(run: FamilyRun | LeftOutRun) -> str:
+def _named(run: SweepRun | LeftOutRun) -> str:
     """A run with its varied settings."""
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in run.settings.items())
     return plain(run.name, 60) + (f" ({settings})" if settings else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval, percent
 from bayes_grpo.common.results import Result, fields_of, frame_of
-from bayes_grpo.planning.tried import TriedSettings
+from bayes_grpo.planning.outcomes import ReferenceOutcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,10 +35,10 @@ class Candidate:
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
         p_better: Probability that it is better than the present settings; a tie counts half.
-        p_fails: Failure probability, learned from public runs (`bayes_grpo.risk`).
+        failure_risk: Failure probability, learned from public runs (`bayes_grpo.risk`).
         fails: Its interval: share of such runs that fail.
         tried: Whether some public run moved each setting as far.
-        rests: Source of that probability, in words.
+        evidence: Source of that probability, in words.
     """
 
     settings: Mapping[str, float]
@@ -48,10 +48,10 @@ class Candidate:
     gain: Interval
     expected_gain: float
     p_better: float
-    p_fails: float
+    failure_risk: float
     fails: Interval
     tried: bool
-    rests: str
+    evidence: str
 
 
 def amount_of(name: str, value: float) -> str:
@@ -73,7 +73,7 @@ class Plan(Result):
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
         cautions: What not to believe, one sentence each.
-        siblings: What became of reference runs at their settings; None without any.
+        reference_runs: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 
@@ -84,7 +84,7 @@ class Plan(Result):
     budget: float
     risk: float
     cautions: tuple[str, ...]
-    siblings: TriedSettings | None = None
+    reference_runs: ReferenceOutcomes | None = None
     present_hacked: float = 0.0
     rate_known: bool = True
 
@@ -127,7 +127,7 @@ class Plan(Result):
         best = self.recommended
         if self.verdict == "keep":
             return "Keep the present settings."
-        changed = self.changes(best) + (f" ({percent(best.p_fails)} risk of failure)" if best.tried else "")
+        changed = self.changes(best) + (f" ({percent(best.failure_risk)} risk of failure)" if best.tried else "")
         return f"Try {changed}." if self.verdict == "change" else f"No setting is clearly better; try {changed}."
 
     @property

@@ -83,8 +83,8 @@ def test_demo_does_everything(tmp_path: Path):
 def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def seen(*_, like: list[str] | None, **__):
-        asked.append(like)
+    def seen(*_, reference_runs: list[str] | None, **__):
+        asked.append(reference_runs)
         raise FitError("seen")
 
     monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)

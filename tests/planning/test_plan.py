@@ -29,7 +29,7 @@ from bayes_grpo.planning.outlook import (
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import sentence_case, view
@@ -60,9 +60,9 @@ def test_more_rate_at_the_same_cost_is_recommended_while_the_reward_still_rises(
     assert kept.expected_gain == 0.0
     assert kept.p_better == 0.5
     assert f"learning rate {best.settings['learning_rate']:g} (now 1e-06)" in found.sentence
-    assert f"({percent(best.p_fails)} risk of failure)" in found.sentence
-    assert best.p_fails <= found.risk
-    assert all(c.p_fails > 0.0 for c in found.candidates)
+    assert f"({percent(best.failure_risk)} risk of failure)" in found.sentence
+    assert best.failure_risk <= found.risk
+    assert all(c.failure_risk > 0.0 for c in found.candidates)
     half = at(found, group_size=4.0)
     assert (half.steps, kept.steps) == (pytest.approx(120.0), pytest.approx(60.0))
 
@@ -80,7 +80,7 @@ def at(found: Plan, **settings: float) -> Candidate:
 def test_a_policy_that_is_held_longer_fails_more_often():
     lagged = plan(slow(refresh_interval=8))
     assert sorted({c.settings["refresh_interval"] for c in lagged.candidates}) == [4.0, 8.0, 16.0]
-    p = [at(lagged, refresh_interval=x).p_fails for x in (4.0, 8.0, 16.0)]
+    p = [at(lagged, refresh_interval=x).failure_risk for x in (4.0, 8.0, 16.0)]
     assert (np.diff(p) > 0.0).all()
 
 
@@ -94,9 +94,9 @@ def test_a_candidate_that_probably_fails_is_not_recommended():
     )
     late = at(fast, refresh_interval=64.0, learning_rate=2e-5)
     assert not late.tried
-    assert late.p_fails > 0.4
-    assert "none of them moved the refresh interval this far" in late.rests
-    assert fast.recommended.p_fails <= fast.risk
+    assert late.failure_risk > 0.4
+    assert "none of them moved the refresh interval this far" in late.evidence
+    assert fast.recommended.failure_risk <= fast.risk
     assert late.expected < fast.kept.expected
 
 
@@ -104,17 +104,17 @@ def test_rates_that_others_runs_failed_at_are_not_recommended():
     """From a run of 1e-6 to a hundred times that: not at once."""
     wide = plan(slow(), learning_rate=[1e-4], group_size=[8], prompts_per_step=[4])
     first = wide.recommended
-    assert at(wide, learning_rate=1e-4).p_fails > 0.3
+    assert at(wide, learning_rate=1e-4).failure_risk > 0.3
     assert 1e-6 < first.settings["learning_rate"] < 1e-5
-    assert first.p_fails <= wide.risk
+    assert first.failure_risk <= wide.risk
 
 
 def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     whole = slow()
     fallen = replace(whole, reward=np.where(np.arange(60) < 40, whole.reward, 0.02 * (np.arange(60) % 3)))
     found = plan(fallen, group_size=[8], prompts_per_step=[4])
-    assert found.kept.p_fails == p_fails(Change(), rate=1e-6, failed=True).p
-    assert at(found, learning_rate=5e-7).p_fails < found.kept.p_fails
+    assert found.kept.failure_risk == failure_risk(Change(), rate=1e-6, failed=True).p
+    assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
     assert any("failed itself" in c for c in found.cautions)
     top = TopLine("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
     assert f"For the next run: {sentence_case(found.answer, upper=False)}" in view(found).given(top).why
@@ -123,10 +123,10 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
 
 def test_one_voice_for_one_change():
     """Plan, stability and remedies ask one function."""
-    twice = p_fails(Change(learning_rate=math.log(2.0)), rate=1e-6)
-    assert at(plan(slow()), learning_rate=2e-6).p_fails == twice.p
+    twice = failure_risk(Change(learning_rate=math.log(2.0)), rate=1e-6)
+    assert at(plan(slow()), learning_rate=2e-6).failure_risk == twice.p
     report = stability(2e-6, 0.9, "ema", 1.0, curvature=3.0, source="low_lag_run", changed=twice.change)
-    assert report.failing.p == twice.p
+    assert report.failure_risk.p == twice.p
     assert f"{1.0 - twice.p:.2f}" in report.sentence
     assert f"Stable with probability {1.0 - twice.p:.0%}" in view(report).answer
 
@@ -235,7 +235,7 @@ def test_the_command_line(tmp_path, write_trl_log):
     assert picture.exists()
     content = json.loads(call("plan", path, "--set", "group_size=8", "--json").out)
     assert content["present"]["group_size"] == 8
-    assert content["siblings"] is None  # none lies near this log, and none was named
+    assert content["reference_runs"] is None  # none lies near this log, and none was named
     wrong = call("plan", path, "--prompts-per-step", "8")
     assert wrong.code == 3
     assert wrong.err.count("\n") == 1

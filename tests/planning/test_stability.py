@@ -12,7 +12,7 @@ from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.views.document import view
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
@@ -101,7 +101,7 @@ def test_a_curvature_that_the_reward_shows_has_margins_and_no_probability():
     fitted = stability(0.02, 0.9, "ema", 1, curvature=draws, source="low_lag_run")
     assert fitted.hold.margin.median == pytest.approx(fitted.hold.threshold / (0.02 * 0.1 * 10.0))
     assert np.isnan(fitted.hold.probability_stable)
-    assert not fitted.failing.measured
+    assert not fitted.failure_risk.measured
     assert "stiffer directions decide" in fitted.sentence
     assert "unknown" in text_of(fitted, 200)
     assert "refresh every step," in view(fitted).about
@@ -114,10 +114,10 @@ def test_the_learning_rate_of_the_run_it_starts_from_tells_beside_others():
         stability(10.0 * x, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=tenfold) for x in (1e-6, 3e-5)
     )
     assert slow.rate == pytest.approx(1e-6)
-    assert slow.failing.p < fast.failing.p
+    assert slow.failure_risk.p < fast.failure_risk.p
     unlogged = stability(1.0, 0.9, "ema", 1, curvature=0.2, source="low_lag_run", changed=Change(), shared=False)
     assert unlogged.rate is None
-    assert unlogged.failing.p == p_fails(Change()).p
+    assert unlogged.failure_risk.p == failure_risk(Change()).p
     assert stability(1e-5, 0.9, "heavy_ball", 1, curvature=0.2, source="low_lag_run").rate is None
 
 

@@ -10,7 +10,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.families.compared import Compared
-from bayes_grpo.families.result import Family
+from bayes_grpo.families.result import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ _NAMED = 12
 """Values whose colors fit into a legend."""
 
 
-def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
+def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
     """Draws the rows and the curve of every run, colored by the first varied setting.
 
     Args:

@@ -1,0 +1,203 @@
+"""Reference runs of a run: which named runs can be compared with it, and why the others cannot.
+
+Logs do not name their task. So reference runs are the named runs, except those whose logs show a different signal,
+reward or unit, or the run itself. Of many, the nearest count, by the distance of their rows at the same steps.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.finding import is_output_directory
+from bayes_grpo.logs.reading import RunLike, logs_in, read_log
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.tabular import is_tabular
+from bayes_grpo.references.nearby import NearbyRuns
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.table import RowTable
+
+type RunSources = RunLike | Iterable[RunLike] | NearbyRuns
+"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
+MOST_REFERENCES = 30
+"""Reference runs that are read together at most."""
+_SAME = 0.9
+"""Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
+_UNIT_RATIO = 20.0
+"""Times by which rewards of one run may exceed another's, where they exceed this number: percents and shares."""
+
+
+class ExcludedRun(NamedTuple):
+    """A run that was named and not taken, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceRuns:
+    """The reference runs of a run.
+
+    Attributes:
+        runs: The runs.
+        tables: Their rows of the same signal.
+        left_out: Runs and files that are none, with the reasons.
+        searched: Whether the runs were found near the log and not named.
+    """
+
+    runs: tuple[Run, ...]
+    tables: tuple[RowTable, ...]
+    left_out: tuple[ExcludedRun, ...]
+    searched: bool = False
+
+
+def gather_references(run: Run, table: RowTable, sources: RunSources) -> ReferenceRuns:
+    """The reference runs of a run among those that are named.
+
+    Args:
+        run: The run.
+        table: Its rows as far as it is looked at.
+        sources: Where reference runs are. Settings of the run's own call do not hold for them.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found, left_out = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
+    kept: list[tuple[Run, RowTable]] = []
+    for other in found:
+        name = plain(other.name, 80)
+        try:
+            rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
+        except FitError as error:
+            left_out.append(ExcludedRun(name, plain(error, 200)))
+            continue
+        why = why_not(run, table, other, rows)
+        if why:
+            left_out.append(ExcludedRun(name, why))
+        else:
+            kept.append((other, rows))
+    if len(kept) > MOST_REFERENCES:
+        order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
+        left_out += [
+            ExcludedRun(plain(kept[i][0].name, 80), f"further from the run's rows than the {MOST_REFERENCES} nearest")
+            for i in sorted(order[MOST_REFERENCES:])
+        ]
+        kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]
+    searched = isinstance(sources, NearbyRuns)
+    return ReferenceRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), searched)
+
+
+def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:
+    """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
+
+    Args:
+        sources: Where the runs are.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found: list[Run] = []
+    left_out: list[ExcludedRun] = []
+    alone = isinstance(sources, str | os.PathLike | Run) or is_tabular(sources)
+    every: Any = [sources] if alone else sources
+    for given in every:
+        if not isinstance(given, str | os.PathLike):
+            found.append(given if isinstance(given, Run) else read_log(given, **dict(read or {})))
+            continue
+        for path, log, named in logs_at(os.fspath(given), read):
+            if isinstance(log, Run):
+                found.append(log)
+            elif named:
+                raise log
+            else:
+                left_out.append(ExcludedRun(plain(path.name, 80), "no log that can be read"))
+    once: dict[Any, Run] = {}
+    for run in found:
+        once.setdefault((run.source, run.log_hash, run.name), run)
+    return list(once.values()), left_out
+
+
+class FoundLog(NamedTuple):
+    """A path with the run that it holds, or the reason why it holds none; ``named``: not found in a folder."""
+
+    path: Path
+    log: Run | BayesGrpoError
+    named: bool
+
+
+def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[FoundLog]:
+    """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
+
+    Args:
+        given: The path or pattern.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
+    """
+    one, paths = partial(read_log, **dict(read or {})), [Path(given)]
+    if glob.has_magic(given) and not paths[0].exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            why = f"{plain(given)}: expected logs, found nothing of this pattern; check the path"
+            yield FoundLog(Path(given), LogReadError(why), True)
+    for path in paths:
+        if path.resolve() in skipped:
+            continue
+        try:
+            if not path.is_dir() or is_output_directory(path):
+                yield FoundLog(path, one(path), True)
+                continue
+            found = None
+            for found in logs_in(path, one, skipped):
+                yield FoundLog(*found, False)
+            if found is None:
+                raise LogReadError(f"{plain(path)}: expected a folder of logs, found none; check the path")
+        except BayesGrpoError as error:
+            yield FoundLog(path, error, True)
+
+
+def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
+    """Why the rewards of two runs cannot be compared; "" where they can.
+
+    Args:
+        run: A run.
+        table: Its rows.
+        other: Another run.
+        rows: Its rows.
+    """
+    if table.signal != rows.signal:
+        return f"another signal: {rows.signal} in place of {table.signal}"
+    _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
+    if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
+        return "the run itself, or a copy of it: its rows are the same"
+    key, its = run.keys.get(table.signal), other.keys.get(table.signal)
+    if run.format == other.format and key and its and key != its:
+        return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
+    for name in ("reward_low", "reward_high"):
+        a, b = getattr(run.settings, name), getattr(other.settings, name)
+        known = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
+        if len(known) == 2 and known[0] != known[1]:
+            return f"another range of the reward: {name} {known[1]:g} in place of {known[0]:g}"
+    large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
+    if large >= _UNIT_RATIO and large >= _UNIT_RATIO * small:
+        return "another unit: its rewards are of another size (shares and percents?)"
+    return ""
+
+
+def _distance(table: RowTable, rows: RowTable) -> float:
+    """Root mean square of the difference of two runs where both have rows, over four stretches of the first."""
+    inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
+    if not inside.any():
+        return float("inf")
+    difference = table.y[inside] - np.interp(table.step[inside], rows.step, rows.y)
+    means = [x.mean() for x in np.array_split(difference, 4) if len(x)]
+    return float(np.sqrt(np.mean(np.square(means))) / inside.mean())
