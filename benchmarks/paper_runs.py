@@ -20,8 +20,7 @@ from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.references.curve import cuts_of, smooth_curve
-from bayes_grpo.references.effect import step_effects
-from bayes_grpo.references.order import orders_of
+from bayes_grpo.references.effect import orders_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.known_noise import whole
 from benchmarks.lab.learners.record import say
@@ -175,12 +174,11 @@ def without_order(runs: Sequence[PaperRun]) -> dict[str, Cleaned]:
         known = [(r, c) for r in some if (c := smooth_curve(r.table, cuts)) is not None]
         courses = [c for _, c in known]
         for order in orders_of(courses) if len(courses) > 1 else ():
-            effects, n = step_effects(order, courses), len(order.members)
-            share = effects.share
+            n, share = len(order.members), order.share.median
             left = 1.0 - 2.0 * share + n * share**2 / (1.0 + (n - 1) * share)
             for i in order.members:
                 r, course = known[i]
-                at = effects.at(np.stack([r.table.step, r.table.window]))
+                at = order.at(np.stack([r.table.step, r.table.window]))
                 y = r.table.y - course.sd * math.sqrt(share) * at.mean
                 out[r.name] = Cleaned(replace(r.table, y=y), math.sqrt((1.0 - share) / left), share)
     return out

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from bayes_grpo import Run, forecast, read_log, rows_of
 from bayes_grpo.backtesting.backtest import DRAWS, MIN_BACKTEST_ROWS, ORIGINS
@@ -37,9 +37,9 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.references import paths_with_references, with_effect
 from bayes_grpo.references.curve import cuts_of, smooth_curve
+from bayes_grpo.references.effect import SHARE_GRID, order_among, orders_of
 from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.joint import Curves, read_jointly
-from bayes_grpo.references.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
+from bayes_grpo.references.joint import read_jointly
 from bayes_grpo.rows.table import RowTable
 from benchmarks.backtest_parts import Origin, origin_of, predicted
 from benchmarks.common import keep
@@ -143,13 +143,13 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
     return RewardPaths(*(np.asarray(stored[f"{key}/{k}"], float) for k in RewardPaths._fields))
 
 
-def case(log: Log, reference_runs: Sequence[Log], share: float, cache: Path, curves: Curves) -> dict[str, Any]:
+def case(log: Log, reference_runs: Sequence[Log], share: float, cache: Path) -> dict[str, Any]:
     """Scores of a forecast with and without reference runs, and what their largest share is learned from."""
     origin = origin_of(log.run, log.table, share)
     past, reward, y, scale = origin.basis.table, origin.basis.reward, origin.y, origin.scale
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_references(log.run, past, [x.run for x in reference_runs])
-    known = read_jointly(past, gathered, curves)
+    known = read_jointly(past, gathered)
     given, _, used = paths_with_references(paths, origin.future, known, reward, -1, 0)
     moved = with_effect(paths, origin.future, known, reward)
     told = known.transfer_forecast(origin.future.step, origin.future.window)
@@ -211,14 +211,13 @@ def forecasts(logs: Sequence[Log], cache: Path) -> dict[str, Any]:
     """Backtest with and without reference runs."""
     cases = []
     for name, some in families_of(logs).items():
-        curves: Curves = {}
         for log in some:
             if len(log.table.y) < MIN_BACKTEST_ROWS:
                 continue
             others = [x for x in some if x is not log]
             for share in ORIGINS:
                 try:
-                    cases.append(case(log, others, share, cache, curves))
+                    cases.append(case(log, others, share, cache))
                 except BayesGrpoError as error:
                     print(f"left out: {log.run.name}, {share:g}: {error}")
         print(f"{name[:70]} done", flush=True)
@@ -265,9 +264,9 @@ def simulated(count: int) -> dict[str, Any]:
         share, runs, rows = rng.uniform(0.02, 0.96), int(rng.integers(2, 8)), int(rng.choice([40, 60, 100]))
         tables = [rows_of(r) for r in runs_of_orders([0] * runs, rows=rows, share=share, seed=10_000 + i, spread=0.0)]
         cuts = cuts_of(tables)
-        score = CERTAINTY * share_likelihood([c for t in tables if (c := smooth_curve(t, cuts)) is not None])
-        score[0] = -np.inf
-        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(softmax(score)))))
+        curves = [c for t in tables if (c := smooth_curve(t, cuts)) is not None]
+        order = order_among(curves, range(len(curves)))
+        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(order.probability))))
     counts = np.histogram(ranks, np.linspace(0.0, 1.0, 11))[0]
     draws = rng.multinomial(count, np.full(10, 0.1), size=4000)
     band = np.quantile(draws.min(axis=1), 0.025), np.quantile(draws.max(axis=1), 0.975)

@@ -173,10 +173,9 @@ def with_effect(paths: RewardPaths, future: FutureRows, known: JointReading, rew
         known: The run with its reference runs.
         reward: Range of the reward.
     """
-    effect = known.effect(future.step, future.window)
-    if effect is None or known.effects is None or known.own is None:
+    if known.order is None or known.own is None:
         return paths.rows.copy()
-    share = known.effects.share
+    effect, share = known.order.at(np.stack([future.step, future.window])), known.order.share.median
     left = np.sqrt(1.0 - share * (1.0 - effect.var))
     moved = paths.latent + (paths.rows - paths.latent) * left + known.own.sd * np.sqrt(share) * effect.mean
     return np.clip(moved, reward.low, reward.high)

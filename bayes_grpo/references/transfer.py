@@ -74,25 +74,27 @@ class TransferForecast:
 
 
 def transfer_forecast(
-    step: np.ndarray, y: np.ndarray, reference_runs: Sequence[SmoothCurve], effect: StepEffect | None, share: float
+    step: np.ndarray,
+    y: np.ndarray,
+    references: Sequence[SmoothCurve],
+    order: tuple[StepEffect, float] | None = None,
 ) -> TransferForecast | None:
     """Forecast of rows from reference runs; None where fewer than two of them extend beyond the run's last row.
 
     Args:
         step: Steps at which the run's rows and those to come end, shape (n + h,).
         y: The run's rows, shape (n,).
-        reference_runs: Smooth curves of its reference runs, to their ends.
-        effect: Effects of the data on all rows; None where no order is shared.
-        share: Share of a row's noise variance that is such an effect.
+        references: Smooth curves of its reference runs, to their ends.
+        order: Effects of the data on all rows, and their share of a row's noise variance; None where no order of data
+            is shared.
     """
     n = len(y)
-    used = [j for j, c in enumerate(reference_runs) if _reaches(c, step[:n])]
+    used = [j for j, c in enumerate(references) if _reaches(c, step[:n])]
     if len(used) < 2:
         return None
     skip = max(0, n - _ROWS)
     n, step, y = n - skip, step[skip:], y[skip:]
-    curves = np.stack([_along(reference_runs[j], step) for j in used])
-    curves = _continued(curves, n)
+    curves = _continued(np.stack([_along(references[j], step) for j in used]), n)
     if curves is None:
         return None
     centre = curves.mean(axis=0)
@@ -103,8 +105,8 @@ def transfer_forecast(
     own = {t: unit**2 * np.exp(-time / t) for t in _TIMES}
     alike = deviations @ deviations.T
     effects: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(len(step)), np.ones(len(step)))]
-    if effect is not None and share > 0.0:
-        mean, var = (x[skip:] for x in effect)
+    if order is not None:
+        (mean, var), share = (x[skip:] for x in order[0]), order[1]
         effects.append((math.sqrt(share) * mean, 1.0 - share * (1.0 - var)))
     found, alone = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):

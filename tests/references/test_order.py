@@ -1,20 +1,21 @@
+"""Orders of data: found in pairs and groups, and their effects against a dense normal."""
+
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from bayes_grpo.references.curve import cuts_of, smooth_curve
-from bayes_grpo.references.effect import order_of, step_effects
-from bayes_grpo.references.order import (
+from bayes_grpo.references.effect import (
     SHARE_GRID,
-    DataOrder,
     atoms_of,
-    groups_of_one_order,
+    blocks_of,
     incidence_of,
+    order_among,
+    order_of,
     orders_of,
-    overlap,
-    scores_of_pairs,
     share_likelihood,
-    threshold,
 )
+from bayes_grpo.references.order import best_group, overlap, threshold
 from bayes_grpo.rows.rows_of import rows_of
 from tests.references.made import runs_of_orders
 
@@ -61,16 +62,16 @@ def test_likelihood_and_effects_are_those_of_a_dense_normal():
     score = np.array(
         [-0.5 * (count * np.log(y @ np.linalg.solve(c, y)) + np.linalg.slogdet(c)[1]) for y, c, *_ in found]
     )
-    assert_allclose(share_likelihood(curves, shares), score[1:] - score[0], rtol=1e-6, atol=1e-6)
-    probability = np.zeros(len(SHARE_GRID))
-    probability[20] = 1.0
-    effects = step_effects(DataOrder((0, 1, 2), probability), curves)
-    y, cov, across, atoms = dense(curves, effects.share)
+    assert_allclose(share_likelihood(blocks_of(curves), shares), score[1:] - score[0], rtol=1e-6, atol=1e-6)
+    order = order_among(curves, (0, 1, 2))
+    assert order.probability[0] == 0.0
+    assert SHARE_GRID[0] < order.share.low < order.share.median < order.share.high
+    y, cov, across, atoms = dense(curves, order.share.median)
     gain = across @ np.linalg.inv(cov)
-    at = effects.at(np.stack([atoms[1], atoms[1] - atoms[0]]))
+    at = order.at(np.stack([atoms[1], atoms[1] - atoms[0]]))
     assert_allclose(at.mean, gain @ y, atol=1e-6)
     assert_allclose(at.var, 1.0 - np.sum(gain * across, axis=1), atol=1e-6)
-    unseen = effects.at(np.array([[1000.0], [1.0]]))
+    unseen = order.at(np.array([[1000.0], [1.0]]))
     assert (unseen.mean[0], unseen.var[0]) == (0.0, 1.0)
 
 
@@ -89,22 +90,23 @@ def test_an_order_is_found_across_logging_intervals_and_beyond_a_stretch():
 
 
 def test_nothing_is_found_where_nothing_is_shared():
-    found = [
-        groups_of_one_order(scores_of_pairs(curves_of(runs_of_orders([-1] * 4, rows=50, seed=s)))) for s in range(10)
-    ]
+    found = [orders_of(curves_of(runs_of_orders([-1] * 4, rows=50, seed=s))) for s in range(10)]
     assert sum(map(bool, found)) <= 2  # 5% of 10 are one in two; three or more happen once in ninety
 
 
-def test_the_border_grows_with_the_runs_and_with_fewer_rows():
-    assert threshold(2, 80) < threshold(6, 80) < threshold(6, 10)
+@pytest.mark.parametrize(("runs", "rows"), [(2, 80), (6, 10), (6, 80), (20, 40)])
+def test_the_threshold_is_exceeded_by_chance_in_one_of_twenty(runs, rows):
+    rng, off, hits = np.random.default_rng(runs), np.ones((runs, runs)) - np.eye(runs), 0
+    for _ in range(200):
+        x = rng.standard_normal((runs, rows))
+        hits += best_group(x @ x.T / np.sqrt(rows) * off, off)[1] > threshold(runs, rows)
+    assert 0.01 <= hits / 200 <= 0.1
 
 
 def test_a_run_belongs_to_the_order_that_its_rows_show():
-    runs = runs_of_orders([0, 0, 0, 0, 1, 1, 1], rows=80, share=0.6, seed=5)
-    reference_runs = curves_of(runs)
-    orders = orders_of(reference_runs[1:])
-    known, sizes = [step_effects(o, reference_runs[1:]) for o in orders], [len(o.members) for o in orders]
-    mine = next(i for i, o in enumerate(orders) if 0 in o.members)
-    assert order_of(reference_runs[0], known, sizes, 0) == mine
+    curves = curves_of(runs_of_orders([0, 0, 0, 0, 1, 1, 1], rows=80, share=0.6, seed=5))
+    orders = orders_of(curves[1:])
+    (mine,) = (order for order in orders if 0 in order.members)
+    assert order_of(curves[0], orders, 0) is mine
     (stranger,) = curves_of(runs_of_orders([-1], rows=80, seed=9))
-    assert order_of(stranger, known, sizes, 0) is None
+    assert order_of(stranger, orders, 0) is None

@@ -56,7 +56,7 @@ def test_siblings_that_do_not_reach_beyond_the_last_row_are_none():
     runs = runs_of_orders([0] * 4, rows=40)
     known = read([runs[0], *(r.until(30.0) for r in runs[1:])])
     assert known.transfer_forecast(runs[0].step[30:], runs[0].window[30:]) is None
-    assert transfer_forecast(runs[0].step, runs[0].reward[:30], [], None, 0.0) is None
+    assert transfer_forecast(runs[0].step, runs[0].reward[:30], []) is None
 
 
 def test_nothing_after_the_last_row_is_seen():
