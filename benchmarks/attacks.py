@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import h5py
 
-from bayes_grpo.batches.table import journal, table_of
+from bayes_grpo.batches.table import finished_rows, table_of
 from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
 from bayes_grpo.logs import read_log
@@ -193,8 +193,7 @@ def cases(folder: Path) -> dict[str, Case]:
         entries = ({"key": "a", "row": row}, rng.choice(_VALUES), {"key": 1, "row": []})
         whole = "\n".join(map(json.dumps, entries)).encode()
         path.write_bytes(mutated(whole, rng) if rng.random() < 0.7 else whole)
-        with journal(path) as kept:
-            table_of(list(kept.rows.values()), ("fit", "forecast", "diagnosis"))
+        table_of(list(finished_rows(path).values()), ("fit", "forecast", "diagnosis"))
 
     def memory(rng: random.Random, place: Path) -> None:
         content: Any = {"format": 1, "sounded": {"any": 3.0}, "first": [0.5]}

@@ -20,7 +20,7 @@ from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.references.curve import cuts_of, smooth_curve
-from bayes_grpo.references.effect import orders_of
+from bayes_grpo.references.order import orders_of
 from bayes_grpo.rows.table import RowTable
 from benchmarks.known_noise import whole
 from benchmarks.lab.learners.record import say

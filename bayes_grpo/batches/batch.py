@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.analysis.settings import AnalysisSettings
-from bayes_grpo.batches.table import Batch, Journal, check_table, journal, journal_of, table_of, write_table
+from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_of, keep_row, table_of, write_table
 from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
@@ -83,16 +83,19 @@ def batch(
     settings = AnalysisSettings(regime=regime, until=until, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))
-    skipped = set() if table is None else {table.resolve(), journal_of(table).resolve()}
+    kept = None if table is None else journal_of(table)
+    skipped = set() if table is None or kept is None else {table.resolve(), kept.resolve()}
     units: list[BatchUnit] = []
     for n, log in enumerate(survey(logs, options, skipped), 1):
         tell(f"reading: {n} logs")
         units.append(BatchUnit(log, parts, settings, options))
-    with journal(None if table is None else journal_of(table), resume) as kept:
-        resumed = len({u.key for u in units} & set(kept.rows))
-        failed = _work_through(units, kept, jobs, executor, tell)
-        rows = [_row(u, failed.get(u.key) or kept.rows.get(u.key, {})) for u in units]
-    frame = table_of(rows, parts)
+    done = finished_rows(kept, resume)
+    resumed = len({u.key for u in units} & set(done))
+    for key, row, finished in _work_through(units, done, jobs, executor, tell):
+        done[key] = row
+        if finished:
+            keep_row(kept, key, row)
+    frame = table_of([_row(u, done.get(u.key, {})) for u in units], parts)
     if table is not None:
         write_table(frame, table)
     return Batch(frame, resumed, time.perf_counter() - begin)
@@ -116,29 +119,25 @@ def _check(
 
 
 def _work_through(
-    units: Sequence[BatchUnit], kept: Journal, jobs: int, executor: Executor | None, tell: BatchProgress
-) -> dict[str, BatchRow]:
-    """Does what the journal lacks; returns, by key, the rows that the next call has to do again."""
+    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, tell: BatchProgress
+) -> Iterator[tuple[str, BatchRow, bool]]:
+    """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
     # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
     ordered = sorted(units, key=lambda u: u.log.rows)
-    left = list({u.key: u for u in ordered if not u.log.error and u.key not in kept.rows}.values())
-    failed: dict[str, BatchRow] = {}
-    errors = 0
+    left = list({u.key: u for u in ordered if not u.log.error and u.key not in done}.values())
     if not left:
-        return failed
+        return
+    errors = 0
     tell(f"0 of {len(left)}", 0.0)
     with outcomes(work, left, jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
-            unit, row = left[outcome.place], outcome.value
-            if outcome.error is not None:
-                row = failed[unit.key] = {"error": _words(outcome.error)}
-            elif row.get("log_hash") == unit.log.log_hash and not row.pop(UNFORESEEN, False):
-                kept.add(unit.key, row)
-            else:  # the log has grown since it was found or can no longer be read, or an error is no user's
-                failed[unit.key] = row
+            unit = left[outcome.place]
+            row = outcome.value if outcome.error is None else {"error": _words(outcome.error)}
+            # A log that has grown since it was found, or can no longer be read, and an error that is no user's.
+            again = row.pop(UNFORESEEN, False) or row.get("log_hash") != unit.log.log_hash
             errors += bool(row.get("error"))
+            yield unit.key, row, not again
             tell(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
-    return failed
 
 
 def _row(unit: BatchUnit, row: BatchRow) -> BatchRow:

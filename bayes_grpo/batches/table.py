@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import MissingExtraError, OutputError
 from bayes_grpo.common.files import check_writable, written_whole
@@ -110,47 +110,45 @@ def journal_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.journal.jsonl")
 
 
-class Journal:
-    """The finished rows of a batch, one JSON line each, so that a later call resumes after a kill.
-
-    Attributes:
-        rows: Key → row.
-    """
-
-    def __init__(self, rows: dict[str, dict[str, Any]], file: BinaryIO | None = None) -> None:
-        self.rows, self._file = rows, file
-
-    def add(self, key: str, row: dict[str, Any]) -> None:
-        """Keeps a row; it is on the disk when this returns."""
-        self.rows[key] = row
-        if self._file is not None:
-            line = json.dumps({"key": key, "row": row}, allow_nan=False, ensure_ascii=False)
-            self._file.write(f"{line}\n".encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-
-@contextmanager
-def journal(path: Path | None, resume: bool = True) -> Iterator[Journal]:
-    """A journal, open for writing.
+def finished_rows(path: Path | None, resume: bool = True) -> dict[str, dict[str, Any]]:
+    """Rows that a journal keeps, one JSON line each, by key, so that a later call resumes after a kill.
 
     Args:
-        path: Its file, which is made where there is none; None to keep rows in memory alone.
-        resume: Whether to use its rows; otherwise it is emptied first.
+        path: Its file, which is made where there is none; None for no journal.
+        resume: Whether to use its rows; otherwise it is emptied.
 
     Raises:
         OutputError: It cannot be read or written.
     """
     if path is None:
-        yield Journal({})
-        return
+        return {}
+    with _writing(path, "a+b" if resume else "w+b") as file:
+        file.seek(0)
+        content = file.read()
+        if content and not content.endswith(b"\n"):
+            file.write(b"\n")  # a killed call left half a line, to which the next would be glued
+    return dict(_rows(content))
+
+
+def keep_row(path: Path | None, key: str, row: Mapping[str, Any]) -> None:
+    """Adds a row to a journal; it is on the disk when this returns.
+
+    Raises:
+        OutputError: The journal cannot be written.
+    """
+    if path is not None:
+        line = json.dumps({"key": key, "row": row}, allow_nan=False, ensure_ascii=False)
+        with _writing(path, "ab") as file:
+            file.write(f"{line}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def _writing(path: Path, mode: str) -> Iterator[Any]:
     try:
-        with path.open("a+b" if resume else "w+b") as file:
-            file.seek(0)
-            content = file.read()
-            if content and not content.endswith(b"\n"):
-                file.write(b"\n")  # a killed call left half a line, to which the next would be glued
-            yield Journal(dict(_rows(content)), file)
+        with path.open(mode) as file:
+            yield file
     except OSError as error:
         raise OutputError(f"{path}: cannot write there ({error.strerror}); free some room or move it away") from error
 

@@ -132,7 +132,7 @@ class _Screen:
 
     def _line(self, update: Update) -> str:
         content = marked(update.to_dict(), update.sentence)
-        return json.dumps(content, allow_nan=False, ensure_ascii=False) if self._json else plain(update.sentence, 3000)
+        return json.dumps(content, allow_nan=False, ensure_ascii=False) if self._json else plain(update.line, 600)
 
     def _drawn(self) -> None:
         from rich.console import Group

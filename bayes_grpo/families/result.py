@@ -145,12 +145,12 @@ class Sweep(Result):
 
     @property
     def sentence(self) -> str:
-        """Failed runs first, then plateau and rate by setting."""
-        first = [e.sentence for name in self.vary for e in self.exponents if e.setting == name
-                 and e.quantity in ("plateau", "rate")]  # fmt: skip
-        head = "" if self.converged else "NOT CONVERGED: "
-        text = head + "; ".join(first) + f" ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
-        return self._collapsed + text[0].upper() + text[1:]
+        """Failed runs first, then what moves what."""
+        known = [e.sentence for e in self.exponents if e.verdict != "cannot tell"]
+        left = len(self.exponents) - len(known)
+        text = "; ".join([*known, *([f"{left} of {len(self.exponents)} effects are open"] if left else [])])
+        text = f"{text[:1].upper()}{text[1:]} ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
 
     @property
     def repetition_sentence(self) -> str:

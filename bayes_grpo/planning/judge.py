@@ -82,13 +82,14 @@ def judge(
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))
-    adam = table.optimizer.convention == "ema"
+    adam, tenth = table.optimizer.convention == "ema", max(1, len(table.y) // 10)
     judging = _Judging(
         base=base,
         exponents=exponent_draws(list(grid.present), len(base), adam, seed_of(seed, "exponents")),
         scale=RewardScale(reward, table.scale, mean_rate * table.length),
         mean_rate=mean_rate,
         most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
+        shown=float(np.convolve(table.y, np.full(tenth, 1.0 / tenth), "valid").max()),
         present=grid.present,
         known=known,
         failed=run_failed(run, table),
@@ -129,6 +130,7 @@ class _Judging:
         mean_rate: Mean of the learning rate over its highest, by which the schedule slows the run.
         most: Highest expected reward; the highest row of the run where the range has no known end. A regime's plateau
             can lie anywhere above the rows, and no row shows that the task allows it.
+        shown: Highest mean of a tenth of the rows.
         present: Present settings that a plan may move.
         known: All settings of the present run that P(fails) uses, by the names of `Change`.
         failed: Whether the present run failed.
@@ -143,6 +145,7 @@ class _Judging:
     scale: RewardScale
     mean_rate: float
     most: float
+    shown: float
     present: Mapping[str, float]
     known: Mapping[str, float]
     failed: bool
@@ -215,6 +218,10 @@ def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
     if math.isfinite(judging.most):
+        if best.expected > judging.shown:
+            out.insert(
+                0, f"a reward of {best.expected:.3g} is beyond the level of {judging.shown:.3g} that this run has shown"
+            )
         out.append(
             f"no reward above {judging.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
         )
@@ -224,9 +231,7 @@ def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
             "curve says little of what stable settings bring"
         )
     else:
-        out.append(
-            "P(fails) takes this run for one that worked: it is what became of reference runs of public runs that did"
-        )
+        out.append("P(fails) assumes that this run worked: it is the share that failed of variants of such public runs")
     if not best.tried:
         out.append(best.evidence)
     flat = float(np.mean(judging.base.rate == 0))

@@ -82,7 +82,7 @@ def reference_outcomes(
     """
     found = gather_references(run, table, reference_runs)
     runs, left_out = [], list(found.left_out)
-    for other, rows in zip(found.runs, found.tables, strict=True):
+    for other, rows in found.runs:
         settings = {k: v for k in present if (v := setting_of(other, rows, k)) is not None}
         if not rated or "learning_rate" not in settings:
             whose = "its log" if rated else "the present run's log"

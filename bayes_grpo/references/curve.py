@@ -64,17 +64,15 @@ class SmoothCurve:
     smooth: np.ndarray
     stretches: tuple[Stretch, ...]
 
-    def scored(self, stretch: Stretch, share: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Inverse covariance of the standardized rows of a stretch, and its product with them.
+    @property
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values where the curve is known."""
+        there = np.isfinite(self.smooth)
+        return self.table.step[there], self.smooth[there]
 
-        Args:
-            stretch: The stretch.
-            share: Share of the noise variance that is modeled separately, as an effect of the step.
-
-        Returns:
-            The weighted rows, shape (n,), and the inverse, shape (n, n).
-        """
-        inverse = (stretch.root / (stretch.value + 1.0 - share)) @ stretch.root.T
+    def scored(self, stretch: Stretch) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of a stretch, weighted by their inverse covariance, shape (n,), and that, shape (n, n)."""
+        inverse = (stretch.root / (stretch.value + 1.0)) @ stretch.root.T
         return inverse @ (self.table.y[stretch.rows] / self.sd), inverse
 
 

@@ -48,14 +48,12 @@ class ReferenceRuns:
     """The reference runs of a run.
 
     Attributes:
-        runs: The runs.
-        tables: Their rows of the same signal.
-        left_out: Runs and files that are none, with the reasons.
+        runs: The runs, each with its rows of the same signal.
+        left_out: Runs and files that were named and are none, with the reasons.
         searched: Whether the runs were found near the log and not named.
     """
 
-    runs: tuple[Run, ...]
-    tables: tuple[RowTable, ...]
+    runs: tuple[tuple[Run, RowTable], ...]
     left_out: tuple[ExcludedRun, ...]
     searched: bool = False
 
@@ -74,26 +72,20 @@ def gather_references(run: Run, table: RowTable, sources: RunSources) -> Referen
     found, left_out = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
     kept: list[tuple[Run, RowTable]] = []
     for other in found:
-        name = plain(other.name, 80)
         try:
             rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
-        except FitError as error:
-            left_out.append(ExcludedRun(name, plain(error, 200)))
-            continue
-        why = why_not(run, table, other, rows)
-        if why:
-            left_out.append(ExcludedRun(name, why))
-        else:
+            if why := why_not(run, table, other, rows):
+                raise FitError(why)
             kept.append((other, rows))
+        except FitError as error:
+            left_out.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
     if len(kept) > MOST_REFERENCES:
+        far = f"further from the run's rows than the {MOST_REFERENCES} nearest"
         order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
-        left_out += [
-            ExcludedRun(plain(kept[i][0].name, 80), f"further from the run's rows than the {MOST_REFERENCES} nearest")
-            for i in sorted(order[MOST_REFERENCES:])
-        ]
+        left_out += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
         kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]
     searched = isinstance(sources, NearbyRuns)
-    return ReferenceRuns(tuple(r for r, _ in kept), tuple(t for _, t in kept), tuple(left_out), searched)
+    return ReferenceRuns(tuple(kept), () if searched else tuple(left_out), searched)
 
 
 def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:

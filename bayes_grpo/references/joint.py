@@ -8,8 +8,8 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.references.curve import SmoothCurve, cuts_of, smooth_curve
-from bayes_grpo.references.effect import DataOrder, order_of, orders_of
 from bayes_grpo.references.gather import ExcludedRun, ReferenceRuns
+from bayes_grpo.references.order import DataOrder, order_of, orders_of
 from bayes_grpo.references.transfer import TransferForecast, transfer_forecast
 from bayes_grpo.rows.table import RowTable
 
@@ -58,9 +58,9 @@ def read_jointly(table: RowTable, references: ReferenceRuns) -> JointReading:
         table: Rows of the run so far; later rows are not used.
         references: Its reference runs, with all of their rows.
     """
-    cuts = cuts_of([table, *references.tables])
+    cuts = cuts_of([table, *(rows for _, rows in references.runs)])
     names, curves, left_out = [], [], list(references.left_out)
-    for run, rows in zip(references.runs, references.tables, strict=True):
+    for run, rows in references.runs:
         curve = smooth_curve(rows, cuts)
         if curve is None:
             left_out.append(ExcludedRun(plain(run.name, 80), "its rows are too few or do not scatter"))

@@ -14,8 +14,6 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.finding import is_output_directory, runs_at
 from bayes_grpo.logs.reading import PathLike, read_log
@@ -56,18 +54,12 @@ class NearbyRuns:
 
     def matching(self, run: Run) -> list[Run]:
         """Those by the same trainer and with the same reward and parts of it as a run."""
-        return [other for other in self.found if kind_of(other) == kind_of(run) and not _is_copy(other, run)]
+        return [other for other in self.found if kind_of(other) == kind_of(run)]
 
 
 def kind_of(run: Run) -> tuple[object, ...]:
     """Trainer, keys of the rewards and parts of the reward: what runs of one kind of task share."""
     return run.format, run.keys.get("reward"), run.keys.get("eval_reward"), frozenset(run.components)
-
-
-def _is_copy(a: Run, b: Run) -> bool:
-    """Whether two runs come from the same bytes and rows; the runs of one database share its bytes alone."""
-    rows = ((a.reward, b.reward), (a.eval_reward, b.eval_reward))
-    return a.log_hash == b.log_hash and all(np.array_equal(*x, equal_nan=True) for x in rows)
 
 
 def _candidates(log: Path, run: str | None) -> Iterator[tuple[Path, str | None]]:

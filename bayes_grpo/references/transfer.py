@@ -18,10 +18,10 @@ from itertools import product
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from bayes_grpo.references.curve import SmoothCurve
-from bayes_grpo.references.effect import StepEffect
+from bayes_grpo.references.order import StepEffect
 
 _COUNTS = (False, True)
 """Whether the reference runs' mean curve counts."""
@@ -61,14 +61,11 @@ class TransferForecast:
 
     def paths(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Underlying reward and rows, shape (count, h) each."""
-        exact = self.weight * count
-        each = np.floor(exact).astype(int)
-        each[np.argsort(each - exact)[: count - each.sum()]] += 1
-        at = np.repeat(np.arange(len(each)), each)
+        at = np.searchsorted(np.cumsum(self.weight), (np.arange(count) + 0.5) / count).clip(max=len(self.weight) - 1)
         z = rng.standard_normal((count, self.mean.shape[1]))
-        latent = np.concatenate(
-            [self.mean[g] + z[at == g] @ self.root[g].T for g in np.flatnonzero(each)] or [self.mean[:0]]
-        )
+        latent = self.mean[at]
+        for g in np.unique(at):
+            latent[at == g] += z[at == g] @ self.root[g].T
         rows = latent + self.effect[at] + self.noise[at] * rng.standard_normal(latent.shape)
         return latent, rows
 
@@ -108,7 +105,7 @@ def transfer_forecast(
     if order is not None:
         (mean, var), share = (x[skip:] for x in order[0]), order[1]
         effects.append((math.sqrt(share) * mean, 1.0 - share * (1.0 - var)))
-    found, alone = [], []
+    found, without = [], []
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
         cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
         row_sd = factor * noise
@@ -116,14 +113,11 @@ def transfer_forecast(
         shift = row_sd * mean
         point = _conditioned(y - shift[:n], expected, cov, row_sd**2 * var)
         found.append((*point, row_sd * np.sqrt(var[n:]), shift[n:]))
-        alone.append(not counts and not weights and mean is effects[0][0])
-    score = np.array([f[0] for f in found])
-    without = np.array(alone)
-    helped, unhelped = np.logaddexp.reduce(score[~without]), np.logaddexp.reduce(score[without])
-    gain = helped - unhelped - math.log((~without).sum() / without.sum())
+        without.append(not counts and not weights and mean is effects[0][0])
+    score, alone = np.array([f[0] for f in found]), np.array(without)
+    gain = logsumexp(score[~alone], b=1.0 / (~alone).sum()) - logsumexp(score[alone], b=1.0 / alone.sum())
     weight = softmax(score)
-    weight[weight < 1e-4] = 0.0
-    kept = np.flatnonzero(weight)
+    kept = np.flatnonzero(weight >= 1e-4)
     mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))
     root = np.stack([_root(c) for c in cov])
     return TransferForecast(weight[kept] / weight[kept].sum(), mean, root, sd, shift, float(gain))
@@ -148,17 +142,13 @@ def _root(cov: np.ndarray) -> np.ndarray:
 
 def _reaches(curve: SmoothCurve, step: np.ndarray) -> bool:
     """Whether a reference run was there for most of the rows, and still is after the last."""
-    there = curve.table.step[np.isfinite(curve.smooth)]
+    there, _ = curve.known
     return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
 
 
 def _along(curve: SmoothCurve, step: np.ndarray) -> np.ndarray:
     """A reference run's curve at steps, NaN after its end."""
-    known = np.isfinite(curve.smooth)
-    there = curve.table.step[known]
-    out = np.interp(step, there, curve.smooth[known])
-    out[step > there[-1]] = np.nan
-    return out
+    return np.interp(step, *curve.known, right=np.nan)
 
 
 def _continued(curves: np.ndarray, n: int) -> np.ndarray | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.families.compared import Compared, RecipeAnswer
+from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
 from bayes_grpo.families.result import Sweep
 from bayes_grpo.views.document import (
     Cell,
@@ -74,7 +74,7 @@ def compared_document(c: Compared) -> Document:
     else:
         answer, why = split(sentence_case(c.sentence).replace(": P(", ". P(", 1))
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
-    a, b = c.counts
+    a, b = c.counts.values()
     total, parts = _answers("A against B", c.answers), _answers("A against B by parts", c.parts)
     return Document(
         title="A against B",

@@ -179,6 +179,21 @@ class Update(ModeProbabilities, Result):
         text = " ".join(x for x in parts if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
 
+    @property
+    def line(self) -> str:
+        """The look in a short line: status, new alarms, what to do, forecast, advice."""
+        top, o = self.top, self.outlook
+        parts = [self.diagnosis or "No result yet."]
+        if top is not None:
+            parts = [f"{top.named}: {top.headline.partition(': ')[0].rstrip('.')}."]
+            parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
+            parts.append(f"Do now: {top.action}")
+        if o is not None:
+            at = o.at_horizon
+            parts += [f"By step {o.until:g} {at.median:.3g} [{at.low:.3g}, {at.high:.3g}], now {o.now.median:.3g}."]
+            parts.append(o.advice)
+        return f"Step {self.step:g}, {self.rows} rows. {' '.join(x for x in parts if x)}"
+
 
 class Memory(NamedTuple):
     """State from one look to the next. A file keeps `alarmed` and `first`; the rest saves time.

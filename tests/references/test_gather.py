@@ -27,7 +27,7 @@ def test_folders_patterns_and_files_are_siblings_and_the_run_is_never_its_own(tm
     (folder / "notes.txt").write_text("nothing to read")
     run = read_log(folder / "run0.csv").until(30.0)
     found = gather_references(run, rows_of(run), [folder, str(folder / "run*.csv"), folder / "run1.csv"])
-    assert [r.name for r in found.runs] == ["run1", "run2", "run3"]
+    assert [r.name for r, _ in found.runs] == ["run1", "run2", "run3"]
     why = {x.name: x.why for x in found.left_out}
     assert why["run0"].startswith("the run itself")
     assert why["notes.txt"] == "no log that can be read"
@@ -46,7 +46,7 @@ def test_what_cannot_stand_beside_the_run_is_left_out_with_its_reason():
     mine = replace(make_run(run.step, run.reward, reward_high=1.0), keys={"reward": "reward"})
     found = gather_references(mine, rows_of(mine), [percents, held_out, renamed, ranged, other])
     why = {x.name: x.why for x in found.left_out}
-    assert [r.name for r in found.runs] == ["run1"]
+    assert [r.name for r, _ in found.runs] == ["run1"]
     assert why["percents"].startswith("another unit")
     assert why["ranged"].startswith("another range")
     assert why["renamed"] == "another reward: rewards/format in place of reward"
@@ -58,7 +58,7 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
     near, far = runs_of_orders([0] * 4, seed=1), runs_of_orders([0] * 3, plateau=0.1, seed=2)
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
     found = gather_references(near[0], rows_of(near[0]), [*far, *near])
-    assert [r.name for r in found.runs] == ["run1", "run2", "run3"]
+    assert [r.name for r, _ in found.runs] == ["run1", "run2", "run3"]
     assert sum("further from the run's rows" in x.why for x in found.left_out) == 3
 
 

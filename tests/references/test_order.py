@@ -5,17 +5,19 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayes_grpo.references.curve import cuts_of, smooth_curve
-from bayes_grpo.references.effect import (
+from bayes_grpo.references.order import (
     SHARE_GRID,
     atoms_of,
+    best_group,
     blocks_of,
     incidence_of,
     order_among,
     order_of,
     orders_of,
+    overlap,
     share_likelihood,
+    threshold,
 )
-from bayes_grpo.references.order import best_group, overlap, threshold
 from bayes_grpo.rows.rows_of import rows_of
 from tests.references.made import runs_of_orders
 

@@ -167,6 +167,8 @@ def test_an_alarm_says_what_to_do():
     assert alarm.action.startswith("stop, and go back to the checkpoint of about step ")
     assert found.sentence.startswith(f"Step 80, 80 rows. {found.top.sentence} ALARM: {alarm.sentence}")
     assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
+    assert "ALARM: dynamical instability. Do now: stop" in found.line
+    assert len(found.line) < 400
 
 
 def test_what_was_told_survives_a_restart_and_not_another_run():
