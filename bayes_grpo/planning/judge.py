@@ -33,7 +33,7 @@ from bayes_grpo.planning.outlook import (
     learned_exponents,
     reward_of_one_run,
 )
-from bayes_grpo.planning.planned import Candidate, Plan
+from bayes_grpo.planning.planned import SURE, Candidate, Plan
 from bayes_grpo.references.gather import RunSources
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
@@ -102,9 +102,12 @@ def judge(
     candidates = [judging.candidate(settings) for settings in grid.candidates]
     kept = next(c for c in candidates if c.settings == grid.present)
     most = max(risk, kept.failure_risk)
-    candidates.sort(
-        key=lambda c: (c.failure_risk <= most and (c.tried or c is kept), c.expected_gain, c is kept), reverse=True
-    )
+
+    def rank(c: Candidate) -> tuple[bool, float, bool]:
+        better = c.failure_risk <= most and c.tried and c.p_better > SURE
+        return better or c is kept, c.expected_gain, c is kept
+
+    candidates.sort(key=rank, reverse=True)
     return Plan(
         run=plain(run.name),
         signal=table.signal,
@@ -232,8 +235,6 @@ def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
         )
     else:
         out.append("P(fails) assumes that this run worked: it is the share that failed of variants of such public runs")
-    if not best.tried:
-        out.append(best.evidence)
     flat = float(np.mean(judging.base.rate == 0))
     if flat > _FLAT:
         out.append(f"with probability {flat:.2f} this log has no trend, and then no setting moves its reward's rate")

@@ -55,7 +55,7 @@ def plan(
 
     Returns:
         The plan: the candidate with the largest expected reward within the budget, what a failed run leaves counted
-        in, among those that are unlikely enough to fail.
+        in, among those that are probably better and unlikely to fail; else the present settings.
 
     Raises:
         LogReadError: The log cannot be read.

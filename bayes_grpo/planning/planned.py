@@ -13,8 +13,8 @@ from bayes_grpo.planning.outcomes import ReferenceOutcomes
 if TYPE_CHECKING:
     import pandas as pd
 
-UNSURE = (0.2, 0.8)
-"""Between these probabilities of being better than the present settings, nothing is recommended for sure."""
+SURE = 0.8
+"""Probability of being better than the present settings from which on others are recommended."""
 WORDS = {
     "group_size": "group size",
     "prompts_per_step": "prompts a step",
@@ -103,7 +103,7 @@ class Plan(Result):
 
     @property
     def recommended(self) -> Candidate:
-        """The candidate with the largest expected gain among those that are unlikely enough to fail."""
+        """The largest expected gain of what is better with a probability of `SURE` and unlikely to fail."""
         return self.candidates[0]
 
     @property
@@ -113,11 +113,8 @@ class Plan(Result):
 
     @property
     def verdict(self) -> str:
-        """One of "change", "keep" and "cannot tell"."""
-        best = self.recommended
-        if best.settings == self.present or best.p_better < UNSURE[0]:
-            return "keep"
-        return "change" if best.p_better > UNSURE[1] else "cannot tell"
+        """One of "change" and "keep"."""
+        return "keep" if self.recommended is self.kept else "change"
 
     @property
     def answer(self) -> str:
@@ -127,15 +124,15 @@ class Plan(Result):
         best = self.recommended
         if self.verdict == "keep":
             return "Keep the present settings."
-        changed = self.changes(best) + (f" ({percent(best.failure_risk)} risk of failure)" if best.tried else "")
-        return f"Try {changed}." if self.verdict == "change" else f"No setting is clearly better; try {changed}."
+        return f"Try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
 
     @property
     def why(self) -> str:
         """What the best candidate is expected to bring."""
         best, g = self.recommended, self.recommended.gain
         if best.settings == self.present:
-            return "No other settings are expected to bring more at the same cost."
+            p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
+            return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
         return (
             f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
             f"better {percent(best.p_better)}."

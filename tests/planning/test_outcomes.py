@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.planning import outcomes as rooms
+from bayes_grpo.planning import outcomes
 from bayes_grpo.planning.outcomes import reference_outcomes
 from bayes_grpo.risk.change import Change
 from bayes_grpo.rows.rows_of import rows_of
@@ -18,13 +18,13 @@ def other(name, rate, failed=False, seed=0):
     return make_run(STEP, y, name=name, signals={} if rate is None else {"learning_rate": np.full(60, rate)})
 
 
-def test_siblings_are_told_by_their_settings_and_what_became_of_them(monkeypatch):
-    monkeypatch.setattr(rooms, "failure_of", lambda _: None)  # half a second each; those that fail here collapse
+def test_reference_runs_count_at_their_settings_as_failed_or_not(monkeypatch):
+    monkeypatch.setattr(outcomes, "failure_of", lambda _: None)  # half a second each; those that fail here collapse
     run = other("now", 1e-5)
     others = [
         other("same", 1e-5, seed=1),
         other("twice", 2e-5, seed=2),
-        other("fell", 2e-5, failed=True, seed=3),
+        other("failed", 2e-5, failed=True, seed=3),
         other("four", 4e-5, failed=True, seed=4),
         other("unknown", None, failed=True, seed=5),
     ]
