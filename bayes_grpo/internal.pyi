@@ -10,7 +10,7 @@ from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
-from .references.nearby import NearbyRuns as NearbyRuns
+from .references.gather import NearbyRuns as NearbyRuns
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .views.plots.families import plot_compare_runs as plot_compare_runs

@@ -19,9 +19,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.logs.options import checked
-from bayes_grpo.logs.reading import PathLike
+from bayes_grpo.logs.reading import PathLike, logs_at
 from bayes_grpo.logs.run import Run
-from bayes_grpo.references.gather import logs_at
 from bayes_grpo.regimes import get_regime
 
 Logs = PathLike | Run | Iterable[PathLike | Run]

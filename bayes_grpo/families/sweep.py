@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -38,22 +38,14 @@ _POSITIVE_SHARE = 0.1
 """A level's change is over its own size where that is surely above this share of the range of the rewards."""
 
 
-class _Quantity(NamedTuple):
-    """A quantity whose dependence on the settings is reported: its trait, and its exponent over the trait's slope."""
-
-    name: str
-    trait: int
-    power: float
-    words: str
-
-
-_QUANTITIES = (
-    _Quantity("rate", TRAITS.index("relaxation_time"), -1.0, "response rate"),
-    _Quantity("fluctuation_variance", TRAITS.index("fluctuation_sd"), 2.0, "fluctuation variance"),
-    _Quantity("observation_variance", TRAITS.index("observation_sd"), 2.0, "measurement variance"),
-    _Quantity("plateau", TRAITS.index("fixed_point"), 1.0, "plateau"),
-    _Quantity("initial_reward", TRAITS.index("initial_reward"), 1.0, "initial reward"),
-)
+_QUANTITIES = {
+    "rate": ("relaxation_time", -1.0, "response rate"),
+    "fluctuation_variance": ("fluctuation_sd", 2.0, "fluctuation variance"),
+    "observation_variance": ("observation_sd", 2.0, "measurement variance"),
+    "plateau": ("fixed_point", 1.0, "plateau"),
+    "initial_reward": ("initial_reward", 1.0, "initial reward"),
+}
+"""Quantity whose dependence on the settings is reported → its trait, its exponent over the trait's slope, words."""
 _LEVELS = ("plateau", "initial_reward")
 
 
@@ -105,8 +97,8 @@ def sweep(
         exponents=tuple(
             _exponent(data, draws, q, (k, name), members)
             for k, name in enumerate(vary)
-            for q in _QUANTITIES
-            if data.slope[k, q.trait] > 0
+            for q, (trait, *_) in _QUANTITIES.items()
+            if data.slope[k, TRAITS.index(trait)] > 0
         ),
         runs=tuple(map(_run, members)),
         convergence=convergence,
@@ -117,20 +109,22 @@ def sweep(
 
 
 def _exponent(
-    data: SweepData, draws: SweepDraws, q: _Quantity, setting: tuple[int, str], members: Sequence[SweepMember]
+    data: SweepData, draws: SweepDraws, quantity: str, setting: tuple[int, str], members: Sequence[SweepMember]
 ) -> Exponent:
-    k, name = setting
-    slope, sd = draws.slopes[..., k, q.trait], float(data.slope[k, q.trait])
-    factor, relative = q.power, True
-    if q.name in _LEVELS:
-        size, relative = _size(data, draws, q)
-        factor = float(data.unit) / size
+    (k, name), (trait, factor, words) = setting, _QUANTITIES[quantity]
+    q, relative = TRAITS.index(trait), True
+    slope, sd = draws.slopes[..., k, q], float(data.slope[k, q])
+    if quantity in _LEVELS:  # over its own size at the middle of the settings, or over the range of the rewards
+        low, high = np.nanquantile(data.rows.y, [0.05, 0.95])
+        own = data.origin + data.unit * draws.mean[..., q]
+        relative = bool(np.nanmin(data.rows.y) >= 0.0 and np.quantile(own, 0.01) > _POSITIVE_SHARE * (high - low))
+        factor = float(data.unit) / (own if relative else high - low)
     x = factor * slope
     reach = float(norm.ppf(0.5 + LEVEL / 2.0)) * sd * abs(float(np.median(factor)))
     return Exponent(
         setting=name,
-        quantity=q.name,
-        words=q.words,
+        quantity=quantity,
+        words=words,
         posterior=interval(x),
         prior=Interval(0.0, -reach, reach, LEVEL),
         p_zero=float(np.mean(np.abs(x) < ROPE)),
@@ -140,15 +134,6 @@ def _exponent(
         runs=len(members),
         values=len({m.settings[name] for m in members}),
     )
-
-
-def _size(data: SweepData, draws: SweepDraws, q: _Quantity) -> tuple[Any, bool]:
-    """What the change of a level is over: its own size at the middle of the settings, or the range of the rewards."""
-    y = np.asarray(data.rows.y)
-    low, high = np.nanquantile(y, [0.05, 0.95])
-    own = data.origin + data.unit * draws.mean[..., q.trait]
-    sure = np.nanmin(y) >= 0.0 and np.quantile(own, 0.01) > _POSITIVE_SHARE * (high - low)
-    return (own, True) if sure else (float(high - low), False)
 
 
 def _run(member: SweepMember) -> SweepRun:

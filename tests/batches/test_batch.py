@@ -33,31 +33,21 @@ FAST = bg.SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 """As for forecasts, whose compiled programs are shared."""
 
 
-def lines(out: Path) -> list[dict]:
-    """Whole lines of the journal beside a table."""
+def lines(out: Path) -> list[tuple[str, dict]]:
+    """Key and row of whole lines of a table's journal."""
     path = journal_of(out)
-    text = path.read_bytes() if path.exists() else b""
-    found = []
-    for line in text.split(b"\n")[:-1]:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
-
-
-def numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.drop(columns="seconds")
+    return list(table_module._rows(path.read_bytes())) if path.exists() else []
 
 
 def same(left: pd.DataFrame, right: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(numbers(left), numbers(right), check_exact=True)
+    one, two = (x.drop(columns="seconds") for x in (left, right))
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
 
 
 def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     folder = write_logs(3)
     (folder / "run01.json").write_text("{")
-    found = batch(folder, ["diagnose"])
+    found = batch(folder)
     assert list(found.frame["log"]) == ["run00", "run01", "run02"]
     assert found.frame["status"].map(bool).tolist() == [True, False, True]
     assert [bool(row["error"]) for row in found.records] == [False, True, False]
@@ -69,7 +59,7 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     assert found.to_frame() is not found.frame
 
 
-def test_an_error_that_nobody_foresaw_is_a_row_and_is_tried_again(write_logs, tmp_path, monkeypatch):
+def test_an_unforeseen_error_is_a_row_and_is_tried_again(write_logs, tmp_path, monkeypatch):
     out = tmp_path / "t.csv"
 
     def broken(*_, **__):
@@ -100,11 +90,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
         summary = bg.summarize(bg.fit(run, "exponential", seed=int(fitted["seed"]), sampler=FAST))
     rows = {r.name: r.posterior for r in summary.rows}
     for name, value in rows.items():
-        assert (fitted[f"{name}_5"], fitted[f"{name}_50"], fitted[f"{name}_95"]) == (
-            value.low,
-            value.median,
-            value.high,
-        )
+        assert [fitted[f"{name}_{q}"] for q in (5, 50, 95)] == [value.low, value.median, value.high]
     assert fitted["p_growth"] == summary.probabilities["growth"]
     assert fitted["fit"] == summary.verdict
     other = summarize_forecast(bg.forecast(run, 60.0, seed=int(fitted["seed"]), sampler=FAST))
@@ -115,10 +101,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     diagnosis = bg.diagnose(run)
     assert fitted["status"] == diagnosis.top.status
     assert fitted["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
-    text = text_of(found)
-    assert "settles at" in text
-    assert "at step 60, gain" in text
-    assert "1 fine" in text
+    assert all(words in text_of(found) for words in ("settles at", "at step 60, gain", "1 fine"))
 
 
 @pytest.mark.parametrize(
@@ -135,15 +118,6 @@ def test_the_horizon_is_the_plan_where_it_lies_ahead(planned, expected):
     assert horizon_of(dict(run.settings.items()), 40.0, 50.0) == (50.0, "given")
 
 
-@pytest.mark.thorough
-def test_two_processes_give_what_one_gives_in_any_order(write_logs):
-    folder = write_logs(4)
-    here, away = batch(folder, ["diagnose"]), batch(folder, ["diagnose"], jobs=2)
-    same(here.frame, away.frame)
-    turned = batch(sorted(folder.iterdir(), reverse=True), ["diagnose"])
-    same(here.frame, turned.frame.iloc[::-1].reset_index(drop=True))
-
-
 def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypatch):
     folder = write_logs(3)
     here = batch(folder)
@@ -157,47 +131,56 @@ def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypa
     assert [row["failing"] for row in json.loads(done.out)["table"]] == here.frame["failing"].tolist()
 
 
+@pytest.mark.thorough
+def test_two_processes_give_what_one_gives_in_any_order(write_logs):
+    folder = write_logs(4)
+    here = batch(folder)
+    same(here.frame, batch(folder, jobs=2).frame)
+    turned = batch(sorted(folder.iterdir(), reverse=True))
+    same(here.frame, turned.frame.iloc[::-1].reset_index(drop=True))
+
+
 def test_more_logs_and_tasks_do_only_what_is_left(write_logs, tmp_path):
     out, folder = tmp_path / "t.parquet", write_logs(4)
-    some = batch([folder / "run02.json"], ["diagnose"], out=out)
+    some = batch([folder / "run02.json"], out=out)
     before = lines(out)
-    every = batch(folder, ["diagnose"], out=out)
+    every = batch(folder, out=out)
     assert (some.resumed, every.resumed) == (0, 1)
     assert lines(out)[:1] == before
-    assert len({x["key"] for x in lines(out)}) == len(lines(out)) == 4
-    same(every.frame, batch(folder, ["diagnose"]).frame)
+    assert len(set(dict(lines(out)))) == len(lines(out)) == 4
+    same(every.frame, batch(folder).frame)
     same(pd.read_parquet(out), every.frame)
-    again = batch(folder, ["diagnose"], out=out)
+    again = batch(folder, out=out)
     assert (again.resumed, len(lines(out))) == (4, 4)
     pd.testing.assert_frame_equal(again.frame, every.frame)
-    other = batch(folder, ["diagnose"], out=out, read={"settings": {"group_size": 2}})
+    other = batch(folder, out=out, read={"settings": {"group_size": 2}})
     assert (other.resumed, len(lines(out))) == (0, 8)
-    anew = batch(folder, ["diagnose"], out=out, resume=False)
-    assert (anew.resumed, len(lines(out))) == (0, 4)
+    again = batch(folder, out=out, resume=False)
+    assert (again.resumed, len(lines(out))) == (0, 4)
 
 
-def test_a_changed_log_is_done_anew_and_a_copy_is_not(write_logs, tmp_path, write_trl_log):
+def test_a_changed_log_is_done_again_and_a_copy_is_not(write_logs, tmp_path, write_trl_log):
     out, folder = tmp_path / "t.csv", write_logs(2)
     shutil.copy(folder / "run00.json", folder / "copy.json")
-    first = batch(folder, ["diagnose"], out=out)
+    first = batch(folder, out=out)
     assert len(lines(out)) == 2
     assert first.records[0]["failing"] == first.records[1]["failing"] != first.records[2]["failing"]
     write_trl_log(folder / "run01.json", np.linspace(0.1, 0.5, 31))
-    second = batch(folder, ["diagnose"], out=out)
+    second = batch(folder, out=out)
     assert len(lines(out)) == 3
     assert second.frame["rows"].tolist() == [30, 30, 31]
 
 
 def test_half_a_line_in_the_journal_counts_for_nothing(write_logs, tmp_path):
     out, folder = tmp_path / "t.csv", write_logs(3)
-    batch(folder, ["diagnose"], out=out)
+    batch(folder, out=out)
     journal = journal_of(out)
     whole = journal.read_bytes()
     journal.write_bytes(whole[: len(whole) - 40])
-    found = batch(folder, ["diagnose"], out=out)
+    found = batch(folder, out=out)
     assert found.resumed == 2
-    assert sorted(x["key"] for x in lines(out)) == sorted(json.loads(x)["key"] for x in whole.splitlines())
-    assert batch(folder, ["diagnose"], out=out).resumed == 3
+    assert set(dict(lines(out))) == {json.loads(x)["key"] for x in whole.splitlines()}
+    assert batch(folder, out=out).resumed == 3
     assert pd.read_csv(out)["log"].tolist() == ["run00", "run01", "run02"]
 
 
@@ -216,11 +199,11 @@ def test_a_killed_fleet_goes_on_where_it_was(write_logs, tmp_path):
     before = lines(out)
     assert 3 <= len(before) < n
     assert not out.exists()
-    found = batch(folder, ["diagnose"], out=out)
+    found = batch(folder, out=out)
     assert found.resumed == len(before)
     assert lines(out)[: len(before)] == before
-    assert len({x["key"] for x in lines(out)}) == len(lines(out)) == n  # none lost, none done twice
-    same(found.frame, batch(folder, ["diagnose"]).frame)
+    assert len(set(dict(lines(out)))) == len(lines(out)) == n  # none lost, none done twice
+    same(found.frame, batch(folder).frame)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +229,7 @@ def test_what_would_fail_for_every_log_is_refused(options, kind, words, tmp_path
 def test_parquet_without_its_package_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(table_module, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"bayes-grpo\[parquet\]"):
-        batch(rising_run(30), ["diagnose"], out=tmp_path / "t.parquet")
+        batch(rising_run(30), out=tmp_path / "t.parquet")
 
 
 def test_the_columns_of_a_part_are_there_without_any_value_and_keep_their_types(tmp_path):

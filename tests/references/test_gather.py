@@ -6,7 +6,7 @@ import pytest
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.logs.options import sidecar_reference_runs
-from bayes_grpo.references import gather as rooms
+from bayes_grpo.references import gather
 from bayes_grpo.references.gather import gather_references, named_runs
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
@@ -21,7 +21,7 @@ def written(folder, runs):
     return folder
 
 
-def test_folders_patterns_and_files_are_siblings_and_the_run_is_never_its_own(tmp_path):
+def test_folders_patterns_and_files_are_reference_runs_and_the_run_is_never_its_own(tmp_path):
     runs = runs_of_orders([0] * 4)
     folder = written(tmp_path / "runs", runs)
     (folder / "notes.txt").write_text("nothing to read")
@@ -37,7 +37,7 @@ def test_folders_patterns_and_files_are_siblings_and_the_run_is_never_its_own(tm
         named_runs(folder / "gone.csv")
 
 
-def test_what_cannot_stand_beside_the_run_is_left_out_with_its_reason():
+def test_what_cannot_be_compared_is_left_out_with_its_reason():
     run, other, *_ = runs_of_orders([0, 0])
     percents = replace(other, name="percents", reward=100.0 * other.reward)
     held_out = make_run([], [], evals={1.0: 0.1, 2.0: 0.3, 3.0: 0.2}, name="held out")
@@ -54,7 +54,7 @@ def test_what_cannot_stand_beside_the_run_is_left_out_with_its_reason():
 
 
 def test_of_very_many_the_nearest_are_taken(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST_REFERENCES", 3)
+    monkeypatch.setattr(gather, "MOST_REFERENCES", 3)
     near, far = runs_of_orders([0] * 4, seed=1), runs_of_orders([0] * 3, plateau=0.1, seed=2)
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
     found = gather_references(near[0], rows_of(near[0]), [*far, *near])
@@ -62,7 +62,7 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
     assert sum("further from the run's rows" in x.why for x in found.left_out) == 3
 
 
-def test_the_file_beside_a_log_names_its_siblings(tmp_path):
+def test_the_file_next_to_a_log_names_its_reference_runs(tmp_path):
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["runs/"]\n[settings]\ngroup_size = 8\n')
     log = written(tmp_path, runs_of_orders([0])) / "run0.csv"
     assert sidecar_reference_runs(log) == [str(tmp_path / "runs/")]
