@@ -13,21 +13,8 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.members import (
-    SweepMember,
-    members_of,
-    read_runs,
-    repetitions,
-    settings_that_differ,
-    varied_in,
-)
-from bayes_grpo.families.model import (
-    TRAITS,
-    SweepData,
-    SweepDraws,
-    sample_sweep,
-    sweep_data,
-)
+from bayes_grpo.families.members import SweepMember, members_of, read_runs, repetitions, settings_that_differ, varied_in
+from bayes_grpo.families.model import TRAITS, SweepData, SweepDraws, sample_sweep, sweep_data
 from bayes_grpo.families.result import ROPE, Exponent, Sweep, SweepRun
 from bayes_grpo.references.curve import smooth_curve
 from bayes_grpo.references.gather import RunSources
@@ -36,8 +23,6 @@ LINKED = 0.9
 """Correlation of the logarithms of two settings from which their effects cannot be separated."""
 _POSITIVE_SHARE = 0.1
 """A level's change is over its own size where that is surely above this share of the range of the rewards."""
-
-
 _QUANTITIES = {
     "rate": ("relaxation_time", -1.0, "response rate"),
     "fluctuation_variance": ("fluctuation_sd", 2.0, "fluctuation variance"),

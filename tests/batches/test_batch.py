@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,8 +19,9 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.batches import table as table_module
-from bayes_grpo.batches.batch import batch
+from bayes_grpo.batches.batch import batch, survey
 from bayes_grpo.batches.table import journal_of
+from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.diagnosis import diagnose
 from bayes_grpo.forecasting.horizon import horizon_of
@@ -31,6 +33,22 @@ from tests.helpers.shown import text_of
 ROOT = Path(__file__).resolve().parents[2]
 FAST = bg.SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 """As for forecasts, whose compiled programs are shared."""
+
+
+@pytest.fixture
+def write_logs(tmp_path: Path, write_trl_log) -> Callable[..., Path]:
+    """Writes logs whose rewards rise by different amounts; their folder."""
+
+    def write(n: int, rows: int = 30, folder: str = "runs") -> Path:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for i in range(n):
+            rng = np.random.default_rng(i)
+            step = np.arange(1, rows + 1)
+            reward = 0.2 + 0.05 * i * (1 - np.exp(-step / 10)) + 0.02 * rng.standard_normal(rows)
+            write_trl_log(tmp_path / folder / f"run{i:02d}.json", np.round(reward, 4))
+        return tmp_path / folder
+
+    return write
 
 
 def lines(out: Path) -> list[tuple[str, dict]]:
@@ -104,18 +122,13 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert all(words in text_of(found) for words in ("settles at", "at step 60, gain", "1 fine"))
 
 
-@pytest.mark.parametrize(
-    ("planned", "expected"),
-    [
-        (80.0, (80.0, "planned length")),
-        (40.0, (60.0, "1.5 times the last step, the planned length being reached")),
-        (None, (60.0, "1.5 times the last step")),
-    ],
-)
-def test_the_horizon_is_the_plan_where_it_lies_ahead(planned, expected):
-    run = rising_run(40) if planned is None else rising_run(40, total_steps=planned)
-    assert horizon_of(dict(run.settings.items()), 40.0) == expected
-    assert horizon_of(dict(run.settings.items()), 40.0, 50.0) == (50.0, "given")
+def test_the_horizon_is_the_plan_where_it_lies_ahead():
+    guess = "1.5 times the last step"
+    for planned, found in (({"total_steps": 80.0}, (80.0, "planned length")), ({}, (60.0, guess)),
+                           ({"total_steps": 40.0}, (60.0, f"{guess}, the planned length being reached"))):  # fmt: skip
+        settings = dict(rising_run(40, **planned).settings.items())
+        assert horizon_of(settings, 40.0) == found
+        assert horizon_of(settings, 40.0, 50.0) == (50.0, "given")
 
 
 def test_any_executor_and_a_cluster_give_what_is_given_here(write_logs, monkeypatch):
@@ -255,3 +268,40 @@ def test_the_command(write_logs, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     nothing = call("batch", tmp_path / "bad.json")
     assert (nothing.code, "1 log with an error, first: bad" in nothing.out) == (3, True)
+
+
+def test_files_folders_patterns_and_runs_each_once(write_logs, tmp_path):
+    folder = write_logs(3)
+    output = tmp_path / "trainer" / "checkpoint-30"
+    output.mkdir(parents=True)
+    shutil.copy(folder / "run01.json", output / "trainer_state.json")
+    found = list(survey([folder, str(folder / "run*.json"), tmp_path / "trainer", rising_run(name="made")], {}))
+    assert [log.name for log in found] == ["run00", "run01", "run02", "trainer", "made"]
+    assert all(log.error == "" and log.log_hash for log in found)
+    assert {log.rows for log in found[:4]} == {30}
+    assert found[1].fingerprint == found[3].fingerprint != found[2].fingerprint
+    (folder / "table.csv").write_text("step,reward\n1,0.1\n2,0.2\n3,0.3\n")
+    assert len(list(survey([folder, str(folder / "*.csv")], {}))) == 4
+    assert len(list(survey([folder, str(folder / "*.csv")], {}, {(folder / "table.csv").resolve()}))) == 3
+
+
+def test_what_cannot_be_read_has_a_reason(write_logs, tmp_path):
+    folder = write_logs(2)
+    (folder / "broken.json").write_text('{"log_history": [{"reward"')
+    (tmp_path / "empty").mkdir()
+    given = [folder, tmp_path / "empty", str(tmp_path / "no*where"), tmp_path / "gone.json"]
+    found = {log.name: log.error for log in survey(given, {})}
+    assert {name for name, error in found.items() if not error} == {"run00", "run01"}
+    assert set(found) == {"run00", "run01", "broken", "empty", "no*where", "gone.json"}
+    assert "found nothing of this pattern" in found["no*where"]
+
+
+def test_a_fingerprint_is_of_rows_and_settings_and_not_of_the_name(write_logs, tmp_path):
+    path = write_logs(1) / "run00.json"
+    other = tmp_path / "renamed.json"
+    state = json.loads(path.read_text())
+    other.write_text(json.dumps(state))
+    mine = fingerprint(bg.read_log(path))
+    assert fingerprint(bg.read_log(other)) == mine
+    assert fingerprint(bg.read_log(path, settings={"group_size": 4})) != mine
+    assert fingerprint(bg.read_log(path).until(20)) != mine

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bayes_grpo.common.intervals import Interval
-from bayes_grpo.families.members import repetitions
-from bayes_grpo.families.result import Exponent, Sweep, SweepRun
-from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.logs.run import Run
 from tests.helpers.runs import make_run, steps
 
@@ -53,29 +48,3 @@ def swept(count: int = 6) -> list[Run]:
         )
         for i, rate in enumerate(rates)
     ]
-
-
-def made_sweep() -> Sweep:
-    """A sweep of six runs whose rate follows the learning rate, without sampling it."""
-    rng, runs = np.random.default_rng(0), swept()
-    numbers = rng.standard_normal((4, 500))
-    rate = Exponent(
-        setting="learning_rate", quantity="rate", words="response rate", posterior=Interval(1.0, 0.7, 1.3, 0.9),
-        prior=Interval(0.0, -1.645, 1.645, 0.9), p_zero=0.01, p_positive=0.99, contraction=0.9, relative=True,
-        runs=6, values=3,
-    )  # fmt: skip
-    wide = Interval(0.0, -0.4, 0.4, 0.9)
-    plateau = replace(
-        rate, quantity="plateau", words="plateau", posterior=wide, p_zero=0.3, p_positive=0.5, contraction=0.1
-    )
-    return Sweep(
-        vary=("learning_rate",),
-        signal="reward",
-        exponents=(rate, plateau),
-        runs=tuple(
-            SweepRun(r.name, {"learning_rate": r.signals["learning_rate"][0]}, r.step, r.reward, r.reward) for r in runs
-        ),
-        convergence=check_convergence({"x": numbers}, numbers, numbers > 9.0, retried=False),
-        cautions=(),
-        repetitions=repetitions(runs),
-    )

@@ -9,9 +9,7 @@ from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
 GROUPS = [relaxing(f"g{g}", seed=g, group_size=g) for g in (4, 8, 16)]
-PERCENTS = make_run(GROUPS[2].step, 100.0 * GROUPS[2].reward, name="percents", group_size=16)
 EVALS = make_run([], [], evals={float(s): 0.1 * s for s in range(1, 9)}, name="evals", group_size=32)
-RANGES = [relaxing(f"high{x:g}", seed=8, group_size=2, reward_high=x) for x in (1.0, 2.0)]
 
 
 def test_a_scheduled_rate_is_reported_at_its_highest():
@@ -32,9 +30,7 @@ def test_a_scheduled_rate_is_reported_at_its_highest():
         (swept(4), "group_size", "at least two values among 4 runs, found 8 alone"),
         (GROUPS[:2], "group_size", "at least 3 runs, found 2"),
         ([*GROUPS, GROUPS[0]], "group_size", "g4 cannot be compared with g4: the run itself, or a copy of it"),
-        ([*GROUPS[:2], PERCENTS], "group_size", "another unit"),
         ([*GROUPS, EVALS], "group_size", "evals cannot be compared with g4: another signal: eval_reward in place of"),
-        ([*RANGES, *GROUPS], "group_size", "another range of the reward: reward_high 2 in place of 1"),
         (GROUPS, "", "expected names of settings"),
         (GROUPS, "group_size group_size", "each once"),
     ],

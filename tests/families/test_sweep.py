@@ -12,13 +12,32 @@ import bayes_grpo
 from bayes_grpo import save_plot, sweep
 from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.families.members import LeftOutRun, failure_in_short
+from bayes_grpo.families.model import TRAITS, SweepDraws
+from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.views.plots.families import plot_sweep
-from tests.families.made import made_sweep, relaxing, swept
+from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
 from tests.helpers.shown import text_of
 
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A sweep from given draws: the rate follows the learning rate, all else is as before."""
+
+    def drawn(data, seed):
+        rng = np.random.default_rng(seed)
+        slopes = data.slope * rng.standard_normal((4, 500, 1, len(TRAITS)))
+        slopes[..., TRAITS.index("relaxation_time")] = -1.0 + 0.2 * rng.standard_normal((4, 500, 1))
+        numbers = rng.standard_normal((4, 500))
+        mean = np.zeros((4, 500, len(TRAITS)))
+        return SweepDraws(slopes, mean, mean), check_convergence({"x": numbers}, numbers, numbers > 9.0, retried=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayes_grpo.families.sweep.sample_sweep", drawn)
+        return sweep(swept())
 
 
 @pytest.fixture
@@ -45,26 +64,25 @@ def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not():
     assert "learning rate moves the response rate" in found.sentence
 
 
-def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(tmp_path):
-    found = made_sweep()
-    assert found.sentence == (
-        "The learning rate moves the response rate (exponent +1.00 [+0.70, +1.30], P(|exponent| < 0.1) 0.01); "
-        "1 of 2 effects are open (90% intervals, 6 runs)."
-    )
+def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path):
+    rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
+    assert rate.posterior.median == pytest.approx(1.0, abs=0.02)
+    assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
+    assert rate.contraction == pytest.approx(0.96, abs=0.01)
+    assert found.sentence.startswith("The learning rate moves the response rate (exponent +1.0")
+    assert found.sentence.endswith("; 3 of 4 effects are open (90% intervals, 6 runs).")
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_frame().attrs["interval_level"] == 0.9
     figure = plot_sweep(found)
     assert figure.axes[0].get_legend_handles_labels()[1][0].startswith("learning_rate ")
     assert save_plot(figure, tmp_path / "sweep.png").stat().st_size > 10_000
-    rate, plateau = found.exponents
     assert "mostly the prior" in plateau.sentence
     wide = replace(rate, p_zero=0.03, p_positive=0.6, contraction=0.0)
     assert wide.verdict == "cannot tell"
     assert replace(rate, p_zero=0.96, p_positive=0.97).verdict == "does not move"
 
 
-def test_repetitions_are_named_and_what_one_more_would_show():
-    found = made_sweep()
+def test_repetitions_are_named_and_what_one_more_would_show(found):
     assert found.to_dict()["repetitions"] == [["run0", "run3"], ["run1", "run4"], ["run2", "run5"]]
     assert found.repetition_sentence == (
         "run0, run3; run1, run4; run2, run5 (all settings and names alike); only there is noise of seeds alone: "
@@ -75,9 +93,8 @@ def test_repetitions_are_named_and_what_one_more_would_show():
     assert none.repetition_sentence in text_of(none)
 
 
-def test_runs_that_collapsed_or_failed_are_named_first():
+def test_runs_that_collapsed_or_failed_are_named_first(found):
     """No exponent shows them; and what fails first has the fewest rows, and would make its settings look safe."""
-    found = made_sweep()
     assert not any(run.collapsed for run in found.runs)
     lost = replace(found.runs[-1], reward=np.where(np.arange(60) < 40, 0.7, 0.01))
     fallen = replace(found, runs=(*found.runs[:-1], lost)).sentence
@@ -99,8 +116,8 @@ def test_runs_that_collapsed_or_failed_are_named_first():
     assert without.to_dict()["left_out"][0]["failed"] == failed.failed
 
 
-def test_the_command_line(folder, monkeypatch):
-    found, calls = made_sweep(), []
+def test_the_command_line(found, folder, monkeypatch):
+    calls = []
     monkeypatch.setattr(bayes_grpo, "sweep", lambda logs, vary, **_: calls.append(([*map(str, logs)], vary)) or found)
     done = call("sweep", folder, "--vary", "learning_rate", "--json", "--plot", folder / "sweep.png")
     assert done.code == 0, done.err

@@ -64,21 +64,14 @@ def test_report_is_strict_json_even_without_a_limit():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"momentum": 1.0}, "momentum"),
-        ({"refresh_interval": 0}, "refresh interval"),
-        ({"learning_rate": 0.0}, "learning rate"),
-        ({"curvature": -1.0}, "curvature"),
-        ({"source": "guess"}, "source"),
-        ({"convention": "adam"}, "convention"),
-        ({"lag_exposure": -0.1}, "lag exposure"),
-    ],
-)
-def test_bad_settings_are_named(change, words):
+    ("name", "value"),
+    [("momentum", 1.0), ("refresh_interval", 0), ("learning_rate", 0.0), ("curvature", -1.0), ("source", "guess"),
+     ("convention", "adam"), ("lag_exposure", -0.1)],
+)  # fmt: skip
+def test_bad_settings_are_named(name, value):
     good = {"learning_rate": 0.01, "momentum": 0.9, "convention": "ema", "refresh_interval": 4, "curvature": 1.0}
-    with pytest.raises(SettingError, match=words):
-        stability(**(good | change))
+    with pytest.raises(SettingError, match=name.replace("_", " ")):
+        stability(**(good | {name: value}))
 
 
 def test_a_curvature_that_the_reward_shows_has_margins_and_no_probability():
