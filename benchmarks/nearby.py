@@ -29,6 +29,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.references import share_of_paths
 from bayes_grpo.references.gather import NearbyRuns, gather_references, kind_of
 from bayes_grpo.references.transfer import read_jointly
+from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 from benchmarks.families import cached
@@ -53,7 +54,10 @@ def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
     alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
     rows, count = alone.copy(), round(share * DRAWS)
     if count:
-        rows[:count] = told.paths(count, np.random.default_rng(0))[1]
+        reward, rng = reward_range(past, dict(log.run.settings.items())), np.random.default_rng(0)
+        rows[:count] = told.paths(count, rng)[1]
+        clipped = round(reward.share * count) if reward.known else 0
+        rows[:clipped] = np.clip(rows[:clipped], reward.low, reward.high)
     return {
         "repo": log.repo,
         "share": share,

@@ -86,7 +86,9 @@ def _references(s: ForecastSummary) -> str:
     """Which other runs the forecast rests on."""
     if s.reference_runs is None or not s.reference_runs.count:
         return ""
-    return f"{s.reference_runs.named}, {percent(s.reference_runs.share)} of the paths follow them"
+    used = s.reference_runs
+    what = f"{percent(used.share)} of the paths follow them" if used.share else "no path follows them"
+    return f"{used.named}, {what}" + ("" if used.order_share is None else ", and their data order is this run's")
 
 
 def _quantities(s: ForecastSummary) -> Tabular:
