@@ -21,17 +21,9 @@ def runs_of_orders(
     plateau: float = 0.7,
     spread: float = 0.02,
 ) -> list[Run]:
-    """Runs that rise to a plateau, with noises of which a share is an effect of the step.
+    """Runs that rise to about a plateau; ``share`` of a row's variance is an effect of the step in runs of one order.
 
-    Args:
-        orders: DataOrder of data of each run; −1 for one of its own.
-        rows: Optimizer steps.
-        share: Share of a row's variance that is an effect of the step.
-        seed: Seed.
-        sd: Standard deviation of a row.
-        every: Steps averaged into a row of each run; 1 where None.
-        plateau: Where the runs settle on average.
-        spread: Standard deviation of their plateaus.
+    An order of −1 is one of its own; ``every`` is how many steps a row of each run averages.
     """
     rng = np.random.default_rng(seed)
     effects: dict[int, np.ndarray] = {}
