@@ -74,7 +74,7 @@ ReferenceRunsFlag = Annotated[
         "--reference-runs",
         metavar="RUNS",
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
-        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
     ),
 ]

@@ -19,9 +19,9 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     check_pictures,
-    named_references,
     numbers_in,
     option,
+    references_or_nearby,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -61,7 +61,7 @@ def plan(
             budget=budget,
             risk=risk,
             signal=signal,
-            reference_runs=named_references(reference_runs, log),
+            reference_runs=references_or_nearby(reference_runs, log, reading),
             seed=seed,
             progress=tell,
         )

@@ -34,7 +34,7 @@ from bayes_grpo.planning.outlook import (
     reward_of_one_run,
 )
 from bayes_grpo.planning.planned import SURE, Candidate, Plan
-from bayes_grpo.references.gather import RunSources
+from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
@@ -76,6 +76,8 @@ def judge(
     if reference_runs is not None:
         tell("reference runs")
         tried = reference_outcomes(run, table, known, grid.rate is not None, reference_runs)
+        if isinstance(reference_runs, NearbyRuns) and not tried.runs:
+            tried = None
     tell("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
     reward = reward_range(table, dict(run.settings.items()))

@@ -21,6 +21,9 @@ from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_referen
 from bayes_grpo.risk.change import Change, change
 from bayes_grpo.rows.table import RowTable
 
+_NAMED = 5
+"""Reference runs that a sentence names."""
+
 
 class ReferenceOutcome(NamedTuple):
     """A reference run, its known settings, their change from the present ones, and whether it failed."""
@@ -62,7 +65,8 @@ class ReferenceOutcomes(Result):
         total = sum(x.failed for x in self.runs)
         rates = sorted(x.settings["learning_rate"] for x in self.runs if x.failed)
         where = f", at learning rates from {rates[0]:g} on" if rates else ""
-        return f"reference runs: {total} of {len(self.runs)} failed{where}"
+        names = ", ".join(x.name for x in self.runs[:_NAMED]) + ", …" * (len(self.runs) > _NAMED)
+        return f"reference runs: {total} of {len(self.runs)} failed{where} ({names})"
 
 
 def reference_outcomes(

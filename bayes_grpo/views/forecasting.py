@@ -88,7 +88,7 @@ def _references(s: ForecastSummary) -> str:
         return ""
     used = s.reference_runs
     what = f"{percent(used.share)} of the paths follow them" if used.share else "no path follows them"
-    return f"{used.named}, {what}" + ("" if used.order_share is None else ", and their data order is this run's")
+    return f"{used.named}, {what}" + ("" if used.order_share is None else ", and they share this run's data order")
 
 
 def _quantities(s: ForecastSummary) -> Tabular:

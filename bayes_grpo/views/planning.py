@@ -100,13 +100,10 @@ def plan_document(plan: Plan) -> Document:
         plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {plan.answer}"),
         sections=(
             section("Candidates", tables=(_costs(plan),)),
-            section(
-                "Evidence",
-                sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.evidence}"),
-                "" if plan.reference_runs is None else plan.reference_runs.sentence,
-            ),
+            section("Evidence", sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.evidence}")),
             section("Cautions", *plan.cautions, tone="doubt"),
         ),
+        assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
         unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
         docs="how/plan",
         condition="For the next run: ",

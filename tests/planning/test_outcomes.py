@@ -33,7 +33,9 @@ def test_reference_runs_count_at_their_settings_as_failed_or_not(monkeypatch):
     assert np.array(found.worked_changes) == pytest.approx(np.array([Change(), Change(learning_rate=math.log(2.0))]))
     assert len(found.failed_changes) == 2
     assert [x.name for x in found.left_out] == ["unknown"]
-    assert found.sentence == "reference runs: 2 of 4 failed, at learning rates from 2e-05 on"
+    assert (
+        found.sentence == "reference runs: 2 of 4 failed, at learning rates from 2e-05 on (same, twice, failed, four)"
+    )
     nothing = reference_outcomes(run, rows_of(run), present, False, others)
     assert not nothing.runs
     assert "does not state the learning rate" in nothing.sentence

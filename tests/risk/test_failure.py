@@ -110,8 +110,8 @@ def test_what_is_shipped_is_what_the_table_says():
 
 def test_reference_runs_that_failed_bound_the_threshold_from_above_and_others_from_below():
     def p(factor, worked=(), failed=()):
-        known = {"worked_changes": [*map(faster, worked)], "failed_changes": [*map(faster, failed)]}
-        return failure_risk(faster(factor), **known).p
+        one, two = ([*map(faster, x)] for x in (worked, failed))
+        return failure_risk(faster(factor), worked_changes=one, failed_changes=two).p
 
     assert p(2.0, worked=[3.0]) < p(2.0) < p(2.0, failed=[3.0])
     assert p(4.0, worked=[4.0]) < 0.5 * p(4.0)
