@@ -285,7 +285,7 @@ def _picked(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 def _by_others(change: Change, gaps: np.ndarray, known: LearnedFailures) -> np.ndarray:
     p = _at(change, known, gaps)
-    # Only what moves towards failure, or where nobody can say, widens the answer.
+    # Only what moves towards failure, or whose direction is unknown, widens the answer.
     far = sum(x for k, x in _farther(change, known).items() if getattr(SIGNS, k) * getattr(change, k) >= 0.0)
     if far > 0.0:
         spread = (np.arange(len(p)) + 0.5) / len(p)
