@@ -33,7 +33,7 @@ from bayes_grpo.planning.outlook import (
     learned_exponents,
     reward_of_one_run,
 )
-from bayes_grpo.planning.planned import SURE, Candidate, Plan
+from bayes_grpo.planning.planned import LEAST_BETTER, Candidate, Plan
 from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
@@ -106,7 +106,7 @@ def judge(
     most = max(risk, kept.failure_risk)
 
     def rank(c: Candidate) -> tuple[bool, float, bool]:
-        better = c.failure_risk <= most and c.tried and c.p_better > SURE
+        better = c.failure_risk <= most and c.tried and c.p_better > LEAST_BETTER
         return better or c is kept, c.expected_gain, c is kept
 
     candidates.sort(key=rank, reverse=True)

@@ -13,7 +13,7 @@ from bayes_grpo.planning.outcomes import ReferenceOutcomes
 if TYPE_CHECKING:
     import pandas as pd
 
-SURE = 0.8
+LEAST_BETTER = 0.8
 """Probability of being better than the present settings from which on others are recommended."""
 WORDS = {
     "group_size": "group size",
@@ -103,7 +103,7 @@ class Plan(Result):
 
     @property
     def recommended(self) -> Candidate:
-        """The largest expected gain of what is better with a probability of `SURE` and unlikely to fail."""
+        """The largest expected gain of what is better with a probability of `LEAST_BETTER` and unlikely to fail."""
         return self.candidates[0]
 
     @property
