@@ -127,7 +127,7 @@ def test_the_horizon_is_the_plan_where_it_lies_ahead():
     guess = "1.5 times the last step"
     for planned, found in (({"total_steps": 80.0}, (80.0, "planned length")), ({}, (60.0, guess)),
                            ({"total_steps": 40.0}, (60.0, f"{guess}, the planned length being reached"))):  # fmt: skip
-        settings = dict(rising_run(40, **planned).settings.items())
+        settings = dict(make_run(steps(40), 0.01 * steps(40), **planned).settings.items())
         assert horizon_of(settings, 40.0) == found
         assert horizon_of(settings, 40.0, 50.0) == (50.0, "given")
 

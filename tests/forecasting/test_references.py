@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     return written(tmp_path_factory.mktemp("runs"), runs_of_orders([0] * 6, rows=40, share=0.7, seed=4))
 
 
-def test_rows_to_come_scatter_less_about_where_siblings_put_them(folder):
+def test_rows_to_come_scatter_less_about_where_reference_runs_put_them(folder):
     log = read_log(folder / "run0.csv")
     past = log.until(24.0)
     alone, beside = (forecast(past, 40.0, regimes=LAWS, draws=600, reference_runs=x) for x in (None, folder))
@@ -42,7 +42,7 @@ def test_rows_to_come_scatter_less_about_where_siblings_put_them(folder):
     assert told["sentence"].startswith("with 5 reference runs (run1, run2")
 
 
-def test_a_forecast_where_no_sibling_can_stand_beside_is_its_own():
+def test_a_forecast_without_a_comparable_reference_run_is_its_own():
     run = rising_run(n=24)
     alone, beside = (forecast(run, 40.0, regimes=LAWS, draws=600, reference_runs=x) for x in (None, [run]))
     np.testing.assert_array_equal(alone.rows, beside.rows)
@@ -50,7 +50,7 @@ def test_a_forecast_where_no_sibling_can_stand_beside_is_its_own():
     assert "none of the runs named can be compared" in beside.reference_runs.sentence
 
 
-def test_the_command_takes_siblings_from_a_flag_or_from_the_file_beside_the_log(folder):
+def test_the_command_takes_reference_runs_from_a_flag_or_from_the_file_next_to_the_log(folder):
     words = ("forecast", folder / "run0.csv", "--at", 24, "--until", 40, "--regimes", ",".join(LAWS), "--draws", 300)
     given = json.loads(call(*words, "--json", "--reference-runs", folder).out)
     (folder / "bayes_grpo.toml").write_text('reference_runs = ["."]\n')

@@ -192,8 +192,9 @@ def test_a_setting_that_no_log_states_comes_from_a_flag_or_a_file(tmp_path, writ
         return grid_of(r := read_log(path, settings=settings), rows_of(r), {"learning_rate": [2e-6]})
 
     for name, wanted in (("learning_rate", 1e-6), ("prompts_per_step", 8)):
+        options: dict[str, Any] = {name: [wanted], "read": {"settings": {"group_size": 8}}}
         with pytest.raises(SettingError, match=rf"{name}: not known of run run.*give --set {name}=… or a line in"):
-            plan(path, **{name: [wanted]}, read={"settings": {"group_size": 8}})
+            plan(path, **options)
     flagged = table(group_size=8, learning_rate=1e-6).present
     assert flagged["learning_rate"] == 1e-6
     (tmp_path / "bayes_grpo.toml").write_text("[settings]\nlearning_rate = 1e-6\ngroup_size = 8\n")

@@ -1,6 +1,7 @@
 """A probe against dense matrices, over three kinds of vectors, with and without noise."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +104,8 @@ def noisy(parts: int = 8) -> list:
 def test_the_cost_is_how_often_the_updates_were_computed(more):
     calls = []
     updates = [lambda shift, u=update: (calls.append(1), u(shift))[1] for update in noisy()]
-    found = probe(updates, **({"unweighted": updates} if "unweighted" in more else more))
+    options: dict[str, Any] = {"unweighted": updates} if "unweighted" in more else more
+    found = probe(updates, **options)
     assert found.gradients == pytest.approx(len(calls) / len(updates))
 
 
