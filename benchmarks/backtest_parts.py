@@ -31,7 +31,7 @@ from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of, window_weight
 from bayes_grpo.rows.schedule import FutureRows, schedule_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.rivals import RIVALS, SIMPLE
 
 
@@ -70,7 +70,7 @@ class Predicted(NamedTuple):
     features: np.ndarray | None
 
 
-def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
+def origin_of(run: Run, whole: Series, share: float) -> Origin:
     """Splits a log at an origin; nothing before the origin depends on later rows.
 
     Raises:

@@ -48,7 +48,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.known_noise import BY_GROUPS
 from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.common import draw_rows, keep
 
 ROWS = 60
@@ -103,7 +103,7 @@ def with_reward(run: Run, y: np.ndarray) -> Run:
     )  # fmt: skip
 
 
-def table_of(run: Run, known_noise: bool) -> RowTable:
+def table_of(run: Run, known_noise: bool) -> Series:
     """Rows with measurement noise that is fixed beforehand, as the rewards of simulated rows say nothing of it."""
     noise = np.exp(np.linspace(-1.1, 1.1, len(run.step))) if known_noise else None
     return replace(rows_of(run), noise=noise, level=None)

@@ -39,7 +39,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
 from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 from benchmarks.common import keep
 
 WINDOW = 50

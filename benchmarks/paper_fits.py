@@ -29,7 +29,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 POINTS = ImportanceSettings(effective=1000.0, draws=400)
@@ -69,7 +69,7 @@ def said(draws: np.ndarray, mean: float, sd: float) -> Said | None:
     return Said(float((np.mean(draws) / var - mean / sd**2) / precision), float(precision**-0.5))
 
 
-def law_on(name: str, table: RowTable, seed: int = 0) -> Draws | None:
+def law_on(name: str, table: Series, seed: int = 0) -> Draws | None:
     """A law's fast posterior; None where it cannot be put on the rows or not be trusted."""
     try:
         target = target_of(get_regime(name), prepare_rows(table, many=True))
@@ -97,7 +97,7 @@ def numbers_of(smooth: SmoothedDraws, factor: float = 1.0) -> dict[str, list[flo
     return out
 
 
-def laws_of(table: RowTable) -> dict[str, Any]:
+def laws_of(table: Series) -> dict[str, Any]:
     """Every law on the rows of a run, and the most that a law could explain.
 
     The ceiling is one less the share of the rows' variance that is measurement: as the log states it (`stated`, with
@@ -136,7 +136,7 @@ def laws_of(table: RowTable) -> dict[str, Any]:
     return out
 
 
-def readings_of(table: RowTable, factor: float = 1.0) -> dict[str, Any]:
+def readings_of(table: Series, factor: float = 1.0) -> dict[str, Any]:
     """Latent reward at every row by the exponential and the flat law, each with the share of its evidence.
 
     Args:
@@ -164,7 +164,7 @@ def readings_of(table: RowTable, factor: float = 1.0) -> dict[str, Any]:
     return out
 
 
-def beside_of(run: Run, table: RowTable) -> dict[str, Any]:
+def beside_of(run: Run, table: Series) -> dict[str, Any]:
     """The exponential law once more: on held-out rewards beside the train reward, and as if there were no warm-up.
 
     Args:

@@ -63,7 +63,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.common import (
     Line,
     alternate,
@@ -97,7 +97,7 @@ SITES = (
 )
 
 
-def table_of(rows: int, rate: np.ndarray | float = 1.0) -> RowTable:
+def table_of(rows: int, rate: np.ndarray | float = 1.0) -> Series:
     """Rows of a simulated log that starts at rest, windows of one step, as the package reads them."""
     with tempfile.TemporaryDirectory() as folder:
         rewards = simulated(rows, 1, response=rows / 5.0)
@@ -223,7 +223,7 @@ class _Rates:
         ]
 
 
-def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tuple[Any, ...]) -> _Rates:
+def _beside(quick: bool, table: Series, name: str, model: Any, arguments: tuple[Any, ...]) -> _Rates:
     """Ours and a peer in turns, both with their own warm-up: ours the default, the peer's 500."""
     say(f"sampling: compiling, {name}")
     length = 500
@@ -249,7 +249,7 @@ def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tupl
     return _Rates(**middle, steps=steps[0], median=medians[0], note=note)
 
 
-def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
+def _ours(table: Series, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
     target = target_of(OSCILLATOR, prepare_rows(table))
     begin = time.perf_counter()

@@ -25,7 +25,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of, window_weight
 from bayes_grpo.rows.schedule import FutureRows, RemainingRate, RowsAhead
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
@@ -115,7 +115,7 @@ def backtest_logs(
     return Backtest(tuple(scores), tuple(refused))
 
 
-def _scores_at(run: Run, whole: RowTable, share: float, regimes: Sequence[str | Regime], seed: int) -> list[Score]:
+def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Regime], seed: int) -> list[Score]:
     """Scores of the forecast and of the last value at an origin; nothing before it depends on later rows."""
     n = max(1, round(share * len(whole.y)))
     basis = basis_of_run(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
@@ -139,7 +139,7 @@ def _scores_at(run: Run, whole: RowTable, share: float, regimes: Sequence[str | 
     ]
 
 
-def rows_after(whole: RowTable, n: int, ahead: RemainingRate) -> RowsAhead:
+def rows_after(whole: Series, n: int, ahead: RemainingRate) -> RowsAhead:
     """The rows of a log after its first n, as rows of a forecast.
 
     Args:

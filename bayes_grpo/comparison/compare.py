@@ -29,7 +29,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.changes import change_words, find_changes
 from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 StageProgress = Callable[[str, float], None]
 
@@ -123,7 +123,7 @@ def compare(
     return replace(made, sentence=made.sentence + added, not_converged=tuple(not_converged))
 
 
-def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
+def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list[Regime], dict[str, str]]:
     """Regimes to fit, and reasons for those left out."""
     left_out: dict[str, str] = {}
     if regimes is not None:
@@ -156,7 +156,7 @@ def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut
     return scores.doubtful or scores
 
 
-def _cautions(table: RowTable, lfo: bool) -> tuple[list[str], bool]:
+def _cautions(table: Series, lfo: bool) -> tuple[list[str], bool]:
     """What to say of the rows, and whether the rows ahead can be scored."""
     out = []
     if len(table.y) < FEW_ROWS:

@@ -22,7 +22,7 @@ from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import PreparedRows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 SHARE = 0.1
 """Rows of a block over the rows of the log."""
@@ -54,7 +54,7 @@ class LeaveFutureOut:
         return float(np.sum(self.blocks))
 
 
-def forecast_origins(table: RowTable) -> tuple[np.ndarray, int]:
+def forecast_origins(table: Series) -> tuple[np.ndarray, int]:
     """Row indices of the forecast origins, evenly spaced up to the end of the log, and the rows of a block.
 
     Raises:

@@ -24,7 +24,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import prepare_rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 LAWS = ("exponential", "flat")
 SAMPLER = SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
@@ -44,7 +44,7 @@ class RunReading:
     """
 
     run: Run
-    table: RowTable
+    table: Series
     latent: np.ndarray
     plateau: np.ndarray
 
@@ -59,7 +59,7 @@ class RunReading:
 
 
 def weighted_laws(
-    table: RowTable, size: int, seed: int, priors: Callable[[Regime, RowTable], Mapping[str, Any] | None] | None = None
+    table: Series, size: int, seed: int, priors: Callable[[Regime, Series], Mapping[str, Any] | None] | None = None
 ) -> list[tuple[Draws, int]]:
     """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
 
@@ -88,7 +88,7 @@ def weighted_laws(
     return list(zip(found, counts.tolist(), strict=True))
 
 
-def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
+def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
     """Reads a run.
 
     Args:

@@ -47,7 +47,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 PRIOR_DRAWS = 4000
 """Draws of the prior that are kept, and runs drawn from them."""
@@ -149,7 +149,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
     } | ({} if table.noise is None else {"row_noise": table.noise})
 
 
-def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
+def _drawn(rows: np.ndarray, table: Series) -> np.ndarray:
     """Drawn rows in steps of about 1/4096 of the logged rows' spread, far finer than their noise, as single precision.
 
     Steps that are a power of two leave zeros behind, so that a file of them is half as long.

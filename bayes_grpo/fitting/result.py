@@ -24,7 +24,7 @@ from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import prepare_rows
-from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
+from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -157,11 +157,11 @@ class Fit(Shown):
         return self.data["trajectories"].dataset[name].to_numpy()
 
 
-def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> RowTable:
+def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
     attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
     rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
-    return RowTable(
+    return Series(
         signal=str(attrs["signal"]),
         step=observed["step"].to_numpy(),
         y=observed["y"].to_numpy(),

@@ -16,7 +16,7 @@ from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
 from bayes_grpo.regimes.parameters import Parameter
-from bayes_grpo.rows.table import CHANCE
+from bayes_grpo.rows.series import CHANCE
 
 if TYPE_CHECKING:
     import pandas as pd

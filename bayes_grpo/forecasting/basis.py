@@ -16,7 +16,7 @@ from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 MIN_FORECAST_ROWS = 8
 """Minimum number of logged rows for a forecast."""
@@ -45,7 +45,7 @@ class Basis:
     fallen: Fallen | None = None
 
     @property
-    def table(self) -> RowTable:
+    def table(self) -> Series:
         """The rows as a table."""
         return self.rows.table
 
@@ -105,7 +105,7 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
     return replace(run, settings=given)
 
 
-def fallen_in(run: Run, table: RowTable) -> Fallen | None:
+def fallen_in(run: Run, table: Series) -> Fallen | None:
     """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
 
     Args:

@@ -12,7 +12,7 @@ from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureRows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
@@ -57,7 +57,7 @@ def regime_paths(
     return RewardPaths(*paths[:3]), paths[3]
 
 
-def _runs_away(found: Paths, table: RowTable) -> np.ndarray:
+def _runs_away(found: Paths, table: Series) -> np.ndarray:
     """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
     far = RUNAWAY * float(np.ptp(table.y))
     lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)

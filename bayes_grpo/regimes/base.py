@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 if TYPE_CHECKING:
     from bayes_grpo.regimes.distribution import RowsDistribution
@@ -75,7 +75,7 @@ class Regime(ABC):
         """Last step from the sampler's coordinates to physical values, for parameters that depend on each other."""
         return values
 
-    def check(self, table: RowTable) -> None:
+    def check(self, table: Series) -> None:
         """Whether the regime can be put on these rows: as many as it has parameters, and two more.
 
         Raises:
@@ -95,7 +95,7 @@ class Regime(ABC):
             return {"fixed_point": fixed}
         return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Derived quantities of each draw by name, from every parameter by name, NumPy or JAX arrays of one shape."""
         return {}
 
@@ -126,7 +126,7 @@ class Regime(ABC):
         return known.get(name) or self.quantities.get(name, Quantity("", ""))
 
     def distribution(
-        self, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
+        self, values: Mapping[str, Any], rows: Rows | Series, *, validate_args: bool | None = None
     ) -> RowsDistribution:
         """The regime on rows as a NumPyro distribution.
 
@@ -147,9 +147,7 @@ class Regime(ABC):
 
         return RowsDistribution(self, values, rows, validate_args=validate_args)
 
-    def model(
-        self, rows: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
-    ) -> dict[str, Any]:
+    def model(self, rows: Series, priors: Mapping[str, Any] | None = None, marginalize: bool = False) -> dict[str, Any]:
         """The regime with its priors as a NumPyro model that `numpyro.infer.MCMC` takes.
 
         It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro

@@ -14,7 +14,7 @@ from bayes_grpo.dynamics.relaxation import relaxation_step
 from bayes_grpo.dynamics.state_space import Entry, Matrix, StateSpace, Vector
 from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity, namespace
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 NOISES: tuple[Parameter, ...] = (
     Parameter(
@@ -82,13 +82,13 @@ FROM_SETTINGS = {
 """Derived by regimes that rest on the optimizer's settings."""
 
 
-def measurement_prior(table: RowTable) -> Prior:
+def measurement_prior(table: Series) -> Prior:
     """Prior of the measurement noise: as the log states it (`bayes_grpo.rows.known_noise`), else within an e-fold."""
     level = table.level
     return Prior(0.5 * table.scale, 1.0) if level is None else Prior(level.sd, level.prior_spread)
 
 
-def response_prior(table: RowTable) -> Prior:
+def response_prior(table: Series) -> Prior:
     """Prior of a regime's time: a fifth of the log, within a few e-folds, and rarely below the spacing of the rows.
 
     A regime faster than the rows looks like white noise, and an oscillation faster than them only aliases.

@@ -39,7 +39,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class _RealOrMissing(constraints.ParameterFreeConstraint):
@@ -66,7 +66,7 @@ class RowsDistribution(dist.Distribution):
     pytree_aux_fields = ("regime",)
 
     def __init__(
-        self, regime: Regime, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
+        self, regime: Regime, values: Mapping[str, Any], rows: Rows | Series, *, validate_args: bool | None = None
     ) -> None:
         """See `bayes_grpo.regimes.base.Regime.distribution`."""
         names = [p.name for p in regime.parameters]
@@ -79,7 +79,7 @@ class RowsDistribution(dist.Distribution):
         self.regime = regime
         self.values = {p.name: jnp.asarray(values[p.name], float) for p in regime.sampled}
         self.levels = {k: (jnp.asarray(m, float), jnp.asarray(s, float)) for k, (m, s) in levels.items()}
-        self.rows = jax.tree.map(jnp.asarray, padded(rows, len(rows.y)) if isinstance(rows, RowTable) else rows)
+        self.rows = jax.tree.map(jnp.asarray, padded(rows, len(rows.y)) if isinstance(rows, Series) else rows)
         super().__init__(self._batch(), self.rows.y.shape[-1:], validate_args=validate_args)
         if self._validate_args:
             self._check_values()
@@ -121,7 +121,7 @@ class RowsDistribution(dist.Distribution):
 
         Args:
             key: A random key.
-            value: Logged values, shape (T,), NaN = missing; for rows to come see `RowTable.extended`.
+            value: Logged values, shape (T,), NaN = missing; for rows to come see `Series.extended`.
             sample_shape: Shape of the draws.
 
         Returns:
@@ -216,7 +216,7 @@ def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
 
 
 def model(
-    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+    regime: Regime, table: Series, priors: Mapping[str, Any] | None = None, marginalize: bool = False
 ) -> dict[str, Any]:
     """The model of one log; see `bayes_grpo.regimes.base.Regime.model`."""
     regime.check(table)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 def namespace(values: Any) -> Any:
@@ -98,5 +98,5 @@ class Parameter:
     unit: str
     meaning: str
     transform: Transform
-    default: Callable[[RowTable], Prior]
+    default: Callable[[Series], Prior]
     linear: bool = False

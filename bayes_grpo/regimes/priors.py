@@ -20,7 +20,7 @@ from jax import Array
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import REAL, UNIT, Parameter, Prior
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _LARGEST, STEP = 6.0, 0.125
 GRID = np.arange(-_LARGEST, _LARGEST + STEP / 2, STEP)
@@ -138,7 +138,7 @@ def _lies(parameter: Parameter) -> str:
     return "is a number" if parameter.transform is REAL else "lies between 0 and 1"
 
 
-def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
+def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:

@@ -28,7 +28,7 @@ from bayes_grpo.regimes.trend import (
     window_mean,
 )
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _FAR = 30.0  # logits; a sampler astray must not overflow
 
@@ -87,7 +87,7 @@ class SuccessRegime(TrendRegime):
             gap_slope = rate * flow.slope(flow.position(start + speed * times.gap_middle))
         return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, linear, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate of the flow, 1/step, and floor of the reward of each draw."""
         p0, fixed, xp = values["initial_success"], values["fixed_point"], namespace(values["initial_success"])
         with jax.enable_x64(xp is np or jnp.result_type(float) == np.float64):

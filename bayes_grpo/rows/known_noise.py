@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.rows.table import NoiseLevel, is_share
+from bayes_grpo.rows.series import NoiseLevel, is_share
 
 SMOOTHING_WIDTH = 8.0
 """Standard deviation of the kernel that smooths levels and spreads, rows: a row must not weigh itself."""

@@ -18,7 +18,7 @@ from jax import Array
 from bayes_grpo.logs.reading import RunLike
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureRows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Rows(NamedTuple):
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
     refresh: Array | np.ndarray
 
 
-def padded(table: RowTable, length: int | None = None) -> Rows:
+def padded(table: Series, length: int | None = None) -> Rows:
     """Rows for the programs of one log: padded to a bucket length, columns no longer than they have to be.
 
     Args:
@@ -90,7 +90,7 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
     )
 
 
-def shared(table: RowTable, length: int | None = None) -> Rows:
+def shared(table: Series, length: int | None = None) -> Rows:
     """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
@@ -108,7 +108,7 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     )
 
 
-def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
+def stacked(logs: Sequence[Series | RunLike]) -> Rows:
     """Rows of several logs in one, for a model of all of them: a leading axis of logs on every field.
 
     Args:
@@ -117,7 +117,7 @@ def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
     Returns:
         The rows, padded to the longest: ``y`` has the shape (n, T).
     """
-    tables = [x if isinstance(x, RowTable) else rows_of(x) for x in logs]
+    tables = [x if isinstance(x, Series) else rows_of(x) for x in logs]
     length = max(len(t.y) for t in tables)
     return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
 
@@ -163,7 +163,7 @@ class PreparedRows:
         arrays: The same, padded to a length T; a row that is left out is a missing value.
     """
 
-    table: RowTable
+    table: Series
     arrays: Rows
 
     def without(self, row: int) -> PreparedRows:
@@ -208,6 +208,6 @@ class PreparedRows:
         return rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
 
 
-def prepare_rows(table: RowTable, many: bool = False) -> PreparedRows:
+def prepare_rows(table: Series, many: bool = False) -> PreparedRows:
     """Rows for compiled programs: with many logs, or many cuts of one, few shapes in place of the smallest ones."""
     return PreparedRows(table, shared(table) if many else padded(table))

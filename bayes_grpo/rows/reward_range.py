@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.table import RowTable, is_share
+from bayes_grpo.rows.series import Series, is_share
 
 ASSUMED_SHARE = 0.9
 """Probability that a reward stays in [0, 1] which has done so until now, without a setting: among 14
@@ -47,7 +47,7 @@ class RewardRange(NamedTuple):
         return " and ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
 
 
-def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+def reward_range(rows: Series | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
 
     With one end alone where only that is set. Rows may be those of the log so far, the run itself, or values.
@@ -65,7 +65,7 @@ def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setti
     return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
 
 
-def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+def both_ends(rows: Series | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward with both ends or none, as it takes to call a level high or low.
 
     An end that is set always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a highest reward,
@@ -102,9 +102,9 @@ def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | 
     return low, high
 
 
-def _values(rows: RowTable | Run | np.ndarray) -> np.ndarray:
+def _values(rows: Series | Run | np.ndarray) -> np.ndarray:
     """The logged rewards themselves: of a run the train reward, or the held-out reward where that is all there is."""
-    if isinstance(rows, RowTable):
+    if isinstance(rows, Series):
         return rows.y
     if isinstance(rows, Run):
         return rows.rewards[1]

@@ -13,7 +13,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable, is_share, row_blocks
+from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series, is_share, row_blocks
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -46,7 +46,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     raise FitError(f"{run.source}: no reward in this log; name its column: --column reward=KEY or heldout=KEY")
 
 
-def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
+def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Series:
     """Rows of a run's train or held-out reward.
 
     Args:
@@ -85,7 +85,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
         )
     found = row_noise(run, kept) if name == "reward" else None
     far = outliers(y, np.ones(len(y)) if found is None else found.variance)
-    table = RowTable(
+    table = Series(
         signal=name,
         step=step,
         y=y,
@@ -132,7 +132,7 @@ def window_weight(window: np.ndarray) -> np.ndarray:
     return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))
 
 
-def _blocked(table: RowTable, limit: int) -> RowTable:
+def _blocked(table: Series, limit: int) -> Series:
     """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
     n = len(table.y)
     blocks = row_blocks(n, limit)

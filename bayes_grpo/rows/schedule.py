@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 SHAPES = ("constant", "linear", "cosine")
 _FALLING = 0.02
@@ -116,7 +116,7 @@ def remaining_rate(
 
 
 def schedule_of(
-    table: RowTable,
+    table: Series,
     settings: Mapping[str, Setting],
     schedule: str | None = None,
     total_steps: float | None = None,
@@ -244,12 +244,12 @@ _FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
-def rows_until(table: RowTable, until: float) -> int:
+def rows_until(table: Series, until: float) -> int:
     """Rows that the log would show from its last one until a later step; at least 1."""
     return max(1, round((until - float(table.step[-1])) / float(np.median(np.diff(table.step)))))
 
 
-def future_steps(table: RowTable, until: float) -> np.ndarray:
+def future_steps(table: Series, until: float) -> np.ndarray:
     """Steps of the forecast: as the log's rows are spaced, or with wider steps so that there are `_GRID` at most.
 
     Raises:
@@ -268,7 +268,7 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
     return step
 
 
-def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
+def future_rows(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
     """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
     now = float(table.step[-1])
     before = np.concatenate([[now], step[:-1]])
@@ -281,7 +281,7 @@ def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> Futu
     )
 
 
-def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead:
+def rows_ahead(table: Series, until: float, ahead: RemainingRate) -> RowsAhead:
     """The rows of a forecast until a horizon, with the learning rate from now on.
 
     Raises:

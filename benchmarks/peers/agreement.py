@@ -39,7 +39,7 @@ def largest_differences(table):
     """Largest relative difference of each peer's log likelihood from ours over a few points of the prior.
 
     Args:
-        table: `RowTable` with rows one step apart from rest under a constant learning rate. The peer for a falling one
+        table: `Series` with rows one step apart from rest under a constant learning rate. The peer for a falling one
             gets the same rows with a rate that falls from 1 to 0.01.
 
     Returns:

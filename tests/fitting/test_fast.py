@@ -21,17 +21,17 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from tests.helpers.selection import few
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 
 
-def posterior_on(regime: Regime, table: RowTable, **options: Any) -> Draws:
+def posterior_on(regime: Regime, table: Series, **options: Any) -> Draws:
     return fast_posterior(target_of(regime, prepare_rows(table, many=True)), **options)
 
 
-def make_table(y: np.ndarray) -> RowTable:
+def make_table(y: np.ndarray) -> Series:
     step, nothing = np.arange(1.0, len(y) + 1), np.array([])
     return rows_of(Run("made", "made", "none", "0", step, y, np.ones(len(y)), {}, nothing, nothing, Settings()))
 

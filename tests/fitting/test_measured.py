@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo.fitting.summary import measured
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.table import NoiseLevel
+from bayes_grpo.rows.series import NoiseLevel
 
 LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
 

@@ -5,12 +5,12 @@ import pytest
 
 from bayes_grpo.rows.padding import bucket, doubled, prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from tests.helpers.runs import rising_run
 
 
 @pytest.fixture
-def table() -> RowTable:
+def table() -> Series:
     return rows_of(rising_run(50))
 
 

@@ -11,7 +11,7 @@ from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import row_blocks
+from bayes_grpo.rows.series import row_blocks
 from tests.helpers.strategies import runs
 
 LAW = Oscillator()

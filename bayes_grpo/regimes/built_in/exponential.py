@@ -25,7 +25,7 @@ from bayes_grpo.regimes.common import (
 )
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Exponential(Regime):
@@ -59,7 +59,7 @@ class Exponential(Regime):
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
         return first_order_space(initial_levels(linear), first_order_row(rate, diffusion, rows), values, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""
         tau = values["relaxation_time"]
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}

@@ -15,7 +15,7 @@ from bayes_grpo.regimes.common import LEVELS, first_order_space
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Flat(TrendRegime):
@@ -37,10 +37,10 @@ class Flat(TrendRegime):
         moments = (0.0, level), ((0.0, 0.0), (0.0, sd**2))
         return first_order_space(moments, fluctuation_rows(values, rows), values, rows)
 
-    def check(self, table: RowTable) -> None:
+    def check(self, table: Series) -> None:
         """Fits any rows."""
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """The level again as initial reward, for what compares the two levels of any regime."""
         return {"initial_reward": values["fixed_point"]}
 

@@ -23,7 +23,7 @@ from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, r
 from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times, unstable_damping
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _GROWTH_PER_UNIT = 2.0
 _LARGEST_GROWTH = 15.0  # e-folds over the log; a sampler astray must not overflow
@@ -84,7 +84,7 @@ class Oscillator(Regime):
             b, diffusion = b * rows.rate, diffusion * rows.rate**2
         return second_order_space(a, b, diffusion, values, linear, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Stiffness, damping and times of each draw, at the highest learning rate of the run."""
         zeta = values["damping_ratio"]
         omega = (1.0 + 4.0 * zeta**2) ** 0.5 / values["response_time"]

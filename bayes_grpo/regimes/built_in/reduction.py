@@ -34,7 +34,7 @@ from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, OSCILLATOR_NOISES, 
 from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior
 from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 GAIN: tuple[Parameter, ...] = (
     Parameter(
@@ -83,7 +83,7 @@ class Reduction(Regime):
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
         return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / values["learning_time"]
@@ -107,7 +107,7 @@ def held_lag(refresh: Any) -> Any:
     return mean_lag(refresh, "hold")
 
 
-def gain_and_curvature(gain: Any, table: RowTable) -> dict[str, Any]:
+def gain_and_curvature(gain: Any, table: Series) -> dict[str, Any]:
     """Gain g, and the curvature K = g / η where the learning rate is logged (Adam: in preconditioned units)."""
     out = {"gain": gain}
     rate = table.reference_rate

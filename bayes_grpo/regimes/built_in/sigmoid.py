@@ -27,7 +27,7 @@ from bayes_grpo.regimes.trend import (
     window_mean,
 )
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Sigmoid(TrendRegime):
@@ -68,7 +68,7 @@ class Sigmoid(TrendRegime):
         share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
         return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Steps from the start of the log to half of the gain that is left there, of each draw."""
         middle, exponent = values["midpoint"], values["exponent"]
         first = max(table.start, 0.0)

@@ -12,7 +12,7 @@ from bayes_grpo.regimes.built_in.oscillator import RESPONSE, Oscillator
 from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class StiffnessDamping(Oscillator):
@@ -48,7 +48,7 @@ class StiffnessDamping(Oscillator):
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         return super().state_space({**values, **_response(values, 0.5 * (1.0 + rows.momentum))}, linear, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Response time, damping ratio and times of each draw, at the highest learning rate of the run."""
         found = _response(values, table.optimizer.mass)
         return found | {k: v for k, v in super().derived(found, table).items() if k in self.quantities}

@@ -72,7 +72,7 @@ class NoiseLevel(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RowTable:
+class Series:
     """Rows of one signal, unpadded, with what the priors may know: scale and length.
 
     Attributes:
@@ -112,7 +112,7 @@ class RowTable:
         """Measurement variance of the typical row over that of each row, shape (n,)."""
         return self.weight if self.noise is None else self.weight / self.noise
 
-    def evenly_noisy(self) -> RowTable:
+    def evenly_noisy(self) -> Series:
         """The same rows as if completions scattered alike in all of them.
 
         A forecast takes them so: where noise falls or grows with the level, the rows that count for less are often the
@@ -156,7 +156,7 @@ class RowTable:
         window: np.ndarray | None = None,
         rate: np.ndarray | None = None,
         weight: np.ndarray | None = None,
-    ) -> RowTable:
+    ) -> Series:
         """The rows, and later ones without a value.
 
         Args:
