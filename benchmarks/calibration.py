@@ -46,7 +46,7 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.known_noise import BY_GROUPS
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 from benchmarks.common import draw_rows, keep
@@ -127,7 +127,7 @@ def simulate(
     # Any values do: the table's scale plays no part with fixed priors.
     table = table_of(with_reward(run, np.linspace(0.0, 1.0, len(run.step))), known_noise)
     with jax.enable_x64(True):
-        target = target_of(regime, prepare_rows(table), priors)
+        target = target_of(regime, table, priors)
         draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
         levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
         rows = padded(table, len(table.y))
@@ -139,8 +139,8 @@ def simulate(
 
 def draws_of(kind: str, regime: Regime, run: Run, known_noise: bool, seed: int) -> tuple[dict[str, np.ndarray], bool]:
     """Posterior draws of every parameter, and whether their checks passed."""
-    rows = prepare_rows(table_of(run, known_noise), many=True)
-    target = target_of(regime, rows, priors_of(regime, known_noise))
+    rows = table_of(run, known_noise)
+    target = target_of(regime, rows, priors_of(regime, known_noise), arrays=shared(rows))
     if kind == "fast":
         found = fast_posterior(target, seed=seed, fallback=False).with_levels(seed)
     else:

@@ -37,7 +37,7 @@ from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import is_share
 from benchmarks.common import keep
@@ -244,7 +244,7 @@ def contraction(run: Run) -> dict[str, Any] | None:
     regime = get_regime("exponential")
     out: dict[str, Any] = {}
     for name, rows in (("without", replace(table, noise=None, level=None)), ("with", table)):
-        found = fast_posterior(target_of(regime, prepare_rows(rows, many=True)), seed=0)
+        found = fast_posterior(target_of(regime, rows, arrays=shared(rows)), seed=0)
         logs = {k: np.log(found.values[k]) for k in ("fluctuation_sd", "observation_sd")}
         out[name] = {
             "fluctuation": float(1.0 - logs["fluctuation_sd"].var()),  # of a prior of one e-fold

@@ -27,7 +27,7 @@ from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 
@@ -72,7 +72,7 @@ def said(draws: np.ndarray, mean: float, sd: float) -> Said | None:
 def law_on(name: str, table: Series, seed: int = 0) -> Draws | None:
     """A law's fast posterior; None where it cannot be put on the rows or not be trusted."""
     try:
-        target = target_of(get_regime(name), prepare_rows(table, many=True))
+        target = target_of(get_regime(name), table, arrays=shared(table))
         found = fast_posterior(target, seed=seed_of(seed, "paper", name), settings=POINTS, fallback=False)
     except BayesGrpoError:
         return None

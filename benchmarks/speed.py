@@ -61,7 +61,7 @@ from bayes_grpo.fitting.sampling.sample import start_of
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 from benchmarks.common import (
@@ -251,7 +251,7 @@ def _beside(quick: bool, table: Series, name: str, model: Any, arguments: tuple[
 
 def _ours(table: Series, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
-    target = target_of(OSCILLATOR, prepare_rows(table))
+    target = target_of(OSCILLATOR, table)
     begin = time.perf_counter()
     start = start_of(weighted_points(target, seed)[0], seed, settings.num_chains)
     scouted = time.perf_counter()

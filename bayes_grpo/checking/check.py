@@ -66,7 +66,7 @@ def check(fit: Fit) -> Check:
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.as_draws)
-    table = fit.as_draws.rows.table
+    table = fit.as_draws.rows
     findings = findings_of(residuals, table.step, table.y)
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),
@@ -229,7 +229,7 @@ _CHUNK = 200
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
-    picks, n = spread(draws.size, count), len(draws.rows.table.y)
+    picks, n = spread(draws.size, count), len(draws.rows.y)
     with jax.enable_x64(True):
         found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))

@@ -27,7 +27,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.changes import change_words, find_changes
-from bayes_grpo.rows.padding import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 
@@ -76,14 +76,13 @@ def compare(
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
-    prepared = prepare_rows(table, many=True)
 
     scored: dict[str, Scored] = {}
     not_converged: list[str] = []
     pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
-        drawn = {x.name: pool.submit(candidate_on, x, prepared, seed=seed, sampler=settings) for x in regimes}
-        ahead = {x.name: pool.submit(_rows_ahead, x, prepared, seed) for x in regimes if lfo}
+        drawn = {x.name: pool.submit(candidate_on, x, table, seed=seed, sampler=settings) for x in regimes}
+        ahead = {x.name: pool.submit(_rows_ahead, x, table, seed) for x in regimes if lfo}
         imports.scores()  # while they run
         for i, regime in enumerate(regimes):
             name, share = regime.name, i / len(regimes)
@@ -147,10 +146,10 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list
     return regimes, left_out
 
 
-def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut | str:
+def _rows_ahead(regime: Regime, table: Series, seed: int) -> LeaveFutureOut | str:
     """Scores of the rows ahead; a text says why there are none."""
     try:
-        scores = leave_future_out(regime, rows, seed=seed)
+        scores = leave_future_out(regime, table, seed=seed)
     except FitError as error:
         return f"{error}."
     return scores.doubtful or scores
@@ -178,7 +177,7 @@ CANDIDATE_POINTS = ImportanceSettings(effective=2000.0, draws=1500)
 
 def candidate_on(
     regime: Regime,
-    rows: PreparedRows,
+    table: Series,
     *,
     seed: int = 0,
     sampler: SamplerSettings | None = None,
@@ -191,7 +190,7 @@ def candidate_on(
         FitError: The regime cannot be put on these rows.
         NotConvergedError: No sampler reached its posterior.
     """
-    target = target_of(regime, rows)
+    target = target_of(regime, table, arrays=shared(table))
     found = fast_posterior(target, seed=seed_of(seed, "law"), settings=CANDIDATE_POINTS, sampler=sampler)
     if not found.usable:
         raise NotConvergedError(f"did not converge; {found.note}")

@@ -17,11 +17,11 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.batch import densities_of_rows
+from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import PreparedRows
+from bayes_grpo.rows.padding import first_rows, first_values, shared
 from bayes_grpo.rows.series import Series
 
 SHARE = 0.1
@@ -73,23 +73,24 @@ def forecast_origins(table: Series) -> tuple[np.ndarray, int]:
     return origins, horizon
 
 
-def leave_future_out(regime: Regime, rows: PreparedRows, *, seed: int = 0) -> LeaveFutureOut:
+def leave_future_out(regime: Regime, table: Series, *, seed: int = 0) -> LeaveFutureOut:
     """Leave-future-out scores of a regime, from a refit at every origin.
 
     Args:
         regime: The regime.
-        rows: Rows of the whole log.
+        table: Rows of the whole log.
         seed: Seed of the refits.
 
     Raises:
         FitError: Too few rows for it.
     """
-    origins, horizon = forecast_origins(rows.table)
+    origins, horizon = forecast_origins(table)
     blocks, doubtful = [], []
-    start: np.ndarray | None = None
+    whole, start = shared(table), None
     for cut in map(int, origins):
+        first = table.before(cut)
         found = fast_posterior(
-            target_of(regime, rows.before(cut)),
+            target_of(regime, first, arrays=first_rows(whole, first)),
             seed=seed_of(seed, "origin", cut),
             settings=LFO_POINTS,
             start=start,  # the rows of one block more have come in since
@@ -98,6 +99,7 @@ def leave_future_out(regime: Regime, rows: PreparedRows, *, seed: int = 0) -> Le
         if not found.usable:
             doubtful.append(f"refit on {cut} rows: {found.note}")
         start = found.points if found.usable else None
-        density = densities_of_rows(found.target, found.points, rows.values(cut + horizon))[:, cut:]
-        blocks.append(np.logaddexp.reduce(density.sum(axis=1)) - np.log(len(density)))
+        longer = found.target.with_values(first_values(whole.y, cut + horizon))
+        density = log_likelihoods(longer, found.points) - log_likelihoods(found.target, found.points)
+        blocks.append(np.logaddexp.reduce(density) - np.log(len(density)))
     return LeaveFutureOut(np.array(blocks), doubtful[0] if doubtful else "")

@@ -128,7 +128,7 @@ def _line(row: Mapping[str, float], scored: Scored, ahead: LeaveFutureOut | None
         p_worse=p_worse,
         weight=row["weight"],
         verdict="best" if difference == 0 else "worse" if against else "cannot tell",
-        r2=r_squared(found.draws.rows.table.y, found.curve_mean),
+        r2=r_squared(found.draws.rows.y, found.curve_mean),
         lfo=future.elpd if future else nothing,
         lfo_difference=behind,
         lfo_difference_se=behind_se,

@@ -144,48 +144,18 @@ _STRETCH = 32
 """Rows of a stretch, where the number of rows is a multiple of it."""
 
 
-def _stretches(y: Array) -> tuple[int, Array]:
-    """Rows of a stretch, and the number of stretches up to the last value."""
-    size = len(y)
-    length = math.gcd(_STRETCH, size) if size % 8 == 0 else size
-    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0))
-    return length, -(-last // length)
-
-
 def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
     """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
-    y = jnp.asarray(y)
+    y, size = jnp.asarray(y), len(y)
     varying, at = over_rows(space)
-    length, needed = _stretches(y)
+    length = math.gcd(_STRETCH, size) if size % 8 == 0 else size
+    needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)
 
     def stretch(i: Any, carry: Any) -> Any:
         value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
         return lax.scan(_summed(at), carry, (value, entries))[0]
 
     return lax.fori_loop(0, needed, stretch, (*initial_moments(space), jnp.zeros(())))[2]
-
-
-def row_densities(space: StateSpace, y: Array) -> Array:
-    """Log density of each row given those before it, for many draws at once and without a gradient.
-
-    Shape (T,); 0 where the value is missing.
-    """
-    y = jnp.asarray(y)
-    varying, at = over_rows(space)
-    length, needed = _stretches(y)
-
-    def body(state: tuple[Vector, Matrix], row: Any) -> tuple[tuple[Vector, Matrix], Array]:
-        value, entries = row
-        mean, cov, (*_, density) = advance(at(entries), *state, value)
-        return (mean, cov), density
-
-    def stretch(i: Any, carry: Any) -> Any:
-        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
-        state, found = carry
-        state, density = lax.scan(body, state, (value, entries))
-        return state, lax.dynamic_update_slice_in_dim(found, density, i * length, axis=0)
-
-    return lax.fori_loop(0, needed, stretch, (initial_moments(space), jnp.zeros(len(y))))[1]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:

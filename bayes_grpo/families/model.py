@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
 from bayes_grpo.regimes.built_in.exponential import REGIME
 from bayes_grpo.rows.padding import Rows, stacked
 
@@ -33,7 +33,7 @@ _SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation
 """Scales of the half-normal spreads between runs of the same settings."""
 _FLOOR = 0.02
 """Least spread between runs: no two runs agree better."""
-CHAINS, _WARMUP, _DRAWS = 4, 400, 1000
+CHAINS = 4
 
 
 class FamilyData(NamedTuple):
@@ -145,23 +145,13 @@ def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tupl
         seed: Seed.
         chains: Number of chains; with one there is no second time.
     """
-    return sample_model(
-        family_model,
-        (),
-        (data,),
-        partial(_checked, data),
-        seed=seed,
-        chains=chains,
-        warmup=_WARMUP,
-        draws=_DRAWS,
-        target_accept=(0.9, 0.98),
-        max_tree_depth=8,
-    )
+    settings = SamplerSettings(num_chains=chains, num_warmup=400, retry_target_accept=0.98)
+    return sample_model(family_model, (data,), partial(_checked, data), seed=seed, settings=settings)
 
 
-def _checked(data: FamilyData, sites: Any, stats: Any, retried: bool) -> tuple[FamilyDraws, Convergence]:
-    draws = FamilyDraws(*(np.asarray(sites[name]) for name in FamilyDraws._fields))
+def _checked(data: FamilyData, chain: Chain, retried: bool) -> tuple[FamilyDraws, Convergence]:
+    draws = FamilyDraws(*(np.asarray(chain.z[name]) for name in FamilyDraws._fields))
     named = {f"{word} of {q}": x[..., j] for j, q in enumerate(TRAITS) for word, x in (("mean", draws.mean),
              ("spread", draws.spread))}  # fmt: skip
     named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}
-    return draws, check_convergence(named, stats["energy"], stats["diverging"], retried)
+    return draws, check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)

@@ -23,7 +23,7 @@ from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.series import Series
 
 LAWS = ("exponential", "flat")
@@ -73,11 +73,11 @@ def weighted_laws(
         FitError: No regime can be fitted to the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=size)
+    rows, points = table.evenly_noisy(), ImportanceSettings(effective=1000.0, draws=size)
     for name in LAWS:
         law = get_regime(name)
         try:
-            target = target_of(law, rows, None if priors is None else priors(law, table))
+            target = target_of(law, rows, None if priors is None else priors(law, table), arrays=shared(rows))
             found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
             if name == LAWS[-1]:

@@ -16,7 +16,7 @@ from bayes_grpo.fitting.sampling.nuts import Chain
 from bayes_grpo.fitting.sampling.target import Target
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import PreparedRows
+from bayes_grpo.rows.series import Series
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Draws:
         return self.target.regime
 
     @property
-    def rows(self) -> PreparedRows:
+    def rows(self) -> Series:
         """Rows of the log."""
         return self.target.rows
 
@@ -138,7 +138,7 @@ class SmoothedDraws:
         mean, var = self.latent[:, self.kept], self.latent_var[:, self.kept]
         noise = self.draws.values["observation_sd"][:, self.kept, None]
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
-        precision = self.draws.rows.table.precision
+        precision = self.draws.rows.precision
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
 
@@ -149,7 +149,7 @@ def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
 
 def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
     """The same out of a summary that is there already."""
-    n, linear = len(draws.rows.table.y), found[0]
+    n, linear = len(draws.rows.y), found[0]
     levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
     logged = (x[..., :n] for x in found[1:])
     return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)

@@ -45,7 +45,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, prepare_rows
+from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 
@@ -64,7 +64,7 @@ class PriorSide(NamedTuple):
 def prior_side(target: Target, seed: int) -> PriorSide:
     """Draws of the prior and runs drawn from them, by the seed of a fit."""
     rng = np.random.default_rng(seed)
-    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
+    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
     return PriorSide(draws | target.regime.derived(draws, table), _drawn(rows, table), rng)
 
@@ -82,7 +82,7 @@ def build_fit(
     draws, chains = found.draws, found.draws.chains
     if chains is None:
         raise ValueError("expected the draws of NUTS, found those of another sampler")
-    regime, table, values = draws.regime, draws.rows.table, draws.values
+    regime, table, values = draws.regime, draws.rows, draws.values
     latent, rows = found.measured_again(prior.rng)
     trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
@@ -134,12 +134,12 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
 def _left_out(found: SmoothedDraws, rng: np.random.Generator) -> np.ndarray:
     """A value of every row, drawn given all others at each draw."""
     mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
-    return _drawn(mean + sd * rng.standard_normal(mean.shape), found.draws.rows.table)
+    return _drawn(mean + sd * rng.standard_normal(mean.shape), found.draws.rows)
 
 
 def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
     """The rows' steps, windows, rates and weights."""
-    table = found.draws.rows.table
+    table = found.draws.rows
     return {
         "row_step": table.step,
         "row_window": table.window,
@@ -168,7 +168,7 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
 
 
 def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
-    regime, table = draws.regime, draws.rows.table
+    regime, table = draws.regime, draws.rows
     ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
     settings = {
         name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
@@ -226,7 +226,7 @@ def replicate(
         Rows of a new run with the same steps at every draw, shape (..., n); and log p(rows | all parameters), shape
         (...).
     """
-    regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
+    regime, rows, n = target.regime, target.arrays, len(target.rows.y)
     sampled, levels = (
         np.stack([np.asarray(values[p.name], float) for p in part], axis=-1) for part in (regime.sampled, regime.linear)
     )
@@ -291,7 +291,7 @@ def fit(
     settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
-    target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)
+    target = target_of(get_regime(regime), rows_of(run, signal), priors)
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
         found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)

@@ -21,8 +21,8 @@ from bayes_grpo.dynamics.state_space import dot, square_root
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.padding import Rows, followed_by
+from bayes_grpo.rows.schedule import FutureGrid
 
 _CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
@@ -44,10 +44,10 @@ class Paths(NamedTuple):
     fixed_point: np.ndarray
 
 
-def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> Paths:
+def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
     """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
-    total, first, h = len(picks), len(draws.rows.table.y), len(future.step)
-    rows, prior = draws.rows.followed_by(future), draws.target.numbers
+    total, first, h = len(picks), len(draws.rows.y), len(future.step)
+    rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
     n = state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))

@@ -23,7 +23,7 @@ from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class Fit(Shown):
         Without the sampler's coordinates: the tree keeps the values alone.
         """
         tree, priors = self.data["posterior"].dataset, self.priors
-        rows = prepare_rows(_table_of(self.data, self.notes, self.settings))
+        rows = _table_of(self.data, self.notes, self.settings)
         values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
         z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
         checks = self.convergence
-        target = Target(self.regime, rows, priors, prior_numbers(self.regime, priors))
+        target = Target(self.regime, rows, padded(rows), priors, prior_numbers(self.regime, priors))
         return Draws(target, values, z, checks, usable=checks.usable)
 
     @property

@@ -254,7 +254,7 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    noise_known = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
+    noise_known = fit.as_draws.rows.level is not None  # then its prior is a measurement of its own
     prior = [r.name for r in rows if r.mostly_prior and not (noise_known and r.name == "observation_sd")]
     if prior:
         out.append(
@@ -322,7 +322,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
 
     "" where the log does not determine its noise, or the user overrides the prior.
     """
-    known = fit.as_draws.rows.table.level
+    known = fit.as_draws.rows.level
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""

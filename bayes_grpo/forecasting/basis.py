@@ -12,7 +12,6 @@ from bayes_grpo.diagnosis.smoothing import reward_trend
 from bayes_grpo.diagnosis.trend import span_of
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
@@ -27,7 +26,7 @@ class Basis:
     """Inputs of a forecast.
 
     Attributes:
-        rows: Rows up to the origin of the forecast.
+        table: Rows up to the origin of the forecast.
         reward: Range of the reward.
         ahead: Learning rate from the last row on.
         notes: Remarks of the reader and of the rows.
@@ -36,18 +35,13 @@ class Basis:
         fallen: Loss of the reward at its last row; None without a loss.
     """
 
-    rows: PreparedRows
+    table: Series
     reward: RewardRange
     ahead: RemainingRate
     notes: tuple[str, ...]
     name: str
     settings: Mapping[str, Setting]
     fallen: Fallen | None = None
-
-    @property
-    def table(self) -> Series:
-        """The rows as a table."""
-        return self.rows.table
 
 
 def basis_of_run(
@@ -83,7 +77,7 @@ def basis_of_run(
     settings = dict(run.settings.items())
     ahead = schedule_of(table, settings, schedule, total_steps)
     return Basis(
-        rows=prepare_rows(table, many=True),
+        table=table,
         reward=reward_range(table, settings),
         ahead=ahead,
         notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),

@@ -21,8 +21,9 @@ from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import PreparedRows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.series import Series
 
 FLAT_SHARE = 0.3
 """Prior weight of "no trend"; the regimes with a trend share the rest."""
@@ -75,7 +76,7 @@ class FittedRegimes:
 
 
 def fit_regimes(
-    rows: PreparedRows,
+    table: Series,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
     reward: RewardRange | None = None,
@@ -88,7 +89,7 @@ def fit_regimes(
     """Fits regimes to rows and computes their weights.
 
     Args:
-        rows: Rows.
+        table: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
         seed: Seed; the draws of a regime do not depend on the other regimes.
@@ -114,7 +115,7 @@ def fit_regimes(
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            target = target_of(regime, rows, forecast_priors(regime, rows.table))
+            target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
             draws = fast_posterior(
                 target,
                 seed=seed_of(seed, "fit", regime.name),

@@ -11,7 +11,7 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.schedule import FutureGrid
 from bayes_grpo.rows.series import Series
 
 RUNAWAY = 10.0
@@ -19,7 +19,7 @@ RUNAWAY = 10.0
 
 
 def regime_paths(
-    draws: Draws, future: FutureRows, count: int, seed: int, reward: RewardRange, inside: float
+    draws: Draws, future: FutureGrid, count: int, seed: int, reward: RewardRange, inside: float
 ) -> tuple[RewardPaths, np.ndarray]:
     """Paths of one regime, a share of them inside the range of the reward.
 
@@ -38,7 +38,7 @@ def regime_paths(
     Returns:
         The paths, shape (count, h), and their fixed points, shape (count,).
     """
-    table, total = draws.rows.table, draws.size
+    table, total = draws.rows, draws.size
     tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
     found = predict(draws, picks, future, seed)

@@ -1,14 +1,12 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads. A table of rows has its arrays with it (`PreparedRows`), so no function
-takes both.
+shapes (`shared`); nothing else pads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +15,7 @@ from jax import Array
 
 from bayes_grpo.logs.reading import RunLike
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.schedule import FutureGrid
 from bayes_grpo.rows.series import Series
 
 
@@ -154,60 +152,33 @@ def doubled(n: int) -> int:
     return size
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedRows:
-    """Rows of one signal with their padded arrays; made by `prepare_rows`.
+def first_rows(whole: Rows, first: Series) -> Rows:
+    """Arrays of the first rows of a log in the shapes of the whole log, so that nothing is compiled again."""
+    own = padded(first)
+    speed = np.zeros(()) if own.start_speed is None else own.start_speed
+    return whole._replace(
+        y=first_values(whole.y, len(first.y)),
+        length=own.length,
+        spacing=own.spacing,
+        start_speed=None if whole.start_speed is None else speed,
+    )
 
-    Attributes:
-        table: The rows, n of them.
-        arrays: The same, padded to a length T; a row that is left out is a missing value.
+
+def first_values(y: Array | np.ndarray, count: int) -> np.ndarray:
+    """The first ``count`` values, all others missing, shape (T,)."""
+    return np.where(np.arange(len(y)) < count, y, np.nan)
+
+
+def followed_by(past: Rows, rows: Series, grid: FutureGrid) -> Rows:
+    """Arrays of a log's rows with future ones after them, which have no values.
+
+    Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
+
+    Args:
+        past: Arrays on which the regime was fitted.
+        rows: The log's rows.
+        grid: The rows to come.
     """
-
-    table: Series
-    arrays: Rows
-
-    def without(self, row: int) -> PreparedRows:
-        """The same log with one row missing.
-
-        Left out of the table instead, its steps would take the learning rate of the row after it.
-        """
-        y = np.array(self.arrays.y)
-        y[row] = np.nan
-        return PreparedRows(self.table, self.arrays._replace(y=y))
-
-    def before(self, cut: int) -> PreparedRows:
-        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled again."""
-        whole, n = self.arrays, len(self.table.y)
-        columns = {f.name: getattr(self.table, f.name) for f in fields(self.table)}
-        table = replace(
-            self.table, **{k: v[:cut] for k, v in columns.items() if isinstance(v, np.ndarray) and v.shape == (n,)}
-        )
-        own = padded(table)
-        speed = np.zeros(()) if own.start_speed is None else own.start_speed
-        arrays = whole._replace(
-            y=self.values(cut),
-            length=own.length,
-            spacing=own.spacing,
-            start_speed=None if whole.start_speed is None else speed,
-        )
-        return PreparedRows(table, arrays)
-
-    def values(self, last: int) -> np.ndarray:
-        """Logged values before row ``last``, all others missing, shape (T,)."""
-        out = np.full(len(self.arrays.y), np.nan)
-        out[:last] = np.asarray(self.arrays.y)[:last]
-        return out
-
-    def followed_by(self, future: FutureRows) -> Rows:
-        """Arrays of the rows with future ones after them, which have no values.
-
-        Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
-        """
-        past, rows = self.arrays, shared(self.table.extended(*future))
-        speed = rows.start_speed if past.start_speed is None else past.start_speed
-        return rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
-
-
-def prepare_rows(table: Series, many: bool = False) -> PreparedRows:
-    """Rows for compiled programs: with many logs, or many cuts of one, few shapes in place of the smallest ones."""
-    return PreparedRows(table, shared(table) if many else padded(table))
+    longer = shared(rows.extended(grid.step, grid.window, grid.rate, grid.weight))
+    speed = longer.start_speed if past.start_speed is None else past.start_speed
+    return longer._replace(length=past.length, spacing=past.spacing, start_speed=speed)

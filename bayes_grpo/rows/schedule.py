@@ -203,54 +203,44 @@ def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
     return decay(schedule, step, 0.0, float(total))
 
 
-class FutureRows(NamedTuple):
-    """Rows to come.
+class FutureGrid(NamedTuple):
+    """Rows to come: those that a forecast is for, and others that it needs, increasing in step.
 
     Attributes:
-        step: Steps at which they end, shape (h,), increasing, the first not before the last logged row.
-        window: Steps averaged into each, shape (h,); 0 = instantaneous.
-        rate: Learning rate over the reference one, shape (h,).
-        weight: Completions of each row over the typical number, shape (h,).
+        step: Steps at which they end, shape (k,), the first not before the last logged row.
+        window: Steps averaged into each, shape (k,); 0 = instantaneous.
+        rate: Learning rate over the reference one, shape (k,).
+        weight: Completions of each row over the typical number, shape (k,).
+        shown: Rows of the forecast, h. They follow an instantaneous row at the log's end, the reward now; on those
+            after them, beyond the horizon, the trend is followed to where the reward ends.
+        logged: Rows that the log would show until the horizon; the forecast has no more of them than `_GRID`.
     """
 
     step: np.ndarray
     window: np.ndarray
     rate: np.ndarray
     weight: np.ndarray
+    shown: int = 0
+    logged: int = 0
 
-
-class RowsAhead(NamedTuple):
-    """Rows that a forecast is for.
-
-    Attributes:
-        step: Steps of the forecast, shape (h,), the last one the horizon.
-        logged: Rows that the log would show until the horizon; ``step`` has no more of them than `_GRID`.
-        future: An instantaneous row at the log's end (the reward now), these rows, and k beyond the horizon on which
-            the trend is followed to where the reward ends, shape (1 + h + k,) each.
-    """
-
-    step: np.ndarray
-    logged: int
-    future: FutureRows
+    @property
+    def horizon(self) -> slice:
+        """Where the rows of the forecast lie in the columns."""
+        return slice(1, 1 + self.shown)
 
 
 _GRID = 96
 """Future rows of a forecast at most."""
 _BEYOND = 30
 """Steps after the horizon at which the trend is followed on, to find where the reward ends."""
-
-
 _FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
-def rows_until(table: Series, until: float) -> int:
-    """Rows that the log would show from its last one until a later step; at least 1."""
-    return max(1, round((until - float(table.step[-1])) / float(np.median(np.diff(table.step)))))
+def future_grid(table: Series, until: float, ahead: RemainingRate) -> FutureGrid:
+    """The rows of a forecast until a horizon, with the learning rate from now on.
 
-
-def future_steps(table: Series, until: float) -> np.ndarray:
-    """Steps of the forecast: as the log's rows are spaced, or with wider steps so that there are `_GRID` at most.
+    They are spaced as the log's rows, or wider so that there are `_GRID` at most.
 
     Raises:
         SettingError: The horizon is not after the last row.
@@ -260,36 +250,29 @@ def future_steps(table: Series, until: float) -> np.ndarray:
         raise SettingError(
             f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
         )
-    count = min(_GRID, rows_until(table, until))
-    step = now + (until - now) * np.arange(1, count + 1) / count
-    if np.all(table.step == np.round(table.step)) and until == round(until):
+    logged = max(1, round((until - now) / float(np.median(np.diff(table.step)))))
+    step = now + (until - now) * np.arange(1, min(_GRID, logged) + 1) / min(_GRID, logged)
+    whole = until == round(until)
+    if whole and np.all(table.step == np.round(table.step)):
         step = np.unique(np.round(step))  # whole steps stay whole
         step = step[step > now]
-    return step
+    span = until - table.start
+    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
+    if whole and span > 2 * _BEYOND:
+        beyond = np.unique(np.round(beyond))
+    return grid_at(table, np.concatenate([step, beyond]), ahead)._replace(shown=len(step), logged=logged)
 
 
-def future_rows(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
-    """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
+def grid_at(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureGrid:
+    """Future rows as the log would show them at steps of shape (k,), after an instantaneous one at its end."""
     now = float(table.step[-1])
     before = np.concatenate([[now], step[:-1]])
     window = np.minimum(float(np.median(table.window)), step - before)
-    return FutureRows(
+    return FutureGrid(
         step=np.concatenate([[now], step]),
         window=np.concatenate([[0.0], window]),
         rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
         weight=np.ones(1 + len(step)),
+        shown=len(step),
+        logged=len(step),
     )
-
-
-def rows_ahead(table: Series, until: float, ahead: RemainingRate) -> RowsAhead:
-    """The rows of a forecast until a horizon, with the learning rate from now on.
-
-    Raises:
-        SettingError: The horizon is not after the last row.
-    """
-    step, span = future_steps(table, until), until - table.start
-    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
-    if until == round(until) and span > 2 * _BEYOND:
-        beyond = np.unique(np.round(beyond))
-    future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    return RowsAhead(step, rows_until(table, until), future)

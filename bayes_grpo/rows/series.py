@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -176,6 +176,11 @@ class Series:
         if self.noise is not None:
             new["noise"] = np.full(len(step), self.noise[-1])
         return replace(self, **{k: np.concatenate([getattr(self, k), v]) for k, v in new.items()})
+
+    def before(self, row: int) -> Series:
+        """The rows before the one of an index."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v[:row] for k, v in columns.items() if isinstance(v, np.ndarray)})
 
     def gap(self) -> np.ndarray:
         """Steps between the end of the row before and the start of each row's window, shape (n,)."""

@@ -23,7 +23,7 @@ from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.comparison import plot_comparison
@@ -52,7 +52,7 @@ def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
     regime, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
     with jax.enable_x64(True):
         priors = resolve_priors(regime, table)
-        target = target_of(regime, prepare_rows(table))
+        target = target_of(regime, table)
         draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
         levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
         space = regime.state_space({p.name: draw[p.name] for p in regime.sampled}, levels, padded(table, n))
@@ -194,7 +194,7 @@ def test_a_fit_says_what_the_scores_said(found, synthetic_run):
     again = [
         ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
     ]  # ends of 400 draws alone are rough
-    assert ours.curves()[0].shape == again[0].shape == (400, len(ours.draws.rows.table.y))
+    assert ours.curves()[0].shape == again[0].shape == (400, len(ours.draws.rows.y))
     rows = np.concatenate(again)
     one, other = (
         np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))

@@ -19,7 +19,7 @@ from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potenti
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 from tests.helpers.selection import few
@@ -28,7 +28,7 @@ LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 
 
 def posterior_on(regime: Regime, table: Series, **options: Any) -> Draws:
-    return fast_posterior(target_of(regime, prepare_rows(table, many=True)), **options)
+    return fast_posterior(target_of(regime, table, arrays=shared(table)), **options)
 
 
 def make_table(y: np.ndarray) -> Series:
@@ -78,9 +78,7 @@ def test_against_nuts(synthetic_run, name):
     hundredth of the draws moves the 95% quantile by half a standard deviation.
     """
     regime, table = get_regime(name), rows_of(synthetic_run)
-    nuts = sample_posterior(
-        target_of(regime, prepare_rows(table)), seed=2, sampler=SamplerSettings(num_samples=4000)
-    ).draws
+    nuts = sample_posterior(target_of(regime, table), seed=2, sampler=SamplerSettings(num_samples=4000)).draws
     fast = posterior_on(regime, table, seed=1, fallback=False).with_levels(0)
     assert fast.usable
     draws = {p.name: nuts.points[:, i] for i, p in enumerate(regime.sampled)}
@@ -98,7 +96,7 @@ def test_against_nuts(synthetic_run, name):
 def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
     """Tweedie's formula by differences of the likelihood, against the smoothed state before the first row."""
     regime, table = get_regime(name), rows_of(synthetic_run)
-    target = target_of(regime, prepare_rows(table))
+    target = target_of(regime, table)
     prior, rows = target.arguments
     z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
     drawn = level_draws(target, z, np.random.default_rng(0))
@@ -118,14 +116,14 @@ def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
 def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run, name):
     table = rows_of(synthetic_run)
     regime = get_regime(name)
-    target = target_of(regime, prepare_rows(table))
+    target = target_of(regime, table)
     prior, rows = target.arguments
     z = np.random.default_rng(0).standard_normal((5, len(regime.sampled)))
     with jax.enable_x64(True):
         alone = jax.jit(partial(log_likelihood, regime, prior=prior, rows=rows))
         one = [float(alone(z=jnp.asarray(x))) for x in z]
     np.testing.assert_allclose(log_likelihoods(target, z), one, rtol=1e-9)
-    among_many = replace(target, rows=prepare_rows(table, many=True))
+    among_many = replace(target, arrays=shared(table))
     np.testing.assert_allclose(log_likelihoods(among_many, z), one, rtol=1e-9)
     y = np.asarray(rows.y)
     steps = densities_of_rows(target, z, y)
@@ -136,7 +134,7 @@ def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run, name):
 def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
     """A warm-up once leapt 140 prior sds away, to a noise of 3e-41, and found a log density of 1e122 there."""
     regime = get_regime("exponential")
-    target = target_of(regime, prepare_rows(flat_rows))
+    target = target_of(regime, flat_rows)
     far = np.array([-10.2, -139.7, 24.3])
     there, edge = log_likelihoods(target, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]))
     assert there == edge

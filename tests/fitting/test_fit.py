@@ -167,7 +167,7 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)
-    table, kept = rows_of(run), again.as_draws.rows.table
+    table, kept = rows_of(run), again.as_draws.rows
     assert kept.level == table.level is not None
     np.testing.assert_array_equal(kept.noise, table.noise)
     assert "expected from mean and batch size" in summarize(again).measured

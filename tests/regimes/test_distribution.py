@@ -17,7 +17,6 @@ from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
-from bayes_grpo.rows.padding import prepare_rows
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
 
@@ -52,7 +51,7 @@ def table(run):
 def test_log_density_is_that_of_a_dense_normal(name, table):
     """Every regime at a draw of its prior; linear parameters known, and integrated out under a normal prior."""
     regime = get_regime(name)
-    draws = draw_prior(target_of(regime, prepare_rows(table)), np.random.default_rng(1), size=3)
+    draws = draw_prior(target_of(regime, table), np.random.default_rng(1), size=3)
     values = {p.name: float(draws[p.name][0]) for p in regime.parameters}
     rows = padded(table)
     for levels in ({}, {p.name: (0.5, 0.3) for p in regime.linear}):
@@ -184,7 +183,7 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     np.testing.assert_allclose(one, two, rtol=1e-10)
     np.testing.assert_allclose([other.derived(named, table)[k] for k in at], list(at.values()), rtol=1e-12)
     prior = dist.Gamma(2.0, 10.0)
-    drawn = draw_prior(target_of(other, prepare_rows(table), {"damping": prior}), np.random.default_rng(0), 20_000)
+    drawn = draw_prior(target_of(other, table, {"damping": prior}), np.random.default_rng(0), 20_000)
     shares = [0.1, 0.5, 0.9]
     expected = np.quantile(np.asarray(prior.sample(jax.random.key(1), (100_000,))), shares)
     np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
@@ -192,8 +191,8 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
 
 def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
     """A fit's priors can be given to another: a table of quantiles is no normal prior."""
-    made = target_of(EXPONENTIAL, prepare_rows(table), {"fixed_point": dist.Uniform(0.0, 1.0)})
-    again = target_of(EXPONENTIAL, prepare_rows(table), made.priors)
+    made = target_of(EXPONENTIAL, table, {"fixed_point": dist.Uniform(0.0, 1.0)})
+    again = target_of(EXPONENTIAL, table, made.priors)
     assert again.regime == made.regime
     assert again.regime.sampled_levels == ("fixed_point",)
     np.testing.assert_array_equal(again.numbers.quantiles, made.numbers.quantiles)
@@ -265,7 +264,7 @@ def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
     oscillator = get_regime("oscillator")
     priors = resolve_priors(oscillator, table, {"observation_sd": prior})
     assert priors["observation_sd"].name == type(prior).__name__
-    target = target_of(oscillator, prepare_rows(table), priors)
+    target = target_of(oscillator, table, priors)
     drawn = draw_prior(target, np.random.default_rng(0), size=20_000)["observation_sd"]
     own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
     assert ks_2samp(drawn, own).pvalue > 1e-3  # pyright: ignore[reportAttributeAccessIssue]
@@ -344,7 +343,7 @@ def _dense(space, y):
 )
 def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table):
     """Also where the default prior is bound to the rows: growth within the log, times no shorter than half a row."""
-    target = target_of(get_regime(regime), prepare_rows(table), {name: given})
+    target = target_of(get_regime(regime), table, {name: given})
     drawn = draw_prior(target, np.random.default_rng(0), 20_000)[name]
     shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
     expected = np.quantile(np.asarray(given.sample(jax.random.key(1), (200_000,))), shares)

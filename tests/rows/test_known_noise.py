@@ -20,7 +20,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.schedule import FutureGrid
 from benchmarks.lab.learners.record import RESULTS
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, steps
@@ -118,8 +118,8 @@ def test_noise_follows_the_level():
     assert table.noise is not None
     wanted = p * (1 - p)
     np.testing.assert_allclose(table.noise, wanted / np.exp(np.log(wanted).mean()), rtol=0.25)
-    later = FutureRows(np.array([201.0, 202.0]), np.ones(2), np.ones(2), np.ones(2))
-    longer = table.extended(*later)
+    later = FutureGrid(np.array([201.0, 202.0]), np.ones(2), np.ones(2), np.ones(2))
+    longer = table.extended(*later[:4])
     assert longer.noise is not None
     np.testing.assert_array_equal(longer.noise[-2:], table.noise[-1])
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path, row_densities
+from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path
 from bayes_grpo.dynamics.smoother import smooth
 from bayes_grpo.dynamics.state_space import dot, square_root
 from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, state_space
@@ -33,21 +33,6 @@ def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     with jax.enable_x64(True):
         found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
     return found.reshape(z.shape[:-1])
-
-
-def densities_of_rows(target: Target, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Log density of every row given those before it.
-
-    Args:
-        target: Regime, priors and rows.
-        z: Draws in the sampler's coordinates, shape (n, p).
-        y: Values of the rows, shape (T,); NaN = missing.
-
-    Returns:
-        Shape (n, T); 0 where ``y`` has no value.
-    """
-    with jax.enable_x64(True):
-        return over_draws(_densities_program, (target.regime,), _CHUNK, z, *target.arguments, np.asarray(y, float))
 
 
 def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -108,13 +93,6 @@ def _likelihood_program(regime: Regime) -> Any:
         return log_likelihood_without_gradient(space, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
-
-
-def _densities_program(regime: Regime) -> Any:
-    def one(z: Array, prior: PriorNumbers, rows: Rows, y: Array) -> Array:
-        return row_densities(state_space(regime, z, prior, rows), y)
-
-    return jax.vmap(one, in_axes=(0, None, None, None))
 
 
 def summary_program(regime: Regime) -> Any:

@@ -24,7 +24,8 @@ from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
-from bayes_grpo.rows.padding import PreparedRows, Rows
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.series import Series
 
 
 class PriorNumbers(NamedTuple):
@@ -79,39 +80,53 @@ class Target:
     Attributes:
         regime: The regime.
         rows: Rows of the log.
+        arrays: The same, padded to a length T; a row that is left out is a missing value.
         priors: Prior of every parameter, by name.
         numbers: The same as numbers.
     """
 
     regime: Regime
-    rows: PreparedRows
+    rows: Series
+    arrays: Rows
     priors: Mapping[str, Prior]
     numbers: PriorNumbers
 
     @property
     def arguments(self) -> tuple[PriorNumbers, Rows]:
         """What compiled programs take of it."""
-        return self.numbers, self.rows.arrays
+        return self.numbers, self.arrays
 
     @property
     def coordinates(self) -> int:
         """Number of coordinates p in which samplers move."""
         return len(self.regime.sampled)
 
+    def with_values(self, y: np.ndarray) -> Target:
+        """The same with other logged values, shape (T,), NaN = missing."""
+        return replace(self, arrays=self.arrays._replace(y=y))
 
-def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] | None = None) -> Target:
-    """A regime with its priors on rows; overrides as `bayes_grpo.regimes.priors.resolve_priors` takes them.
+
+def target_of(
+    regime: Regime, rows: Series, overrides: Mapping[str, Any] | None = None, *, arrays: Rows | None = None
+) -> Target:
+    """A regime with its priors on rows.
+
+    Args:
+        regime: The regime.
+        rows: Rows of the log.
+        overrides: Priors, as `bayes_grpo.regimes.priors.resolve_priors` takes them.
+        arrays: The rows as programs take them; None for the smallest shapes (`bayes_grpo.rows.padding.padded`).
 
     Raises:
         FitError: The regime cannot be put on these rows.
         PriorError: An override is impossible.
     """
-    regime.check(rows.table)
+    regime.check(rows)
     given = overrides or {}
     levels = tuple(p.name for p in regime.linear if not _integrable(given.get(p.name)))
     regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels)) if levels else regime
-    priors = resolve_priors(regime, rows.table, overrides)
-    return Target(regime, rows, priors, prior_numbers(regime, priors))
+    priors = resolve_priors(regime, rows, overrides)
+    return Target(regime, rows, padded(rows) if arrays is None else arrays, priors, prior_numbers(regime, priors))
 
 
 def _integrable(given: Any) -> bool:
