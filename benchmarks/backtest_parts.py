@@ -84,7 +84,7 @@ def origin_of(run: Run, whole: Series, share: float) -> Origin:
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(past, reward_range(past, settings), ahead, (), run.name, settings),
+        basis=Basis(past, reward_range(past.y, settings), ahead, (), run.name, settings),
         future=FutureGrid(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
         y=whole.y[n:],
         scale=whole.scale,

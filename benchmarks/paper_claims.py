@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.rows.known_noise import NEAREST_RATE, scatter
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.paper_fits import said_of
 from benchmarks.paper_pooled import OF_LEVELS, OF_LOGARITHMS, Evidence, PooledPriors
 from benchmarks.paper_runs import PaperRun, places_of

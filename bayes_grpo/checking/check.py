@@ -28,8 +28,7 @@ from bayes_grpo.checking.result import ALERT, Check, Finding, Residuals, check_s
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import filter_rows
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at

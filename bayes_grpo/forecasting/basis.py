@@ -78,7 +78,7 @@ def basis_of_run(
     ahead = schedule_of(table, settings, schedule, total_steps)
     return Basis(
         table=table,
-        reward=reward_range(table, settings),
+        reward=reward_range(table.y, settings),
         ahead=ahead,
         notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),
         name=run.name,
@@ -109,7 +109,7 @@ def fallen_in(run: Run, table: Series) -> Fallen | None:
     trend = reward_trend(run, table.signal)
     if trend is None:
         return None
-    ends, held_out_best = both_ends(table, dict(run.settings.items())), RunSoFar.of(run).held_out_best
+    ends, held_out_best = both_ends(table.y, dict(run.settings.items())), RunSoFar.of(run).held_out_best
     if ends.known:
         return fallen_of(trend, ends.high - ends.low, ends.low, held_out_best)
     return fallen_of(trend, span_of(trend.value), held_out_best=held_out_best)

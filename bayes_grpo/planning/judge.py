@@ -78,7 +78,7 @@ def judge(
         tried = tried_settings(run, table, known, grid.rate is not None, like)
     tell("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
-    reward = reward_range(table, dict(run.settings.items()))
+    reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))

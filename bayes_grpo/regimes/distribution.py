@@ -31,9 +31,16 @@ from numpyro import primitives
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
-from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
-from bayes_grpo.dynamics.likelihood import log_likelihood
-from bayes_grpo.dynamics.smoother import Smoothed, smooth
+from bayes_grpo.dynamics.kalman import (
+    Filtered,
+    Smoothed,
+    carried,
+    draw_rows,
+    filter_rows,
+    log_likelihood,
+    smooth,
+    state_before,
+)
 from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT

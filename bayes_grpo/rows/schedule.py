@@ -39,9 +39,9 @@ class RemainingRate:
     shape: str
     now: float
     rate_now: float
-    begin: float
-    total_steps: float
-    assumed: str
+    begin: float = 0.0
+    total_steps: float = math.inf
+    assumed: str = ""
 
     @property
     def ends(self) -> float:
@@ -62,97 +62,68 @@ class RemainingRate:
         return (self.at(step) + self.at(np.maximum(step - window, self.now))) / 2.0
 
 
-def remaining_rate(
-    step: np.ndarray,
-    rate: np.ndarray,
-    logged: str | None = None,
-    total_steps: float | None = None,
-    schedule: str | None = None,
-    given: bool = True,
-) -> RemainingRate:
-    """The schedule from the last row on.
-
-    Args:
-        step: Steps of the rows, shape (n,).
-        rate: Learning rate over the reference one of each row, shape (n,).
-        logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
-        total_steps: Planned length of the run, where known.
-        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
-        given: Whether the log, the config or the user sets the schedule; False for a default of the trainer.
-
-    Raises:
-        SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
-    """
-    now, rate_now = float(step[-1]), float(rate[-1])
-    if schedule is not None and schedule not in SHAPES:
-        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
-    if total_steps is not None:
-        if not (math.isfinite(total_steps) and total_steps > 0):
-            raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
-        if total_steps < now:
-            raise SettingError(
-                f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
-                "give the planned length of the whole run"
-            )
-    spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(rate))
-    if rate_now <= 0 or total_steps == now or spent:
-        # A rate that does not decay is not spent where the plan ends; the run is over all the same.
-        ended = rate_now <= 0 or spent or (schedule or logged) in ("linear", "cosine")
-        return RemainingRate("constant", now, 0.0, 0.0, math.inf, RATE_ENDED if ended else PLAN_OVER)
-    if schedule is not None:
-        if schedule == "constant":
-            return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
-        if total_steps is None:
-            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
-        return RemainingRate(schedule, now, rate_now, 0.0, float(total_steps), "")
-    if logged in ("linear", "cosine") and total_steps is not None:
-        note = "" if given else f"learning rate: {logged} decay to 0 at step {total_steps:g}, the trainer's default"
-        return RemainingRate(logged, now, rate_now, 0.0, float(total_steps), note)
-    if logged == "logged":
-        return _continued(step, rate, total_steps)
-    if logged == "constant" and given:
-        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
-    return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: constant from now on")
-
-
 def schedule_of(
     table: Series,
     settings: Mapping[str, Setting],
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> RemainingRate:
-    """The schedule from the last row on by a run's settings and the user's word; see `remaining_rate`.
+    """The schedule from the last row on.
+
+    Args:
+        table: Rows of the run.
+        settings: The run's settings by name; "schedule" is "logged", "constant", "linear", "cosine" or None.
+        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
+        total_steps: Planned length of the run by the user, likewise.
 
     Raises:
-        SettingError: As `remaining_rate`.
+        SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
     """
-    setting, planned = settings["schedule"], settings["total_steps"]
-    total, plan = total_steps, planned.value
-    if total is None and plan is not None and float(plan) >= table.step[-1]:
+    setting, plan, now, rate_now = settings["schedule"], settings["total_steps"].value, table.step[-1], table.rate[-1]
+    logged, given = setting.value, setting.provenance is not Provenance.ASSUMED
+    stays = RemainingRate("constant", float(now), float(rate_now))
+    if schedule is not None and schedule not in SHAPES:
+        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
+    if total_steps is not None and not (math.isfinite(total_steps) and total_steps > 0):
+        raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
+    if total_steps is not None and total_steps < now:
+        raise SettingError(
+            f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
+            "give the planned length of the whole run"
+        )
+    total = total_steps
+    if total is None and plan is not None and float(plan) >= now:
         total = float(plan)  # a plan that the log has passed was not the plan
-    given = setting.provenance is not Provenance.ASSUMED
-    found = remaining_rate(
-        table.step, table.rate, logged=setting.value, total_steps=total, schedule=schedule, given=given
-    )
-    if (
-        total_steps is not None
-        and schedule is None
-        and setting.value == "constant"
-        and not given
-        and found.rate_now > 0
-    ):
-        words = "learning rate: constant from now on; total_steps states no decay by itself (schedule linear or cosine)"
-        return replace(found, assumed=words)
-    return found
+    spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(table.rate))
+    if rate_now <= 0 or total == now or spent:
+        # A rate that does not decay is not spent where the plan ends; the run is over all the same.
+        ended = rate_now <= 0 or spent or (schedule or logged) in ("linear", "cosine")
+        return replace(stays, rate_now=0.0, assumed=RATE_ENDED if ended else PLAN_OVER)
+    if schedule == "constant":
+        return stays
+    if schedule is not None:
+        if total is None:
+            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
+        return replace(stays, shape=schedule, total_steps=float(total))
+    if logged in ("linear", "cosine") and total is not None:
+        note = "" if given else f"learning rate: {logged} decay to 0 at step {total:g}, the trainer's default"
+        return replace(stays, shape=logged, total_steps=float(total), assumed=note)
+    if logged == "logged":
+        return _continued(table.step, table.rate, total, stays)
+    if logged == "constant" and given:
+        return stays
+    unused = "; total_steps states no decay by itself (schedule linear or cosine)"
+    words = unused if total_steps is not None and logged == "constant" else ""
+    return replace(stays, assumed=f"learning rate: constant from now on{words}")
 
 
-def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) -> RemainingRate:
+def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, stays: RemainingRate) -> RemainingRate:
     """The decay that fits the logged rates after their peak best."""
-    now, rate_now = float(step[-1]), float(rate[-1])
+    now, rate_now = stays.now, stays.rate_now
     peak = int(len(rate) - 1 - np.argmax(rate[::-1]))
     falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
-        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: stays at its last logged value")
+        return replace(stays, assumed="learning rate: stays at its last logged value")
     begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]
     ends = [float(total_steps)] if total_steps is not None else list(now + (now - begin) * np.geomspace(0.01, 20, 300))
     fits = [
@@ -162,10 +133,8 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) ->
     ]
     error, shape, end = min(fits)
     if math.sqrt(error / len(r)) > 0.05:
-        return RemainingRate(
-            "constant", now, rate_now, 0.0, math.inf,
-            "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on",
-        )  # fmt: skip
+        words = "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on"
+        return replace(stays, assumed=words)
     where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
     return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: goes on as {shape} decay to 0 {where}")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics import associative, kalman
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
 from bayes_grpo.regimes.built_in.logistic import Logistic

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
 from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods

@@ -11,7 +11,7 @@ import pytest
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
-from bayes_grpo.dynamics import likelihood
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
@@ -257,7 +257,7 @@ def test_unstable_damping_is_reachable_and_bounded():
 def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
     """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
     programs.forget_programs()
-    monkeypatch.setattr(likelihood, "accelerated", lambda: True)
+    monkeypatch.setattr(kalman, "accelerated", lambda: True)
     monkeypatch.setattr(nuts, "accelerated", lambda: True)
     other = fit(run, "oscillator", seed=1)
     programs.forget_programs()

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
@@ -24,10 +24,10 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid, grid_at, remaining_rate
+from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid, grid_at
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
-from tests.helpers.runs import rising_run
+from tests.helpers.runs import remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
@@ -185,12 +185,12 @@ def test_a_logged_decay_is_continued(shape):
     step = np.arange(1.0, 61.0)
     done = step / 100.0
     rate = 1.0 - done if shape == "linear" else 0.5 * (1.0 + np.cos(np.pi * done))
-    known = remaining_rate(step, rate, "logged", total_steps=100.0)
+    known = remaining(step, rate, "logged", total_steps=100.0)
     assert known.shape == shape
     at = np.array([70.0, 80.0, 100.0, 120.0])
     truth = np.clip(1 - at / 100, 0, 1) if shape == "linear" else 0.5 * (1 + np.cos(np.pi * np.clip(at / 100, 0, 1)))
     np.testing.assert_allclose(known.at(at), truth, atol=0.02)
-    guessed = remaining_rate(step, rate, "logged")
+    guessed = remaining(step, rate, "logged")
     assert guessed.shape == shape
     np.testing.assert_allclose(guessed.at(at), truth, atol=0.05)
     assert "read off" in guessed.assumed
@@ -198,13 +198,13 @@ def test_a_logged_decay_is_continued(shape):
 
 def test_what_is_assumed_of_the_learning_rate_is_said():
     step = np.arange(1.0, 31.0)
-    assert remaining_rate(step, np.ones(30), "logged").shape == "constant"
-    assert "last logged value" in remaining_rate(step, np.ones(30), "logged").assumed
-    assert remaining_rate(step, np.ones(30), None).assumed
-    assert remaining_rate(step, np.ones(30), None, schedule="constant").assumed == ""
-    default = remaining_rate(step, 1 - step / 60, "linear", total_steps=60.0, given=False)
+    assert remaining(step, np.ones(30), "logged").shape == "constant"
+    assert "last logged value" in remaining(step, np.ones(30), "logged").assumed
+    assert remaining(step, np.ones(30), None).assumed
+    assert remaining(step, np.ones(30), None, schedule="constant").assumed == ""
+    default = remaining(step, 1 - step / 60, "linear", total_steps=60.0, given=False)
     assert "trainer's default" in default.assumed
-    assert remaining_rate(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
+    assert remaining(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
 
 
 def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
@@ -311,13 +311,13 @@ def test_a_stated_range_counts_in_the_weights():
 
 def test_rows_in_the_unit_interval_suggest_their_range():
     table, unknown = rows_of(rising_run()), dict(Settings().items())
-    found = reward_range(table, unknown)
+    found = reward_range(table.y, unknown)
     assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
     assert "reward_high" in found.assumed
-    assert not reward_range(replace(table, y=table.y + 0.5), unknown).known
+    assert not reward_range(table.y + 0.5, unknown).known
     stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
-    assert reward_range(table, stated) == RewardRange(high=3.0)
-    assert reward_range(table, stated).sentence == "at most 3"
+    assert reward_range(table.y, stated) == RewardRange(high=3.0)
+    assert reward_range(table.y, stated).sentence == "at most 3"
     ahead = alone(60)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0

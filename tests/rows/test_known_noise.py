@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.likelihood import log_likelihood
+from bayes_grpo.dynamics.kalman import log_likelihood
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.logs.run import Run

@@ -14,8 +14,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import log_likelihood_without_gradient, mean_path, smooth
 from bayes_grpo.dynamics.state_space import dot, square_root
 from bayes_grpo.fitting.sampling.target import FARTHEST, PriorNumbers, Target, state_space
 from bayes_grpo.regimes.base import Regime

@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.programs import call
-from bayes_grpo.dynamics import likelihood
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
@@ -200,7 +200,7 @@ so small that the filters lose all digits and report any density at all. The pri
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Log density of the logged rows at a point of shape (p,), the linear parameters integrated out; a scalar."""
     near = jnp.clip(z, -FARTHEST, FARTHEST)
-    return likelihood.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
+    return kalman.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:

@@ -157,7 +157,7 @@ def hazard_cases_of(repo: str, log: str, run: Run) -> list[Case]:
             past = rows_of(until, "reward" if whole.signal == "reward" else "eval")
         except BayesGrpoError:
             continue  # a reward that has not moved yet
-        reward = reward_range(past, dict(run.settings.items()))
+        reward = reward_range(past.y, dict(run.settings.items()))
         state = origin_state(past.y, reward)
         event, size = event_after(state, whole.y[n:])
         signs = signs_of(past, reward, until)
