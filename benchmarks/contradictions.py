@@ -34,8 +34,9 @@ from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.fitting.draws import Draws, probabilities
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes

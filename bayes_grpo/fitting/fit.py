@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,12 +53,8 @@ PRIOR_DRAWS = 4000
 """Draws of the prior that are kept, and runs drawn from them."""
 
 
-class PriorSide(NamedTuple):
-    """Draws of the prior, parameters and derived quantities, a run drawn at each, and the randomness after them."""
-
-    draws: dict[str, np.ndarray]
-    rows: np.ndarray
-    rng: np.random.Generator
+PriorSide = tuple[dict[str, np.ndarray], np.ndarray, np.random.Generator]
+"""Draws of the prior, parameters and derived quantities, a run drawn at each, and the randomness after them."""
 
 
 def prior_side(target: Target, seed: int) -> PriorSide:
@@ -66,7 +62,7 @@ def prior_side(target: Target, seed: int) -> PriorSide:
     rng = np.random.default_rng(seed)
     draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
-    return PriorSide(draws | target.regime.derived(draws, table), _drawn(rows, table), rng)
+    return draws | target.regime.derived(draws, table), _drawn(rows, table), rng
 
 
 _PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
@@ -83,14 +79,17 @@ def build_fit(
     if chains is None:
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows, draws.values
-    latent, rows = found.measured_again(prior.rng)
+    prior_draws, prior_rows, rng = prior
+    latent, rows = found.measured_again(rng)
     trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
-    constant = _constant_data(found)
+    constant = _constant_data(table)
+    rng = np.random.default_rng([seed, _LEFT_OUT])
+    left_out = found.left_out_mean + np.sqrt(found.left_out_var) * rng.standard_normal(found.left_out_mean.shape)
     tree = az.from_dict(
         {
             "posterior": dict(values) | regime.derived(values, table),
-            "prior": {k: v[None] for k, v in prior.draws.items()},
+            "prior": {k: v[None] for k, v in prior_draws.items()},
             "sample_stats": {
                 "energy": chains.energy,
                 "lp": -np.asarray(chains.potential),
@@ -102,8 +101,8 @@ def build_fit(
             "joint_log_prior": _log_prior(draws),
             "log_likelihood": {"y": found.left_out},
             "joint_log_likelihood": {"rows": density},
-            "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},
-            "prior_predictive": {"y": prior.rows[None]},
+            "posterior_predictive": {"y": _drawn(left_out, table)},
+            "prior_predictive": {"y": prior_rows[None]},
             "observed_data": {"y": table.y},
             "constant_data": constant,
         },
@@ -131,15 +130,8 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
-def _left_out(found: SmoothedDraws, rng: np.random.Generator) -> np.ndarray:
-    """A value of every row, drawn given all others at each draw."""
-    mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
-    return _drawn(mean + sd * rng.standard_normal(mean.shape), found.draws.rows)
-
-
-def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
+def _constant_data(table: Series) -> dict[str, np.ndarray]:
     """The rows' steps, windows, rates and weights."""
-    table = found.draws.rows
     return {
         "row_step": table.step,
         "row_window": table.window,
@@ -211,20 +203,10 @@ _CHUNK = 500
 def replicate(
     target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws a run at every draw of the parameters, and the log likelihood of the logged run there.
+    """A run drawn at every draw of all parameters, shape (..., n), and log p(logged rows | them), shape (...).
 
-    Here the levels are known, as every other parameter is; only the path of the latent reward is integrated out. So
-    rows drawn at a draw of the posterior (or prior) are its predictive, and the likelihood is the one that belongs to
-    a prior of all parameters.
-
-    Args:
-        target: Regime and rows; the priors play no part.
-        values: Every parameter of the regime, the levels included, in its unit; arrays of one shape (...).
-        rng: Randomness of the rows.
-
-    Returns:
-        Rows of a new run with the same steps at every draw, shape (..., n); and log p(rows | all parameters), shape
-        (...).
+    The levels are known here, as every other parameter is; only the path of the latent reward is integrated out. So
+    the runs are the predictive of these draws, and the likelihood is the one that belongs to a prior of all parameters.
     """
     regime, rows, n = target.regime, target.arrays, len(target.rows.y)
     sampled, levels = (

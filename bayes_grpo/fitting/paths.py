@@ -6,7 +6,6 @@ that put it on the log: windows, gaps, learning rate and regimes that depend on 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -48,7 +47,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
     total, first, h = len(picks), len(draws.rows.y), len(future.step)
     rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
-    n = state_size(draws.regime, rows)
+    n = _state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
     start = begin.standard_normal((total, n), np.float32)
@@ -61,15 +60,8 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
 
-def state_size(regime: Regime, rows: Rows) -> int:
-    """Number of components of a regime's state; known once for rows of the same shapes."""
-    leaves, tree = jax.tree.flatten(rows)
-    return _state_size(regime, tree, tuple((np.shape(x), np.asarray(x).dtype) for x in leaves))
-
-
-@lru_cache(maxsize=256)
-def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
-    rows = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*x) for x in shapes])
+def _state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a regime's state."""
     levels = {p.name: (0.0, 1.0) for p in regime.linear}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -160,6 +159,7 @@ class Fit(Shown):
 def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
     attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
+    level = json.loads(attrs.get("noise_level", "null"))
     rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
     return Series(
         signal=str(attrs["signal"]),
@@ -181,14 +181,8 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
         ),
         notes=notes,
         noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
-        level=_noise_level(attrs),
+        level=None if level is None else NoiseLevel(**level),
     )
-
-
-def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
-    """What the log says of the measurement noise of a typical row."""
-    stored = json.loads(attrs.get("noise_level", "null"))
-    return None if stored is None else NoiseLevel(**stored)
 
 
 def model_hash(regime: Regime) -> str:

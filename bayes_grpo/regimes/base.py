@@ -38,7 +38,6 @@ class Regime(ABC):
         rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
-        shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
         sampled_levels: Linear parameters that are sampled instead of integrated out, as a prior needs that is not
             normal; by `dataclasses.replace`.
     """
@@ -50,7 +49,6 @@ class Regime(ABC):
     rests_on_settings: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
-    shown: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod

@@ -71,12 +71,7 @@ def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
 
 def _row(a: Array, b: Array, diffusion: Array, rows: Rows) -> tuple[Matrix, Matrix, Vector, Vector, Entry]:
     """Transition, noise and observation of a row: free over its gap, averaged over its window."""
-    if rows.window is None:
-        step = oscillator_step(a, b, jnp.asarray(0.0 if rows.gap is None else rows.gap))
-        transition, noise = _matrices(step, diffusion)
-        observation = (step.xx, step.xv, 1.0)
-        return transition, noise, observation, (noise[0][0], noise[1][0], 0.0), noise[0][0]
-    window = jnp.asarray(rows.window)
+    window = jnp.asarray(0.0 if rows.window is None else rows.window)
     step = oscillator_step(a, b, window)
     transition, noise = _matrices(step, diffusion)
     # A window of length 0 is an instantaneous value, the limit of the mean.

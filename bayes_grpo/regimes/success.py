@@ -47,7 +47,6 @@ class SuccessRegime(TrendRegime):
         "flow_rate": Quantity("1/step", "r: rate of the flow of the success rate at the highest learning rate"),
         "floor": Quantity("reward", "reward at success rate 0"),
     }
-    shown = ("half_gain_step", "initial_success", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

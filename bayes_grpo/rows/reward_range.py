@@ -56,10 +56,8 @@ def reward_range(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardR
     if low is None and high is None:
         if not is_share(values):
             return RewardRange()
-        note = (
-            f"reward: stays in [0, 1], as all of its rows do, with probability {ASSUMED_SHARE:g} (--set reward_high=…)"
-        )
-        return RewardRange(0.0, 1.0, ASSUMED_SHARE, note)
+        chance = f"with probability {ASSUMED_SHARE:g} (--set reward_high=…)"
+        return RewardRange(0.0, 1.0, ASSUMED_SHARE, f"reward: stays in [0, 1], as all of its rows do, {chance}")
     return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.fitting.draws import probabilities
+from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.regimes.registry import get_regime
 
 

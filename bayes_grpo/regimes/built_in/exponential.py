@@ -34,7 +34,6 @@ class Exponential(Regime):
     name = "exponential"
     title = "first-order relaxation (single exponential)"
     quantities: ClassVar = {"relaxation_rate": Quantity("1/step", "1/τ"), **HALF_GAIN}
-    shown = ("relaxation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

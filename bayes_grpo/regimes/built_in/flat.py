@@ -24,7 +24,6 @@ class Flat(TrendRegime):
     name = "flat"
     title = "constant with correlated fluctuation (no trend)"
     quantities: ClassVar = {"initial_reward": Quantity("reward", "the same as the fixed point: this law has no trend")}
-    shown = ("fluctuation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

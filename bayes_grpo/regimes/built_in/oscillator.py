@@ -39,7 +39,6 @@ class Oscillator(Regime):
     name = "oscillator"
     title = "stochastically forced damped oscillator"
     quantities = SECOND_ORDER
-    shown = ("stiffness", "damping", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -36,7 +36,6 @@ class Sigmoid(TrendRegime):
     name = "sigmoid"
     title = "saturating power law of the step (ScaleRL sigmoid)"
     quantities = HALF_GAIN
-    shown = ("midpoint", "exponent", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
