@@ -15,8 +15,8 @@ import pytest
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
-from bayes_grpo.comparison.loo import exact_density, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.scores import exact_density, leave_one_out
 from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
