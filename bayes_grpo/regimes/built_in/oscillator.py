@@ -19,9 +19,17 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
+from bayes_grpo.regimes.common import (
+    LEVELS,
+    OSCILLATOR_NOISES,
+    SECOND_ORDER,
+    diffusion_of,
+    response_prior,
+    second_order_space,
+    second_order_times,
+    unstable_damping,
+)
 from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
-from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times, unstable_damping
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
