@@ -37,8 +37,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.fitting.draws import fast_posterior, sample_posterior
 from bayes_grpo.fitting.fit import draw_prior
-from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings

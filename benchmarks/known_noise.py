@@ -32,7 +32,7 @@ from scipy.special import digamma, polygamma
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
-from bayes_grpo.fitting.sampling.sample import fast_posterior
+from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime

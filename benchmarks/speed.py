@@ -54,11 +54,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
+from bayes_grpo.fitting.draws import start_of
 from bayes_grpo.fitting.sampling.adaptive import weighted_points
-from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
-from bayes_grpo.fitting.sampling.sample import start_of
-from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
+from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, summarize_draws, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded

@@ -16,10 +16,9 @@ from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
-from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
+from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings, fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
@@ -49,7 +48,7 @@ def compare(
 
     The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
     the middle of the log on (`bayes_grpo.comparison.lfo`). `arviz_stats.compare` gives the stacking weights. A regime
-    uses its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` runs NUTS for a single regime.
+    uses its fast posterior (`bayes_grpo.fitting.draws`); `fit` runs NUTS for a single regime.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.

@@ -24,12 +24,10 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.errors import FitError, ParetoKWarning
 from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.batch import log_likelihoods
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.sample import fast_posterior
-from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.fitting.sampling.target import log_likelihoods, target_of
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import first_rows, first_values, shared
 from bayes_grpo.rows.series import Series

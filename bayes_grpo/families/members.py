@@ -21,7 +21,7 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.regimes.built_in.exponential import REGIME
+from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Series
@@ -159,7 +159,7 @@ def members_of(
         try:
             # Noise that a log states moved no exponent of the shared families.
             table = replace(rows_of(run, signal, MAX_ROWS_OF_SEVERAL), noise=None, level=None)
-            REGIME.check(table)
+            Exponential().check(table)
         except FitError as error:
             known = {}
             for name in vary:

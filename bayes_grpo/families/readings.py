@@ -15,10 +15,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, smoothed_at
+from bayes_grpo.fitting.draws import Draws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime

@@ -35,10 +35,9 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
 from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run

@@ -12,10 +12,9 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.draws import Draws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime

@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.comparison.scores import MIN_TRAINING, forecast_origins, leave_future_out
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.draws import sample_posterior
 from bayes_grpo.fitting.sampling.target import state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors

@@ -11,11 +11,18 @@ import pytest
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.dynamics.kalman import smooth
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.draws import Draws, fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
-from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
-from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
-from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
+from bayes_grpo.fitting.sampling.target import (
+    FARTHEST,
+    densities_of_rows,
+    level_draws,
+    log_likelihood,
+    log_likelihoods,
+    potential,
+    state_space,
+    target_of,
+)
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime

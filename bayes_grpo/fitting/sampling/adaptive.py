@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.pareto import smoothed_weights
-from bayes_grpo.fitting.sampling.batch import log_likelihoods
-from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.sampling.target import Target, log_likelihoods
 
 LEAST_EFFECTIVE = 400.0
 """Effective size of the weights from which draws are taken, as for the ESS of chains."""

@@ -20,9 +20,8 @@ from jax import Array
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call
-from bayes_grpo.fitting.sampling.batch import random_keys
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.target import Target, potential
+from bayes_grpo.fitting.sampling.target import Target, potential, random_keys
 from bayes_grpo.regimes.base import Regime
 
 MAX_TREE_DEPTH = 8

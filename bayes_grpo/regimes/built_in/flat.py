@@ -44,4 +44,4 @@ class Flat(TrendRegime):
         return {"initial_reward": values["fixed_point"]}
 
 
-REGIME = Flat()
+REGIMES = (Flat(),)

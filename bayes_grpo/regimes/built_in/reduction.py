@@ -96,4 +96,4 @@ class Reduction(Regime):
         return out | second_order_times(zeta, omega)
 
 
-REGIME = Reduction()
+REGIMES = (Reduction(),)

@@ -76,7 +76,7 @@ class Sigmoid(TrendRegime):
         return {"half_gain_step": half - first}
 
 
-REGIME = Sigmoid()
+REGIMES = (Sigmoid(),)
 
 
 def _left(step: Array, middle: Array, exponent: Array) -> Array:
