@@ -1,4 +1,4 @@
-"""Regimes `oscillator` and `stiffness_damping`: the stochastically forced damped oscillator with stiffness and damping left free.
+"""Regimes `oscillator` and `stiffness_damping`: the damped oscillator, stochastically forced, with both left free.
 
     m x'' + c x' + k x = forcing,   x = reward - fixed point
 
