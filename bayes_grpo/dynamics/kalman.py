@@ -334,6 +334,11 @@ def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Mat
     return lax.fori_loop(0, first, body, initial_moments(space))
 
 
+def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:
+    """A state with these moments, from n standard normal numbers; n entries."""
+    return tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+
+
 def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
     """Carries a state over rows with their noise.
 

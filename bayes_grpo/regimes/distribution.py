@@ -36,12 +36,13 @@ from bayes_grpo.dynamics.kalman import (
     Smoothed,
     carried,
     draw_rows,
+    drawn_state,
     filter_rows,
     log_likelihood,
     smooth,
     state_before,
 )
-from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
+from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
@@ -141,8 +142,7 @@ class RowsDistribution(dist.Distribution):
             space: StateSpace = self.regime.on_rows(values, levels, rows)
             now, later = jax.random.split(key)
             mean, cov = state_before(space, y, first)
-            noise = tuple(jax.random.normal(now, (space.size,)))
-            start = tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+            start = drawn_state(mean, cov, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
             return carried(space, start, first, jnp.asarray(len(y)), noise).shown
 

@@ -21,7 +21,7 @@ from jax import Array
 
 from bayes_grpo.common.programs import call, over_draws
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
+from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
@@ -290,10 +290,9 @@ def summary_program(regime: Regime) -> Any:
     def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         space = state_space(regime, draw[1], prior, rows)
         smoothed = kalman.smooth(space, jnp.asarray(rows.y))
-        n = space.size
-        root = square_root(tuple(tuple(smoothed.initial_cov[i, j] for j in range(n)) for i in range(n)))
-        noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (n,))
-        state = smoothed.initial_mean + jnp.stack([dot(row, tuple(noise)) for row in root])
+        noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (space.size,))
+        cov = tuple(tuple(row) for row in smoothed.initial_cov)
+        state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(noise)))
         levels = regime.linear_values(state)
         return (
             jnp.asarray([levels[p.name] for p in regime.linear]),
