@@ -114,18 +114,6 @@ def test_a_proposal_has_the_density_that_its_points_have():
     assert inside == pytest.approx(mass, abs=0.005)
 
 
-@pytest.mark.parametrize("heavy", [0.3, 0.6, 1.2])
-def test_pareto_shape_is_that_of_arviz(heavy):
-    from arviz_stats.base.array import array_stats
-
-    log_weight = heavy * -np.log(np.random.default_rng(0).uniform(size=4000))
-    stats: object = array_stats
-    _, k = stats.psislw(-log_weight[None], axis=-1)  # of the weights, not their inverses  # pyright: ignore[reportAttributeAccessIssue]
-    found = WeightedPoints(log_weight[:, None], log_weight).pareto_k
-    assert found == pytest.approx(float(np.squeeze(k)), abs=0.01)
-    assert found == pytest.approx(heavy, abs=0.2)
-
-
 def test_weights_of_no_likelihood_are_worth_nothing():
     nothing = WeightedPoints(np.zeros((4, 2)), np.full(4, -np.inf))
     assert nothing.effective == 0.0

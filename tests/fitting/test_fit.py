@@ -10,7 +10,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.common import programs
-from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
+from bayes_grpo.common.errors import ConvergenceWarning, SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
@@ -176,31 +176,6 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
     assert again.priors == fitted.priors
     assert again.convergence == fitted.convergence
     assert [p.name for p in tmp_path.iterdir()] == ["fit.nc"]
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "words"),
-    [
-        ("bayes_grpo_format", 99, "layout is version 99"),
-        ("bayes_grpo_format", 1, "layout is version 1 .* fit the log again"),
-        ("regime", "pendulum", "'pendulum', which this bayes-grpo does not have"),
-        ("model_hash", "0", "other parameters"),
-    ],
-)
-def test_foreign_fits_are_refused(fitted, tmp_path, attribute, value, words):
-    tree = fitted.data.copy()
-    tree.attrs[attribute] = value
-    save_fit(type(fitted)(tree, fitted.regime), tmp_path / "fit.nc")
-    with pytest.raises(FitFileError, match=words):
-        load_fit(tmp_path / "fit.nc")
-
-
-def test_files_that_are_no_fits_are_refused(tmp_path):
-    with pytest.raises(FitFileError, match="no such file"):
-        load_fit(tmp_path / "absent.nc")
-    (tmp_path / "text.nc").write_text("not a fit")
-    with pytest.raises(FitFileError, match="expected a NetCDF file"):
-        load_fit(tmp_path / "text.nc")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def fit_with(ratio: float, level: NoiseLevel | None = LEVEL, prior: float = 0.1)
     return cast(
         "Any",
         SimpleNamespace(
-            as_draws=SimpleNamespace(rows=SimpleNamespace(table=SimpleNamespace(level=level))),
+            as_draws=SimpleNamespace(rows=SimpleNamespace(level=level)),
             priors={"observation_sd": Prior(prior, 0.2)},
             draws=lambda name: {"observation_sd": draws}[name],
         ),

@@ -126,19 +126,7 @@ def test_rows_that_follow_continue_the_same_law(name):
     table = table_of("everything")
     future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
     more = len(future)
-
-    def extended(values, fill):
-        return np.concatenate([values, np.full(more, fill)])
-
-    longer = replace(
-        table,
-        step=np.concatenate([table.step, future]),
-        y=extended(table.y, np.nan),
-        window=extended(table.window, 1.0),
-        rate=extended(table.rate, 0.05),
-        weight=extended(table.weight, 1.0),
-        noise=None if table.noise is None else extended(table.noise, 1.0),
-    )
+    longer = table.extended(future, np.ones(more), np.full(more, 0.05))
     with jax.enable_x64(True):
         short, long = space_of(name, table), space_of(name, longer)
         log_density = [float(kalman.log_likelihood(s, jnp.asarray(t.y))) for s, t in ((short, table), (long, longer))]

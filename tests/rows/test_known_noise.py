@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.kalman import log_likelihood
-from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
-from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid
 from benchmarks.lab.learners.record import RESULTS
-from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, steps
 
 N, G, B, P, RHO = 400, 8, 16, 0.3, 0.4
@@ -132,23 +125,6 @@ def test_blocks_of_rows_measure_better():
     assert blocked.level.sd == pytest.approx(0.5 * whole.level.sd)
     assert blocked.noise is not None
     assert len(blocked.noise) == 100
-
-
-def test_likelihood_with_unequal_noise_is_the_dense_normal_s():
-    """The noise enters as a diagonal of observation_sd² times what each row has of it."""
-    rng = np.random.default_rng(2)
-    table = rows_of(make_run(steps(40), rng.uniform(0.2, 0.8, 40), window=1.0))
-    noise = np.exp(rng.normal(0.0, 0.5, 40))
-    plain, unequal = replace(table, noise=None), replace(table, noise=noise)
-    regime = get_regime("exponential")
-    with jax.enable_x64(True):
-        values = {"relaxation_time": 9.0, "observation_sd": 0.07, "fluctuation_sd": 0.05}
-        at = {k: jnp.asarray(v) for k, v in values.items()}
-        levels = {"fixed_point": (0.5, 0.4), "initial_reward": (0.3, 0.3)}
-        spaces = [regime.state_space(at, levels, padded(t, 40)) for t in (plain, unequal)]
-        mean, cov = dense_moments(jax.tree.map(np.asarray, dense(spaces[0], 40)))
-        wanted = dense_log_density(table.y, mean, cov + np.diag(0.07**2 * (noise - 1.0)))
-        assert float(log_likelihood(spaces[1], jnp.asarray(table.y))) == pytest.approx(wanted, abs=1e-7)
 
 
 def test_scatter_of_noise_about_a_course():
