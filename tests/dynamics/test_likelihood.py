@@ -15,7 +15,8 @@ from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
 from bayes_grpo.regimes.built_in.success import Logistic
-from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.series import Optimizer, Series
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.selection import few
 
@@ -47,22 +48,14 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
     if kind in ("missing", "everything"):
         y[rng.choice(n, 9, replace=False)] = np.nan
     start = step[0] - window[0]
-    gap = step - window - np.concatenate([[start], step[:-1]])
-    full = kind == "everything" or kind == "mixed"
-    rows = Rows(
-        y=y,
-        window=window if full or window.any() else None,
-        gap=gap if full or gap.any() else None,
-        rate=rate if not np.all(rate == 1) else None,
-        weight=weight if not np.all(weight == 1) else None,
-        start_speed=None,
-        length=np.asarray(step[-1] - start),
-        spacing=np.asarray((step[-1] - start) / n),
-        start=np.asarray(start),
-        momentum=np.asarray(0.9),
-        refresh=np.asarray(1.0),
-    )
-    return rows, step, window, rate, start
+    return rows_with(y, step, window, rate, weight), step, window, rate, start
+
+
+def rows_with(y, step, window, rate, weight) -> Rows:
+    """Rows from rest at these steps, padded to their own number."""
+    optimizer = Optimizer(0.9, "ema", 1.0, given=True)
+    start = float(step[0] - window[0])
+    return padded(Series("reward", step, y, window, start, rate, weight, float("nan"), True, optimizer), len(y))
 
 
 @lru_cache
@@ -191,20 +184,8 @@ def falling_rows(n: int, missing: int = 7) -> Rows:
     step = np.arange(1.0, n + 1)
     y = 0.2 + 0.4 * (1 - np.exp(-step / 30)) + 0.05 * rng.standard_normal(n)
     y[n - missing :] = np.nan
-    one = np.asarray(1.0)
-    return Rows(
-        y=y,
-        window=one,
-        gap=None,
-        rate=np.linspace(1.0, 0.01, n),
-        weight=rng.uniform(0.5, 2.0, n),
-        start_speed=np.asarray(0.01),
-        length=np.asarray(float(n)),
-        spacing=one,
-        start=np.asarray(0.0),
-        momentum=np.asarray(0.9),
-        refresh=np.asarray(4.0),
-    )
+    rows = rows_with(y, step, np.ones(n), np.linspace(1.0, 0.01, n), rng.uniform(0.5, 2.0, n))
+    return rows._replace(start_speed=np.asarray(0.01), refresh=np.asarray(4.0))
 
 
 def typical(regime) -> dict:

@@ -215,15 +215,6 @@ def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
     assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
 
 
-def test_a_summary_is_a_table(fitted):
-    summary = bg.summarize(fitted)
-    table = summary.to_frame()
-    assert list(table.index) == [r.name for r in summary.rows]
-    assert table.attrs["interval_level"] == 0.9
-    row = summary.rows[0]
-    assert tuple(table.loc[row.name, ["posterior", "posterior_low", "posterior_high"]]) == row.posterior[:3]
-
-
 def test_pictures_can_be_drawn_where_the_user_wants(fitted):
     from matplotlib.figure import Figure
 

@@ -23,7 +23,6 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.calibration import calibrate, simultaneous_band
 from tests.helpers import nonlinear
 from tests.helpers.command import call
 from tests.helpers.reference import dense_log_density
@@ -281,17 +280,3 @@ def test_the_command_s_help_names_every_law():
     said = " ".join(call("fit", "--help").out.replace("│", " ").split())
     for name in REGIMES:
         assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NEW)
-def test_all_are_calibrated(name):
-    runs, points = 60, np.linspace(0.01, 0.99, 99)
-    result = calibrate(name, ("nuts",), runs=runs, seed=22, jobs=1)["nuts"]
-    assert result["failed"] <= 3
-    # A band of 99.9%, because up to seven parameters are looked at.
-    low, high = simultaneous_band(runs, points, probability=0.999)
-    for parameter, ranks in result["ranks"].items():
-        ecdf = np.searchsorted(np.sort(ranks), points, side="right") / runs
-        assert ((low <= ecdf) & (ecdf <= high)).all(), parameter
-        assert 0.78 <= result["coverage"][parameter] <= 0.98, parameter

@@ -12,7 +12,7 @@ from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, beta_binomial, row_noise, scatter
+from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, row_noise, scatter
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid
 from benchmarks.lab.learners.record import RESULTS
@@ -137,15 +137,6 @@ def test_scatter_of_noise_about_a_course():
     sds, errors = np.array(found).T
     assert np.exp(np.log(sds).mean()) == pytest.approx(0.2, rel=0.03)
     assert np.log(sds).std() == pytest.approx(errors[0], rel=0.3)
-
-
-def test_beta_binomial_has_its_moments():
-    p = np.array([0.05, 0.5, 0.9])
-    mass = beta_binomial(p, 0.3, 6)
-    count = np.arange(7.0)
-    np.testing.assert_allclose(mass.sum(axis=1), 1.0, rtol=1e-10)
-    np.testing.assert_allclose(mass @ count / 6, p, rtol=1e-10)
-    np.testing.assert_allclose(mass @ count**2 - (6 * p) ** 2, 6 * p * (1 - p) * (1 + 5 * 0.3), rtol=1e-9)
 
 
 def test_a_forecast_takes_noise_as_even():
