@@ -129,7 +129,7 @@ def simulate(
     with jax.enable_x64(True):
         target = target_of(regime, table, priors)
         draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.marginalized}
         rows = padded(table, len(table.y))
         sampled = {p.name: jnp.asarray(draws[p.name]) for p in regime.sampled}
         space = dense(regime.state_space(sampled, levels, rows), len(table.y))
@@ -142,7 +142,7 @@ def draws_of(kind: str, regime: Regime, run: Run, known_noise: bool, seed: int) 
     rows = table_of(run, known_noise)
     target = target_of(regime, rows, priors_of(regime, known_noise), arrays=shared(rows))
     if kind == "fast":
-        found = fast_posterior(target, seed=seed, fallback=False).with_levels(seed)
+        found = fast_posterior(target, seed=seed, fallback=False).sample_marginalized(seed)
     else:
         found = sample_posterior(target, seed=seed).draws
     return {k: v.ravel() for k, v in found.values.items()}, found.diagnostics.passed

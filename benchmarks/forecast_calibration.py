@@ -86,7 +86,7 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
     with jax.enable_x64(True):
         target = target_of(regime, table, priors_of(regime))
         draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.marginalized}
         rows = padded(table, len(table.y))
         space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)

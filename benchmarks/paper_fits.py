@@ -90,8 +90,8 @@ def numbers_of(smooth: SmoothedDraws, factor: float = 1.0) -> dict[str, list[flo
     for i, p in enumerate(draws.regime.sampled):
         u = np.asarray(prior.location[i] + prior.scale[i] * draws.points[:, i])
         found[p.name] = said(u, float(prior.location[i]), float(prior.scale[i]))
-    for j, p in enumerate(draws.regime.linear):
-        found[p.name] = said(draws.flat(p.name), float(prior.linear_mean[j]), float(prior.linear_sd[j]))
+    for j, p in enumerate(draws.regime.marginalized):
+        found[p.name] = said(draws.flat(p.name), float(prior.marginalized_mean[j]), float(prior.marginalized_sd[j]))
     out = {name: [x.value, x.error * (1.0 if name in NOISES else factor)] for name, x in found.items() if x}
     return out
 

@@ -260,7 +260,7 @@ def _ours(table: Series, settings: SamplerSettings, seed: int) -> tuple[float, f
     levels = summarize_draws(target, z, seed)[0]
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
-    draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}
+    draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.marginalized)}
     return seconds, nuts, draws, float(np.mean(chain.num_steps))
 
 

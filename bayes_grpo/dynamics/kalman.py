@@ -110,7 +110,7 @@ def as_arrays(entries: Vector) -> Vector:
     return tuple(jnp.asarray(x, float) for x in entries)
 
 
-def advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
+def kalman_step(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
     """One row: from the prediction of the state before it to that of the state after it.
 
     Args:
@@ -152,7 +152,7 @@ def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
     def body(carry: Any, row: Any) -> tuple[Any, None]:
         mean, cov, total = carry
         value, entries = row
-        mean, cov, (*_, density) = advance(at(entries), mean, cov, value)
+        mean, cov, (*_, density) = kalman_step(at(entries), mean, cov, value)
         return (mean, cov, total + density), None
 
     return body
@@ -175,22 +175,22 @@ def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
     return lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))[0][2]
 
 
-_STRETCH = 32
-"""Rows of a stretch, where the number of rows is a multiple of it."""
+_CHUNK = 32
+"""Rows of a chunk, where the number of rows is a multiple of it."""
 
 
-def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
+def chunked_log_likelihood(space: StateSpace, y: Array) -> Array:
     """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
     y, size = jnp.asarray(y), len(y)
     varying, at = over_rows(space)
-    length = math.gcd(_STRETCH, size) if size % 8 == 0 else size
+    length = math.gcd(_CHUNK, size) if size % 8 == 0 else size
     needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)
 
-    def stretch(i: Any, carry: Any) -> Any:
+    def chunk(i: Any, carry: Any) -> Any:
         value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
         return lax.scan(_summed(at), carry, (value, entries))[0]
 
-    return lax.fori_loop(0, needed, stretch, (*initial_moments(space), jnp.zeros(())))[2]
+    return lax.fori_loop(0, needed, chunk, (*initial_moments(space), jnp.zeros(())))[2]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
@@ -200,7 +200,7 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         mean, cov, total = carry
         value, entries = row
-        after, after_cov, (innovation, var, gain, density) = advance(at(entries), mean, cov, value)
+        after, after_cov, (innovation, var, gain, density) = kalman_step(at(entries), mean, cov, value)
         return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
 
     (_, _, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
@@ -309,7 +309,7 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
         mean, drawn_mean, cov, total = carry
         value, z, entries = row
         here = at(entries)
-        mean, cov, (_, var, gain, density) = advance(here, mean, cov, value)
+        mean, cov, (_, var, gain, density) = kalman_step(here, mean, cov, value)
         surprise = jnp.sqrt(var) * z
         drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
         moved = matvec(here.transition, drawn_mean)
@@ -329,7 +329,7 @@ def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Mat
     varying, at = over_rows(space)
 
     def body(t: Any, carry: tuple[Vector, Matrix]) -> tuple[Vector, Matrix]:
-        return advance(at([x[t] for x in varying]), *carry, y[t])[:2]
+        return kalman_step(at([x[t] for x in varying]), *carry, y[t])[:2]
 
     return lax.fori_loop(0, first, body, initial_moments(space))
 
@@ -339,7 +339,7 @@ def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:
     return tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
 
 
-def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
+def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
     """Carries a state over rows with their noise.
 
     Args:

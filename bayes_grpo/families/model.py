@@ -92,7 +92,7 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     ]
     width = [max(q.spread for q in each) for each in weak]
     width[0] = max(width[0], 1.0)
-    levels = len(EXPONENTIAL.linear)
+    levels = len(EXPONENTIAL.marginalized)
     slope = [
         [0.0 if q == "initial_reward" and name in SAME_START else _SLOPE.get(q, 1.0) for q in TRAITS] for name in vary
     ]
@@ -126,7 +126,7 @@ def family_model(data: FamilyData) -> None:
     expected: Any = mean + data.x @ slopes + data.offset
     u: Any = expected[:, :p] + spread[:p] * numpyro.sample("u_z", standard.expand([n, p]).to_event(2))
     values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(EXPONENTIAL.sampled)}
-    for j, q in enumerate(EXPONENTIAL.linear, p):
+    for j, q in enumerate(EXPONENTIAL.marginalized, p):
         values[q.name] = (data.origin + data.unit * expected[:, j], data.unit * spread[j])
     for name, value in (("mean", mean), ("slopes", slopes), ("spread", spread)):
         numpyro.deterministic(name, value)

@@ -24,7 +24,7 @@ from bayes_grpo.fitting.sampling.nuts import (
     converged,
     sample_chains,
 )
-from bayes_grpo.fitting.sampling.target import Target, level_draws, summarize_draws, values_of_draws
+from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.series import Series
@@ -36,7 +36,7 @@ class Draws:
 
     Attributes:
         target: Regime, priors and rows.
-        values: Parameters in their units, shape (chains, draws) each; the linear ones once they are drawn.
+        values: Parameters in their units, shape (chains, draws) each; the marginalized ones once they are drawn.
         z: The same in the sampler's coordinates, shape (chains, draws, p); p is 0 for draws of a fit, which keeps their
             values alone.
         diagnostics: Checks of the chains, or of the weights that the draws were taken by.
@@ -89,9 +89,9 @@ class Draws:
         whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
         return whole if picks is None else whole[picks]
 
-    def with_levels(self, seed: int) -> Draws:
-        """The same with the linear parameters drawn given the rows and each draw of the others."""
-        drawn = level_draws(self.target, self.points, np.random.default_rng(seed))
+    def sample_marginalized(self, seed: int) -> Draws:
+        """The same with the marginalized parameters drawn given the rows and each draw of the others."""
+        drawn = marginalized_draws(self.target, self.points, np.random.default_rng(seed))
         return replace(self, values=dict(self.values) | {k: v.reshape(self.z.shape[:-1]) for k, v in drawn.items()})
 
 
@@ -104,7 +104,7 @@ class SmoothedDraws:
     """Draws with what they say of every row, arrays of shape (chains, draws, n).
 
     Attributes:
-        draws: The draws, the linear parameters among them.
+        draws: The draws, the marginalized parameters among them.
         curve: The unforced regime.
         latent: Mean of the latent reward given all rows.
         latent_var: Its variance.
@@ -154,14 +154,14 @@ class SmoothedDraws:
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
-    """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others."""
+    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others."""
     return smoothed_by(draws, summarize_draws(draws.target, draws.z, seed))
 
 
 def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
     """The same out of a summary that is there already."""
-    n, linear = len(draws.rows.y), found[0]
-    levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
+    n, marginalized = len(draws.rows.y), found[0]
+    levels = {p.name: marginalized[..., i] for i, p in enumerate(draws.regime.marginalized)}
     logged = (x[..., :n] for x in found[1:])
     return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
 
@@ -227,7 +227,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
     z, summary = np.asarray(chain.z), summarize_draws(target, np.asarray(chain.z), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
-    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.linear)}
+    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.marginalized)}
     found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
     draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)

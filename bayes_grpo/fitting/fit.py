@@ -125,7 +125,9 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
     """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
     regime, priors = draws.regime, draws.priors
     standard = {p.name: draws.z[..., i] for i, p in enumerate(regime.sampled)}
-    standard |= {p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
+    standard |= {
+        p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.marginalized
+    }
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
@@ -155,7 +157,7 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
     regime, priors = target.regime, target.priors
     z = {p.name: rng.standard_normal(size) for p in regime.parameters}
     free = values_of_draws(target, np.stack([z[p.name] for p in regime.sampled], axis=-1))
-    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
+    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.marginalized}
 
 
 def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
@@ -209,7 +211,8 @@ def replicate(
     """
     regime, rows, n = target.regime, target.arrays, len(target.rows.y)
     sampled, levels = (
-        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1) for part in (regime.sampled, regime.linear)
+        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1)
+        for part in (regime.sampled, regime.marginalized)
     )
     shape = sampled.shape[:-1]
     noise = np.zeros((int(np.prod(shape)), len(rows.y)))

@@ -15,7 +15,7 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
-from bayes_grpo.dynamics.kalman import carried, drawn_state, state_before
+from bayes_grpo.dynamics.kalman import drawn_state, propagate, state_before
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
@@ -61,7 +61,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
 
 def _state_size(regime: Regime, rows: Rows) -> int:
     """Number of components of a regime's state."""
-    levels = {p.name: (0.0, 1.0) for p in regime.linear}
+    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
         return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
@@ -71,9 +71,9 @@ def _paths_program(regime: Regime) -> Any:
     """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
 
     def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
-        space = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows)
+        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
         mean, cov = state_before(space, jnp.asarray(rows.y), ends[0])
-        path = carried(space, start := drawn_state(mean, cov, tuple(begin)), ends[0], ends[1], noise)
+        path = propagate(space, start := drawn_state(mean, cov, tuple(begin)), ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
     def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:

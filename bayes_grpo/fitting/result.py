@@ -187,5 +187,5 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
 
 def model_hash(regime: Regime) -> str:
     """Fingerprint of a regime's parameters; a fit of another model must not be read as this one."""
-    text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.linear}" for p in regime.parameters)
+    text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.marginalized}" for p in regime.parameters)
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]

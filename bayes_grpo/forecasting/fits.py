@@ -51,7 +51,7 @@ class FittedRegimes:
     """Regimes fitted to the same rows; made by `weighed`.
 
     Attributes:
-        draws: Regime → draws, the linear parameters among them.
+        draws: Regime → draws, the marginalized parameters among them.
         reward: Range of the reward.
         bounded: Regime → effect of the reward range.
         log_evidence: Regime → log marginal likelihood within that range; NaN where the sampler gives none.
@@ -131,7 +131,7 @@ def fit_regimes(
             continue
         if strict and draws.note:
             notes.append(f"{regime.name}: {draws.note}")
-        found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
+        found[regime.name] = draws.sample_marginalized(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
     return weighed(found, reward or RewardRange(), tuple(notes), tuple(lost))
@@ -143,7 +143,7 @@ def weighed(
     """Regimes with weights from their one-step-ahead predictive densities, see `forecast_weights`.
 
     Args:
-        draws: Regime → draws on the same rows, the linear parameters among them.
+        draws: Regime → draws on the same rows, the marginalized parameters among them.
         reward: Range of the reward.
         notes: Regimes left out, with reasons.
         not_converged: Regimes left out because no sampler converged.

@@ -165,7 +165,7 @@ def base_of_run(table: Series, reward: RewardRange, seed: int) -> Base:
     for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
         if not count:
             continue
-        values = {k: x.ravel() for k, x in f.with_levels(seed_of(seed, "levels", f.regime.name)).values.items()}
+        values = {k: x.ravel() for k, x in f.sample_marginalized(seed_of(seed, "levels", f.regime.name)).values.items()}
         inside = np.flatnonzero((values["fixed_point"] >= reward.low) & (values["fixed_point"] <= reward.high))
         total = inside if len(inside) else np.arange(f.size)
         picks = total[spread(len(total), count, repeat=True)]

@@ -64,7 +64,7 @@ LEVELS: tuple[Parameter, ...] = (
         "R*: where the reward would settle",
         REAL,
         lambda t: Prior(t.centre, 3.0 * t.scale),
-        linear=True,
+        marginalized=True,
     ),
     Parameter(
         "initial_reward",
@@ -72,7 +72,7 @@ LEVELS: tuple[Parameter, ...] = (
         "R₀: latent reward at the start of the log",
         REAL,
         lambda t: Prior(t.centre, 3.0 * t.scale),
-        linear=True,
+        marginalized=True,
     ),
 )
 
@@ -105,13 +105,13 @@ def response_prior(table: Series) -> Prior:
     return Prior(table.length / 5.0, min(1.0, math.log(max(len(table.y), 8) / 5.0) / 2.5))
 
 
-def initial_levels(linear: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:
+def initial_levels(marginalized: Mapping[str, Any], speed_var: Entry | None = None) -> tuple[Vector, Matrix]:
     """Prior moments of the state before the first row, (x, fixed point) or (x, velocity, fixed point).
 
     ``x`` is the initial reward minus the fixed point, so the two levels enter the state linearly. The variance of the
     initial velocity is 0 from rest, None for a regime without velocity.
     """
-    (fixed, fixed_sd), (start, start_sd) = linear["fixed_point"], linear["initial_reward"]
+    (fixed, fixed_sd), (start, start_sd) = marginalized["fixed_point"], marginalized["initial_reward"]
     x_var, fixed_var = start_sd**2 + fixed_sd**2, fixed_sd**2
     if speed_var is None:
         return (start - fixed, fixed), ((x_var, -fixed_var), (-fixed_var, fixed_var))
@@ -260,7 +260,7 @@ def unstable_damping(growth: Any) -> Any:
 
 
 def second_order_space(
-    a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows
+    a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
 ) -> StateSpace:
     """State space (x, velocity, fixed point) of x'' + a x' + b x = forcing on the rows.
 
@@ -269,7 +269,7 @@ def second_order_space(
         b: Stiffness over mass, 1/step², likewise.
         diffusion: Of the velocity, reward²/step³, likewise.
         values: Holds "observation_sd".
-        linear: (mean, sd) of "fixed_point" and "initial_reward".
+        marginalized: (mean, sd) of "fixed_point" and "initial_reward".
         rows: Rows of the log.
     """
 
@@ -287,7 +287,7 @@ def second_order_space(
     f, h, q, s, r = window_row(rows, over, over)
     speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
     return StateSpace(
-        *initial_levels(linear, speed_var),
+        *initial_levels(marginalized, speed_var),
         transition=((*f[0], 0.0), (*f[1], 0.0), (0.0, 0.0, 1.0)),
         noise_cov=((*q[0], 0.0), (*q[1], 0.0), (0.0, 0.0, 0.0)),
         observation=(*h, 1.0),

@@ -5,8 +5,8 @@
         ...
         numpyro.sample("y", regime.distribution({"relaxation_time": time, ...}, rows), obs=rows.y)
 
-Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
-a value: the filter then integrates it out exactly under that normal prior.
+Any prior serves on any parameter. A marginalized parameter (fixed point, initial reward) may be a pair (mean, sd)
+instead of a value: the filter then integrates it out exactly under that normal prior.
 
     mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
     mcmc.run(jax.random.key(0), rows_of(run))
@@ -34,11 +34,11 @@ from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
 from bayes_grpo.dynamics.kalman import (
     Filtered,
     Smoothed,
-    carried,
     draw_rows,
     drawn_state,
     filter_rows,
     log_likelihood,
+    propagate,
     smooth,
     state_before,
 )
@@ -65,7 +65,7 @@ class RowsDistribution(dist.Distribution):
     Attributes:
         regime: The regime.
         values: Parameters whose values are known, by name; leading batch axes.
-        levels: (mean, sd) of the linear parameters by name; an sd of 0 is a known value. Leading batch axes.
+        levels: (mean, sd) of the marginalized parameters by name; an sd of 0 is a known value. Leading batch axes.
         rows: The rows; leading batch axes are those of ``rows.y`` but its last.
     """
 
@@ -82,7 +82,7 @@ class RowsDistribution(dist.Distribution):
         if unknown or lacking:
             found = f"without {', '.join(lacking)}" if lacking else f"{unknown[0]!r}"
             raise SettingError(f"distribution of {regime.name}: expected values of {', '.join(names)}, found {found}")
-        levels = {p.name: values[p.name] for p in regime.linear}
+        levels = {p.name: values[p.name] for p in regime.marginalized}
         levels = {k: v if isinstance(v, tuple) else (v, 0.0) for k, v in levels.items()}
         self.regime = regime
         self.values = {p.name: jnp.asarray(values[p.name], float) for p in regime.sampled}
@@ -144,7 +144,7 @@ class RowsDistribution(dist.Distribution):
             mean, cov = state_before(space, y, first)
             start = drawn_state(mean, cov, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
-            return carried(space, start, first, jnp.asarray(len(y)), noise).shown
+            return propagate(space, start, first, jnp.asarray(len(y)), noise).shown
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
 
@@ -239,7 +239,7 @@ def model(
                 f"{prior.name}; give the distribution itself"
             )
     rows, free, values = padded(table, len(table.y)), {}, {}
-    integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
+    integrated = [p.name for p in regime.marginalized if marginalize and p.name not in own]
     _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
     for p in regime.sampled:
         prior = known[p.name]
@@ -251,7 +251,7 @@ def model(
     bound = regime.physical(free, rows)
     for name, value in free.items():
         values[name] = value if name in own else numpyro.deterministic(name, bound[name])
-    for p in regime.linear:
+    for p in regime.marginalized:
         normal = known[p.name].median, known[p.name].spread
         if p.name in integrated:
             values[p.name] = normal

@@ -90,7 +90,7 @@ class Parameter:
         meaning: One clause for tables.
         transform: Coordinate in which its prior is normal.
         default: Weak prior from the scale and the length of the rows alone.
-        linear: Whether the rows are linear in it, so that it lives in the state and is integrated out exactly
+        marginalized: Whether the rows are linear in it, so that it lives in the state and is integrated out exactly
             while sampling, and drawn afterwards. Such a parameter has the transform `REAL`.
     """
 
@@ -99,4 +99,4 @@ class Parameter:
     meaning: str
     transform: Transform
     default: Callable[[Series], Prior]
-    linear: bool = False
+    marginalized: bool = False

@@ -38,7 +38,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
             normal where the parameter is integrated out.
     """
     where, name = f"prior for {parameter.name!r}", type(distribution).__name__
-    if parameter.linear:
+    if parameter.marginalized:
         if name != "Normal" or np.ndim(distribution.loc) or np.ndim(distribution.scale):
             raise PriorError(
                 f"{where}: expected a Normal with one mean and sd, because the rows are linear in {parameter.name} and "
@@ -153,7 +153,7 @@ def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] |
     Raises:
         PriorError: An override names no parameter of the regime or has impossible numbers.
     """
-    known = {p.name: p for p in (*regime.sampled, *regime.linear)}
+    known = {p.name: p for p in (*regime.sampled, *regime.marginalized)}
     priors = {p.name: p.default(table) for p in regime.parameters}
     for name, given in (overrides or {}).items():
         if name not in known:

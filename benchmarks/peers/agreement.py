@@ -24,7 +24,7 @@ POINTS = 5
 
 def integrated(log_likelihood, prior):
     """Exact integral of ``exp(log_likelihood(levels))`` over the prior of the two levels, as a logarithm."""
-    mean, sd = jnp.asarray(prior.linear_mean), jnp.asarray(prior.linear_sd)
+    mean, sd = jnp.asarray(prior.marginalized_mean), jnp.asarray(prior.marginalized_sd)
 
     def standard(b):
         return log_likelihood(mean + sd * b)

@@ -151,7 +151,7 @@ def test_the_filter_of_many_draws_is_the_plain_one(regime):
     def both():
         space = regime.state_space(typical(regime), LEVELS, rows)
         return (
-            [kalman.log_likelihood_without_gradient(space, known) for known in (y, seen)],
+            [kalman.chunked_log_likelihood(space, known) for known in (y, seen)],
             [kalman.log_likelihood(space, known) for known in (y, seen)],
         )
 

@@ -66,7 +66,7 @@ def test_paths_have_the_moments_of_the_exact_predictive(name):
         rows = padded(table.extended(*future[:4]), size)
         past = padded(table)
         rows = rows._replace(length=past.length, spacing=past.spacing)
-        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
+        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.marginalized}
         space = regime.state_space(values, levels, rows)
         exact = smooth(space, jnp.asarray(rows.y))
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]

@@ -59,8 +59,8 @@ def test_densities_are_those_of_a_dense_normal(name, table):
     values = {p.name: float(draws[p.name][0]) for p in regime.parameters}
     y = np.where(np.arange(len(rows.y)) == 7, np.nan, rows.y)
     there = np.isfinite(y)
-    for levels in ({}, {p.name: (0.5, 0.3) for p in regime.linear}):
-        pairs = {p.name: levels.get(p.name, (values[p.name], 0.0)) for p in regime.linear}
+    for levels in ({}, {p.name: (0.5, 0.3) for p in regime.marginalized}):
+        pairs = {p.name: levels.get(p.name, (values[p.name], 0.0)) for p in regime.marginalized}
         space = regime.state_space({p.name: jnp.asarray(values[p.name]) for p in regime.sampled}, pairs, rows)
         mean, cov = dense_moments(jax.tree.map(np.asarray, dense(space, len(y))))
         found = regime.distribution(values | levels, rows)

@@ -69,10 +69,12 @@ class Gompertz(TrendRegime):
         time = Parameter("time", "step", "τ", POSITIVE, lambda t: Prior(t.length / 5.0, 0.8))
         return (time, *FLUCTUATION, *LEVELS)
 
-    def state_space(self, values, linear, rows):
+    def state_space(self, values, marginalized, rows):
         at = jnp.exp(-3.0 * jnp.exp(-row_times(rows, weighted=False).nodes / values["time"]))
         first = jnp.exp(-3.0)
-        return trend_space(window_mean(1.0 - at) / (1.0 - first), fluctuation_rows(values, rows), values, linear, rows)
+        return trend_space(
+            window_mean(1.0 - at) / (1.0 - first), fluctuation_rows(values, rows), values, marginalized, rows
+        )
 
 
 def test_a_regime_of_ones_own_is_fitted_and_scored():

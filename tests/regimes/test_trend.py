@@ -69,7 +69,7 @@ def space_of(name, table, values=None, levels=None, size=None):
     """State space of a law on unpadded rows."""
     values = {k: jnp.asarray(v) for k, v in (values or VALUES[name]).items()}
     regime = get_regime(name)
-    levels = {p.name: (levels or LEVELS)[p.name] for p in regime.linear}
+    levels = {p.name: (levels or LEVELS)[p.name] for p in regime.marginalized}
     return regime.state_space(values, levels, padded(table, size or len(table.y)))
 
 

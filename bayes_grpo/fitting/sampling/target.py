@@ -1,6 +1,6 @@
 """What is sampled: a regime with its priors on the rows of a log, in the coordinates in which samplers move.
 
-Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Linear parameters
+Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Marginalized parameters
 (fixed point, initial reward) are integrated out by the filter and drawn afterwards. Priors are checked and resolved
 here, once; and `state_space_at` is the one way from a draw to a state space, for sampler, paths, replicates and
 residuals alike. For likelihoods without a gradient all draws advance together through the plain filter: a row costs a
@@ -35,8 +35,8 @@ class PriorNumbers(NamedTuple):
     Attributes:
         location: Of the sampled parameters in their transformed coordinate, shape (p,).
         scale: Likewise, shape (p,).
-        linear_mean: Of the linear parameters, shape (l,).
-        linear_sd: Likewise, shape (l,).
+        marginalized_mean: Of the marginalized parameters, shape (l,).
+        marginalized_sd: Likewise, shape (l,).
         quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
             coordinate; else None, which keeps the program as it is.
         slopes: Their derivatives, shape (p, 97), likewise.
@@ -46,8 +46,8 @@ class PriorNumbers(NamedTuple):
 
     location: Array | np.ndarray
     scale: Array | np.ndarray
-    linear_mean: Array | np.ndarray
-    linear_sd: Array | np.ndarray
+    marginalized_mean: Array | np.ndarray
+    marginalized_sd: Array | np.ndarray
     quantiles: Array | np.ndarray | None = None
     slopes: Array | np.ndarray | None = None
     exact: Array | np.ndarray | None = None
@@ -55,14 +55,14 @@ class PriorNumbers(NamedTuple):
 
 def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
     """Numbers of resolved priors, in the order of the regime's parameters."""
-    free, levels = regime.sampled, regime.linear
+    free, levels = regime.sampled, regime.marginalized
     location = np.array([p.transform.inverse(priors[p.name].median) for p in free])
     scale = np.array([priors[p.name].spread for p in free])
     numbers = PriorNumbers(
         location=location,
         scale=scale,
-        linear_mean=np.array([priors[p.name].median for p in levels]),
-        linear_sd=np.array([priors[p.name].spread for p in levels]),
+        marginalized_mean=np.array([priors[p.name].median for p in levels]),
+        marginalized_sd=np.array([priors[p.name].spread for p in levels]),
     )
     known = [priors[p.name].quantiles for p in free]
     if all(q is None for q in known):
@@ -124,14 +124,14 @@ def target_of(
     """
     regime.check(rows)
     given = overrides or {}
-    levels = tuple(p.name for p in regime.linear if not _integrable(given.get(p.name)))
+    levels = tuple(p.name for p in regime.marginalized if not _integrable(given.get(p.name)))
     regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels)) if levels else regime
     priors = resolve_priors(regime, rows, overrides)
     return Target(regime, rows, padded(rows) if arrays is None else arrays, priors, prior_numbers(regime, priors))
 
 
 def _integrable(given: Any) -> bool:
-    """Whether the filter can integrate a linear parameter out under an override of its prior: a normal one, or none."""
+    """Whether the filter can integrate a parameter out under an override of its prior: a normal one, or none."""
     if isinstance(given, Prior):
         return given.quantiles is None
     return not is_distribution(given) or type(given).__name__ == "Normal"
@@ -176,13 +176,13 @@ def state_space_at(
     Args:
         regime: The regime.
         values: Sampled parameters in their units, in the order of the regime's, p of them.
-        level_mean: Means of the linear parameters, l of them: of their priors, under which the filter integrates over
-            them, or their values where these are known.
+        level_mean: Means of the marginalized parameters, l of them: of their priors, under which the filter integrates
+            over them, or their values where these are known.
         level_sd: Standard deviations, likewise; 0 for a known value.
         rows: Padded rows.
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
-    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
+    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.marginalized)}
     return regime.on_rows(named, levels, rows)
 
 
@@ -190,7 +190,7 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
     """The state space at one point of the sampler's coordinates, shape (p,)."""
     found = values_of(regime, z, prior, rows)
     values = [found[p.name] for p in regime.sampled]
-    return state_space_at(regime, values, prior.linear_mean, prior.linear_sd, rows)
+    return state_space_at(regime, values, prior.marginalized_mean, prior.marginalized_sd, rows)
 
 
 FARTHEST = 8.0
@@ -199,7 +199,7 @@ so small that the filters lose all digits and report any density at all. The pri
 
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows at a point of shape (p,), the linear parameters integrated out; a scalar."""
+    """Log density of the logged rows at a point of shape (p,), the marginalized parameters integrated out; a scalar."""
     near = jnp.clip(z, -FARTHEST, FARTHEST)
     return kalman.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
@@ -217,29 +217,29 @@ SMOOTHED = 500
 
 
 def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
-    """Log density of the logged rows at coordinates of shape (..., p), the linear parameters integrated out."""
+    """Log density of the logged rows at coordinates of shape (..., p), the marginalized parameters integrated out."""
     flat = np.reshape(z, (-1, z.shape[-1]))
     with jax.enable_x64(True):
         found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
     return found.reshape(z.shape[:-1])
 
 
-def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Linear parameter → draws given the rows and each draw of the others, shape (n,), for coordinates of (n, p).
+def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Marginalized parameter → draws given the rows and each draw of the others, shape (n,), for coordinates of (n, p).
 
-    With prior mean m and covariance S of the linear parameters, the log likelihood is a quadratic in m of slope g and
-    second derivative -A, and given the rows they are normal with mean m + S g and covariance S - S A S (Tweedie's
-    formula). Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
+    With prior mean m and covariance S of these parameters, the log likelihood is a quadratic in m of slope g and second
+    derivative -A, and given the rows they are normal with mean m + S g and covariance S - S A S (Tweedie's formula).
+    Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
     """
     prior = target.numbers
-    centre, sd = np.asarray(prior.linear_mean, float), np.asarray(prior.linear_sd, float)
+    centre, sd = np.asarray(prior.marginalized_mean, float), np.asarray(prior.marginalized_sd, float)
     size = len(centre)
 
     def at(*moved: tuple[int, float]) -> np.ndarray:
         mean = centre.copy()
         for i, step in moved:
             mean[i] += step * sd[i]
-        return log_likelihoods(replace(target, numbers=prior._replace(linear_mean=mean)), z)
+        return log_likelihoods(replace(target, numbers=prior._replace(marginalized_mean=mean)), z)
 
     here = at()
     up, down = (np.stack([at((i, step)) for i in range(size)], axis=-1) for step in (1.0, -1.0))
@@ -254,14 +254,14 @@ def level_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict
     values, vectors = np.linalg.eigh(np.eye(size) + curved)
     noise = vectors @ (np.sqrt(np.maximum(values, 0.0))[..., None] * rng.standard_normal((len(z), size, 1)))
     drawn = centre + sd * (slope + noise[..., 0])
-    return {p.name: drawn[:, i] for i, p in enumerate(target.regime.linear)}
+    return {p.name: drawn[:, i] for i, p in enumerate(target.regime.marginalized)}
 
 
 def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
     """What coordinates of shape (chains, draws, p) imply on the rows.
 
     Returns:
-        Linear parameters drawn given the rows, in the order of the regime's; and the fields of
+        Marginalized parameters drawn given the rows, in the order of the regime's; and the fields of
         `bayes_grpo.fitting.draws.SmoothedDraws` after the first. All with leading axes (chains, draws).
     """
     chains, draws, p = z.shape
@@ -279,7 +279,7 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 def _likelihood_program(regime: Regime) -> Any:
     def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
         space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return kalman.log_likelihood_without_gradient(space, jnp.asarray(rows.y))
+        return kalman.chunked_log_likelihood(space, jnp.asarray(rows.y))
 
     return jax.vmap(one, in_axes=(0, None, None))
 
@@ -293,9 +293,9 @@ def summary_program(regime: Regime) -> Any:
         noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (space.size,))
         cov = tuple(tuple(row) for row in smoothed.initial_cov)
         state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(noise)))
-        levels = regime.linear_values(state)
+        levels = regime.marginalized_values(state)
         return (
-            jnp.asarray([levels[p.name] for p in regime.linear]),
+            jnp.asarray([levels[p.name] for p in regime.marginalized]),
             kalman.mean_path(space, state, rows.y.shape[0]),
             smoothed.latent_mean,
             smoothed.latent_var,

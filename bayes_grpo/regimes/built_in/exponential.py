@@ -50,13 +50,13 @@ class Exponential(Regime):
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         rate = 1.0 / values["relaxation_time"]
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
-        return first_order_space(initial_levels(linear), first_order_row(rate, diffusion, rows), values, rows)
+        return first_order_space(initial_levels(marginalized), first_order_row(rate, diffusion, rows), values, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""

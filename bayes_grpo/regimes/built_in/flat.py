@@ -30,9 +30,9 @@ class Flat(TrendRegime):
         """Fluctuation time, the two noises, and the level (integrated out)."""
         return (*FLUCTUATION, *(p for p in LEVELS if p.name == "fixed_point"))
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (fluctuation, level); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        level, sd = linear["fixed_point"]
+        level, sd = marginalized["fixed_point"]
         moments = (0.0, level), ((0.0, 0.0), (0.0, sd**2))
         return first_order_space(moments, fluctuation_rows(values, rows), values, rows)
 

@@ -81,7 +81,7 @@ class Oscillator(Regime):
         unstable = unstable_damping(folds * response / rows.length)
         return {**values, "response_time": response, "damping_ratio": upper - unstable}
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         zeta = values["damping_ratio"]
         omega = jnp.sqrt(1.0 + 4.0 * zeta**2) / values["response_time"]
@@ -89,7 +89,7 @@ class Oscillator(Regime):
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         if rows.rate is not None:
             b, diffusion = b * rows.rate, diffusion * rows.rate**2
-        return second_order_space(a, b, diffusion, values, linear, rows)
+        return second_order_space(a, b, diffusion, values, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Stiffness, damping and times of each draw, at the highest learning rate of the run."""
@@ -128,9 +128,9 @@ class StiffnessDamping(Oscillator):
         """The values as they are."""
         return values
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        return super().state_space({**values, **_response(values, 0.5 * (1.0 + rows.momentum))}, linear, rows)
+        return super().state_space({**values, **_response(values, 0.5 * (1.0 + rows.momentum))}, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Response time, damping ratio and times of each draw, at the highest learning rate of the run."""

@@ -66,7 +66,7 @@ class Reduction(Regime):
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * mean_lag(rows.refresh, "hold")
         gain = (1.0 - momentum) / values["learning_time"]
@@ -79,7 +79,9 @@ class Reduction(Regime):
         if rows.rate is not None:
             now = oscillator_coefficients(1.0, gain * rows.rate, momentum, lag)
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
-        return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
+        return second_order_space(
+            now.damping / now.mass, now.stiffness / now.mass, diffusion, values, marginalized, rows
+        )
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""

@@ -59,13 +59,13 @@ class Sigmoid(TrendRegime):
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
         first = jnp.asarray(rows.start)
         steps = first + row_times(rows, weighted=False).nodes
         middle, exponent = values["midpoint"], values["exponent"]
         share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
-        return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
+        return trend_space(share, fluctuation_rows(values, rows), values, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Steps from the start of the log to half of the gain that is left there, of each draw."""

@@ -70,7 +70,7 @@ class SuccessRegime(TrendRegime):
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
         flow = self.flow
         start, way = self._start_and_way(values["initial_success"])
@@ -84,7 +84,7 @@ class SuccessRegime(TrendRegime):
         gap_slope = None
         if times.gap_middle is not None:
             gap_slope = rate * flow.slope(flow.position(start + speed * times.gap_middle))
-        return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, linear, rows)
+        return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, marginalized, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate of the flow, 1/step, and floor of the reward of each draw."""
