@@ -148,7 +148,7 @@ class Regime(ABC):
     def model(self, rows: Series, priors: Mapping[str, Any] | None = None, marginalize: bool = False) -> dict[str, Any]:
         """The regime with its priors as a NumPyro model that `numpyro.infer.MCMC` takes.
 
-        It has the posterior of `bayes_grpo.fit`. Sites: `fixed_point` and `initial_reward`, and every one with a NumPyro
+        It has the posterior of `bayes_grpo.fit`. Sites: both levels, and every one with a NumPyro
         distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
         ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
         condition on a parameter by its name, give it a distribution: `condition` cannot set a deterministic site.
@@ -156,7 +156,7 @@ class Regime(ABC):
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
             priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
-            marginalize: Whether parameters with a normal default prior are integrated out where they can be, as by `fit`.
+            marginalize: Whether both levels are integrated out under their normal default priors, as `fit` does.
 
         Returns:
             Every parameter by name; an integrated one as its (mean, sd).
