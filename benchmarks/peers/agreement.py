@@ -80,6 +80,6 @@ def largest_differences(table):
             "scan model": (scanned, state_space(regime, z, prior, falling)),
         }
         for name, (peer, own) in pairs.items():
-            ours, theirs = kalman.log_likelihood(own, y), integrated(peer, prior)
+            ours, theirs = kalman.sequential_log_likelihood(own, y), integrated(peer, prior)
             worst[name] = max(worst[name], float(abs(ours - theirs) / abs(ours)))
     return worst

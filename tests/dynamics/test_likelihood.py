@@ -137,7 +137,7 @@ def test_filter_equals_dense_normal(zeta, kind):
 @pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
 def test_associative_scan_equals_sequential_scan(zeta, kind):
     omega = frequency(zeta, kind)
-    sequential = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
+    sequential = float(compiled(kalman.sequential_log_likelihood, kind)(zeta, omega))
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 

@@ -68,7 +68,7 @@ def scores(rows: Rows):
     """Log likelihood step by step, and by the associative scan."""
     values = {name: jnp.asarray(value) for name, value in VALUES.items()}
     space, y = LAW.state_space(values, LEVELS, rows), jnp.asarray(rows.y)
-    return kalman.log_likelihood(space, y), associative.log_likelihood(space, y)
+    return kalman.sequential_log_likelihood(space, y), associative.log_likelihood(space, y)
 
 
 @pytest.mark.thorough
