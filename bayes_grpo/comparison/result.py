@@ -94,18 +94,8 @@ class Comparison(Result):
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    in_json = (
-        "sentence",
-        ("table", "lines"),
-        "cautions",
-        "left_out",
-        "not_converged",
-        "about.run",
-        "about.source",
-        "about.signal",
-        "about.rows",
-        "seed",
-    )
+    in_json = ("sentence", ("table", "lines"), "cautions", "left_out", "not_converged", "about.run", "about.source",
+               "about.signal", "about.rows", "seed")  # fmt: skip
 
     @property
     def best(self) -> str:

@@ -1,16 +1,9 @@
 """`fit`: a run and a regime in, a checked posterior out, as a DataTree about which ArviZ is right or refuses.
 
-One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
-
-- `joint_log_likelihood` holds its logarithm, one number a draw, for power scaling.
-- `joint_log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a
-  prior raised to the power α is the same prior with its spread over √α.
-- `prior_predictive` are runs drawn from that likelihood, one at each draw of `prior`.
-
-The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood:
-`log_likelihood` holds log p(row | all other rows, draw), and `posterior_predictive` a value drawn from that
-conditional, so that ``arviz.loo``, ``compare`` and ``loo_pit`` are right about them. Power scaling would add these
-terms up. So no group is named `log_prior`, without which ``arviz.psense_summary`` refuses the tree as it is.
+`Fit.data` says which group holds what. One likelihood belongs to posterior and prior, that of the logged rows given
+*all* parameters, the levels included. The rows of a run depend on each other, so the terms that leave-one-out needs are
+no factors of it, and power scaling would add them up. So no group is named `log_prior`, without which
+``arviz.psense_summary`` refuses the tree as it is.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -117,22 +117,9 @@ class Summary(Result):
 
     in_json = (
         ...,
-        (
-            "meta",
-            (
-                "about.run",
-                "about.source",
-                "log_format",
-                "regime",
-                "about.signal",
-                "about.rows",
-                "about.first_step",
-                "about.last_step",
-                "interval_level",
-                "seed",
-            ),
-        ),
-    )
+        ("meta", ("about.run", "about.source", "log_format", "regime", "about.signal", "about.rows", "about.first_step",
+                  "about.last_step", "interval_level", "seed")),
+    )  # fmt: skip
 
     @property
     def answer(self) -> str:
@@ -209,20 +196,11 @@ def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
         return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
-class Sensitivity(NamedTuple):
-    """Power-scaling sensitivity of one quantity; NaN where the quantity has draws that are not finite.
+def sensitivities(fit: Fit) -> dict[str, tuple[float, float]]:
+    """Power-scaling sensitivity of every parameter and derived quantity to all priors and to the likelihood.
 
-    Attributes:
-        prior: To the prior of all parameters.
-        likelihood: To the likelihood of all rows.
+    NaN where a quantity has draws that are not finite; in the order of the posterior.
     """
-
-    prior: float
-    likelihood: float
-
-
-def sensitivities(fit: Fit) -> dict[str, Sensitivity]:
-    """Sensitivity of every parameter and derived quantity of a fit, in the order of the posterior."""
     stats = imports.statistics()
     totals = (
         np.sum([x.to_numpy() for x in fit.data[group].dataset.data_vars.values()], axis=0)
@@ -233,10 +211,10 @@ def sensitivities(fit: Fit) -> dict[str, Sensitivity]:
     for name in fit.data["posterior"].dataset.data_vars:
         draws = fit.draws(str(name))
         if np.isfinite(draws).all() and np.ptp(draws) > 0:
-            found = (float(stats.power_scale_sense(draws, *pair, *ALPHAS)) for pair in weights)
-            out[str(name)] = Sensitivity(*found)
+            prior, likelihood = (float(stats.power_scale_sense(draws, *pair, *ALPHAS)) for pair in weights)
+            out[str(name)] = prior, likelihood
         else:
-            out[str(name)] = Sensitivity(math.nan, math.nan)
+            out[str(name)] = math.nan, math.nan
     return out
 
 
@@ -278,8 +256,8 @@ def _rows(fit: Fit, level: float) -> list[SummaryRow]:
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
-                prior_sensitivity=sensitivity[str(name)].prior,
-                likelihood_sensitivity=sensitivity[str(name)].likelihood,
+                prior_sensitivity=sensitivity[str(name)][0],
+                likelihood_sensitivity=sensitivity[str(name)][1],
             )
         )
     return out

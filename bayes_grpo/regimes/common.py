@@ -30,21 +30,11 @@ from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quan
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
+_MEASURED = "measurement noise of a typical row (sampling of prompts and completions)"
+_FORCED = "stationary sd of the latent reward about the law (gradient noise)"
 NOISES: tuple[Parameter, ...] = (
-    Parameter(
-        "observation_sd",
-        "reward",
-        "measurement noise of a typical row (sampling of prompts and completions)",
-        POSITIVE,
-        lambda t: measurement_prior(t),
-    ),
-    Parameter(
-        "fluctuation_sd",
-        "reward",
-        "stationary sd of the latent reward about the law (gradient noise)",
-        POSITIVE,
-        lambda t: Prior(0.2 * t.scale, 1.0),
-    ),
+    Parameter("observation_sd", "reward", _MEASURED, POSITIVE, lambda t: measurement_prior(t)),
+    Parameter("fluctuation_sd", "reward", _FORCED, POSITIVE, lambda t: Prior(0.2 * t.scale, 1.0)),
 )
 
 OSCILLATOR_NOISES: tuple[Parameter, ...] = (
@@ -57,23 +47,12 @@ OSCILLATOR_NOISES: tuple[Parameter, ...] = (
 )
 """Of second-order regimes, for which only the overdamped limit of the stationary sd is finite at every damping."""
 
-LEVELS: tuple[Parameter, ...] = (
-    Parameter(
-        "fixed_point",
-        "reward",
-        "R*: where the reward would settle",
-        REAL,
-        lambda t: Prior(t.centre, 3.0 * t.scale),
-        marginalized=True,
-    ),
-    Parameter(
-        "initial_reward",
-        "reward",
-        "R₀: latent reward at the start of the log",
-        REAL,
-        lambda t: Prior(t.centre, 3.0 * t.scale),
-        marginalized=True,
-    ),
+LEVELS: tuple[Parameter, ...] = tuple(
+    Parameter(name, "reward", meaning, REAL, lambda t: Prior(t.centre, 3.0 * t.scale), marginalized=True)
+    for name, meaning in (
+        ("fixed_point", "R*: where the reward would settle"),
+        ("initial_reward", "R₀: latent reward at the start of the log"),
+    )
 )
 
 

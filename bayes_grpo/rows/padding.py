@@ -7,7 +7,7 @@ shapes (`shared`); nothing else pads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -97,13 +97,9 @@ def shared(table: Series, length: int | None = None) -> Rows:
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
-        return _whole(rows)
-    return rows._replace(
-        window=np.zeros(()) if rows.window is None else rows.window,
-        rate=None if rows.rate is None else _column(rows, rows.rate, 1.0),
-        weight=_column(rows, rows.weight, 1.0),
-        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
-    )
+        return _filled(rows, *_ABSENT)
+    rows = rows._replace(window=np.zeros(()) if rows.window is None else rows.window)
+    return _filled(rows, "weight") if rows.rate is None else _filled(rows, "rate", "weight")
 
 
 def stacked(logs: Sequence[Series | RunLike]) -> Rows:
@@ -117,23 +113,19 @@ def stacked(logs: Sequence[Series | RunLike]) -> Rows:
     """
     tables = [x if isinstance(x, Series) else rows_of(x) for x in logs]
     length = max(len(t.y) for t in tables)
-    return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
+    return jax.tree.map(lambda *x: np.stack(x), *(_filled(padded(t, length), *_ABSENT) for t in tables))
 
 
-def _whole(rows: Rows) -> Rows:
-    """The same rows with every column as an array."""
-    return rows._replace(
-        window=_column(rows, rows.window, 0.0),
-        gap=_column(rows, rows.gap, 0.0),
-        rate=_column(rows, rows.rate, 1.0),
-        weight=_column(rows, rows.weight, 1.0),
-        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
-    )
+_ABSENT = {"window": 0.0, "gap": 0.0, "rate": 1.0, "weight": 1.0}
+"""What it means that a column is None."""
 
 
-def _column(rows: Rows, values: Any, otherwise: float) -> np.ndarray:
-    """A column as an array."""
-    return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
+def _filled(rows: Rows, *columns: str) -> Rows:
+    """The same rows with these columns as arrays, and an initial velocity of 0 where there is none."""
+    speed = np.zeros(()) if rows.start_speed is None else rows.start_speed
+    found = {k: _ABSENT[k] if getattr(rows, k) is None else getattr(rows, k) for k in columns}
+    arrays = {k: np.array(np.broadcast_to(v, rows.y.shape), float) for k, v in found.items()}
+    return rows._replace(start_speed=speed, **arrays)
 
 
 def bucket(n: int) -> int:

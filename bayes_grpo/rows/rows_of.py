@@ -13,7 +13,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series, is_share, row_blocks
+from bayes_grpo.rows.series import Optimizer, Series, is_share, row_blocks
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -134,7 +134,7 @@ def window_weight(window: np.ndarray) -> np.ndarray:
 
 def _blocked(table: Series, limit: int) -> Series:
     """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
-    n = len(table.y)
+    n, level = len(table.y), table.level
     blocks = row_blocks(n, limit)
     ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
     least, most = int(blocks.size.min()), int(blocks.size.max())
@@ -146,15 +146,10 @@ def _blocked(table: Series, limit: int) -> Series:
         window=ends - begins,
         rate=blocks.mean(table.rate),
         noise=None if table.noise is None else blocks.mean(table.noise),
-        level=_of_blocks(table.level, n / len(ends)),
+        level=level and level._replace(sd=level.sd / math.sqrt(n / len(ends))),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
         notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )
-
-
-def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
-    """The noise of means over ``size`` rows."""
-    return None if level is None else level._replace(sd=level.sd / math.sqrt(size))
 
 
 SIDE = 5

@@ -60,11 +60,6 @@ class NoiseLevel(NamedTuple):
         return CHANCE * math.hypot(self.spread, self.error)
 
     @property
-    def departs(self) -> bool:
-        """Whether the log scatters otherwise than predicted."""
-        return abs(self.departure) > self.expected_departure
-
-    @property
     def prior_spread(self) -> float:
         """Spread of the prior, e-folds: as calibrated, and wider by what the log departs beyond chance."""
         beyond = max(self.departure**2 - self.expected_departure**2, 0.0)

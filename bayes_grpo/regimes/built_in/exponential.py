@@ -38,17 +38,8 @@ class Exponential(Regime):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Relaxation time, the two noises, and the two levels (integrated out)."""
-        return (
-            Parameter(
-                "relaxation_time",
-                "step",
-                "τ: steps to come closer to the fixed point by a factor e",
-                POSITIVE,
-                response_prior,
-            ),
-            *NOISES,
-            *LEVELS,
-        )
+        meaning = "τ: steps to come closer to the fixed point by a factor e"
+        return (Parameter("relaxation_time", "step", meaning, POSITIVE, response_prior), *NOISES, *LEVELS)
 
     def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""

@@ -51,15 +51,10 @@ class Oscillator(Regime):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Response time, damping ratio, the two noises, and the two levels (integrated out)."""
+        meaning = "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 unstable"
         return (
             Parameter("response_time", "step", RESPONSE, POSITIVE, response_prior),
-            Parameter(
-                "damping_ratio",
-                "",
-                "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 unstable",
-                SIGNED,
-                lambda t: Prior(2.0, 0.8),
-            ),
+            Parameter("damping_ratio", "", meaning, SIGNED, lambda t: Prior(2.0, 0.8)),
             *OSCILLATOR_NOISES,
             *LEVELS,
         )

@@ -48,13 +48,7 @@ class Sigmoid(TrendRegime):
                 POSITIVE,
                 lambda t: Prior(max(t.start, 0.0) + t.length / 3.0, response_prior(t).spread),
             ),
-            Parameter(
-                "exponent",
-                "",
-                "B: steepness in the logarithm of the step",
-                POSITIVE,
-                lambda t: Prior(1.5, 0.7),
-            ),
+            Parameter("exponent", "", "B: steepness in the logarithm of the step", POSITIVE, lambda t: Prior(1.5, 0.7)),
             *FLUCTUATION,
             *LEVELS,
         )
