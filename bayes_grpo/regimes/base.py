@@ -1,8 +1,7 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a model of the reward curve, and one file: its parameters in physical words with weak priors, and how they
-become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
-only what is its own.
+A regime is a model of the reward curve: its parameters in physical words with weak priors, and how they become a state
+space on the rows of a log. What nearly every regime has in common is a default here.
 """
 
 from __future__ import annotations

@@ -215,14 +215,6 @@ def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
     assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
 
 
-def test_pictures_can_be_drawn_where_the_user_wants(fitted):
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    assert bg.plot_fit(fitted, figure=figure) is figure
-    assert len(figure.axes) == 1
-
-
 def test_what_moves_with_the_prior_is_said(run, fitted):
     """A log of 14 rows: the sensitivity says which intervals follow a prior twice as wide."""
     summary = bg.summarize(fitted)

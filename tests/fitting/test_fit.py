@@ -132,13 +132,6 @@ def test_checks_find_what_is_wrong():
     assert "E-BFMI" in check_convergence({"a": good}, wandering, calm, False).reasons[0]
 
 
-def test_leave_one_out_terms_have_a_step_dimension(fitted, run):
-    group = fitted.data["log_likelihood"].dataset["y"]
-    assert group.dims == ("chain", "draw", "step")
-    np.testing.assert_array_equal(group["step"], run.step)
-    assert np.isfinite(group).all()
-
-
 def test_r_squared():
     y = np.array([1.0, 2.0, 3.0, 4.0])
     assert r_squared(y, y) == 1.0
@@ -178,14 +171,6 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
 def test_impossible_sampler_settings(run, bad):
     with pytest.raises(SettingError, match="expected"):
         fit(run, sampler=SamplerSettings(**bad))
-
-
-def test_derived_quantities_follow_from_the_parameters(fitted):
-    mass = (1 + 0.9) / 2
-    k, c, zeta = fitted.draws("stiffness"), fitted.draws("damping"), fitted.draws("damping_ratio")
-    np.testing.assert_allclose(c / (2 * np.sqrt(mass * k)), zeta, rtol=1e-10)
-    response = np.sqrt(mass / k + (c / k) ** 2)
-    np.testing.assert_allclose(response, fitted.draws("response_time"), rtol=1e-10)
 
 
 def test_half_gain_step_solves_the_law():

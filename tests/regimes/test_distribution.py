@@ -160,13 +160,6 @@ def test_single_precision_is_warned_of_and_values_are_validated(table):
         EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
 
 
-def test_the_model_can_integrate_levels_out(table):
-    with numpyro.handlers.seed(rng_seed=0):
-        trace = numpyro.handlers.trace(EXPONENTIAL.model).get_trace(table, marginalize=True)
-    assert "fixed_point" not in trace
-    assert trace["y"]["fn"].levels["fixed_point"][1] > 0
-
-
 def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     """The same density at the same law, and a prior on either is what is drawn."""
     other = get_regime("stiffness_damping")

@@ -135,9 +135,7 @@ def test_default_priors_know_scale_and_length_alone():
     y = rng.normal(size=50)
     shuffled = rng.permutation(y)
     step = np.arange(1.0, 51)
-    for regime in (Oscillator(),):
-        one = resolve_priors(regime, rows_of(make_run(step, y)))
-        other = resolve_priors(regime, rows_of(make_run(step, shuffled)))
-        for name, prior in one.items():
-            assert prior.median == pytest.approx(other[name].median, abs=1e-12)
-            assert prior.spread == pytest.approx(other[name].spread)
+    one, other = (resolve_priors(Oscillator(), rows_of(make_run(step, x))) for x in (y, shuffled))
+    for name, prior in one.items():
+        assert prior.median == pytest.approx(other[name].median, abs=1e-12)
+        assert prior.spread == pytest.approx(other[name].spread)
