@@ -172,7 +172,6 @@ def sample_posterior(
     seed: int = 0,
     sampler: SamplerSettings | None = None,
     progress: Progress | None = None,
-    retry: bool = True,
 ) -> SmoothedDraws:
     """Samples a posterior by NUTS; `fit` without the DataTree.
 
@@ -181,7 +180,6 @@ def sample_posterior(
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
-        retry: Whether to sample once more where the checks fail.
     """
     settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
     with jax.enable_x64(True):
@@ -209,7 +207,7 @@ def sample_posterior(
         def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
             return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
 
-        return converged(run, check, retry)[0]
+        return converged(run, check)[0]
 
 
 _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)

@@ -126,11 +126,6 @@ class Series:
         return float(np.std(self.y))
 
     @property
-    def is_share(self) -> bool:
-        """Whether all rows lie in [0, 1], as those of a share of successes do."""
-        return is_share(self.y)
-
-    @property
     def length(self) -> float:
         """Steps from the start of the first row to the end of the last."""
         return float(self.step[-1] - self.start)
@@ -184,7 +179,7 @@ class Series:
 
 
 def is_share(values: np.ndarray) -> bool:
-    """Whether values lie in [0, 1], all of them and at least one."""
+    """Whether values lie in [0, 1], as those of a share of successes do: all of them and at least one."""
     return bool(len(values) and np.min(values) >= 0.0 and np.max(values) <= 1.0)
 
 
