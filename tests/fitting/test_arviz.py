@@ -76,14 +76,6 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
 
 
-def for_power_scaling(saved):
-    """The fit as a user prepares it for power scaling."""
-    tree = saved.copy()
-    for name in ("prior", "likelihood"):
-        tree[f"log_{name}"] = tree[f"joint_log_{name}"]
-    return tree
-
-
 @pytest.mark.usefixtures("agg")
 def test_power_scaling_refuses_the_terms_of_leave_one_out(saved):
     for function in (az.psense_summary, az.psense, az.plot_psense_dist, az.plot_psense_quantities):
@@ -101,7 +93,9 @@ def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
 
 
 def test_psense_of_arviz_is_in_the_summary(saved, fitted):
-    table = az.psense_summary(for_power_scaling(saved), round_to=12)
+    tree = saved.copy()
+    tree["log_prior"], tree["log_likelihood"] = tree["joint_log_prior"], tree["joint_log_likelihood"]
+    table = az.psense_summary(tree, round_to=12)
     for row in bg.summarize(fitted).rows:
         theirs = table.loc[row.name]
         assert row.prior_sensitivity == pytest.approx(theirs["prior"], rel=1e-9)

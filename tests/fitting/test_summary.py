@@ -1,7 +1,7 @@
 """What a summary says of the measurement noise, and the probabilities of what a regime can do."""
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +17,10 @@ LEVEL = NoiseLevel(0.1, 0.2, "mean and groups", 3.0, 0.0, 0.1)
 def fit_with(ratio: float, level: NoiseLevel | None = LEVEL, prior: float = 0.1) -> Any:
     """What `measured` reads of a fit."""
     draws = 0.1 * ratio * np.exp(0.01 * np.random.default_rng(0).standard_normal(500))
-    return cast(
-        "Any",
-        SimpleNamespace(
-            as_draws=SimpleNamespace(rows=SimpleNamespace(level=level)),
-            priors={"observation_sd": Prior(prior, 0.2)},
-            draws=lambda name: {"observation_sd": draws}[name],
-        ),
+    return SimpleNamespace(
+        as_draws=SimpleNamespace(rows=SimpleNamespace(level=level)),
+        priors={"observation_sd": Prior(prior, 0.2)},
+        draws=lambda name: {"observation_sd": draws}[name],
     )
 
 
