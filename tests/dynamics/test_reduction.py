@@ -95,11 +95,8 @@ def test_coefficients_in_closed_form_and_the_ema_convention():
     assert edge.damping == pytest.approx(0.0, abs=1e-12)
 
 
-def test_mean_lag_of_each_model():
+def test_refresh_interval_of_trl_and_mean_lag_of_each_model():
     assert [reduction.mean_lag(5, model) for model in ("rule", "delay", "hold")] == [5.0, 5.0, 2.0]
-
-
-def test_refresh_interval_of_each_trainer():
     assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
     assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
 
