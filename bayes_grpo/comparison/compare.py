@@ -47,7 +47,7 @@ def compare(
     """Fits regimes to a run and compares their out-of-sample predictions.
 
     The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
-    the middle of the log on (`bayes_grpo.comparison.lfo`). `arviz_stats.compare` gives the stacking weights. A regime
+    the middle of the log on (`bayes_grpo.comparison.scores`). `arviz_stats.compare` gives the stacking weights. A regime
     uses its fast posterior (`bayes_grpo.fitting.draws`); `fit` runs NUTS for a single regime.
 
     Args:
