@@ -137,10 +137,6 @@ class SmoothedDraws:
         chains, draws = self.curve.shape[:2]
         return spread(draws, max(1, TRAJECTORIES // chains))
 
-    def curves(self) -> np.ndarray:
-        """Evenly spread draws of the unforced regime, shape (chains, kept, n)."""
-        return self.curve[:, self.kept]
-
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The logged run itself, measured again, shape (chains, kept, n) each.
 

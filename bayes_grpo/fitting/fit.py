@@ -73,7 +73,7 @@ def build_fit(
     regime, table, values = draws.regime, draws.rows, draws.values
     prior_draws, prior_rows, rng = prior
     latent, rows = found.measured_again(rng)
-    trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
+    trajectories = {"curve": found.curve[:, found.kept], "latent": latent, "rows": rows}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
     constant = _constant_data(table)
     rng = np.random.default_rng([seed, _LEFT_OUT])

@@ -23,7 +23,7 @@ from tests.helpers.runs import rising_run
 def asked(make: Any, options: tuple[Any, ...], folder: Path | None) -> Any:
     """What a program returns for fixed arguments, by way of the kept text."""
     target = target_of(REGIMES["flat"], rows_of(rising_run(20)))
-    z = np.random.default_rng(0).standard_normal((7, target.coordinates))
+    z = np.random.default_rng(0).standard_normal((7, len(target.regime.sampled)))
     leaves, treedef = jax.tree.flatten((z, *target.arguments))
     leaves = [np.asarray(x) for x in leaves]
     with jax.enable_x64(True):

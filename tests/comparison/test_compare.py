@@ -160,7 +160,7 @@ def test_a_fit_says_what_the_scores_said(found, synthetic_run):
     again = [
         ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
     ]  # ends of 400 draws alone are rough
-    assert ours.curves()[0].shape == again[0].shape == (400, len(ours.draws.rows.y))
+    assert ours.curve[0, ours.kept].shape == again[0].shape == (400, len(ours.draws.rows.y))
     rows = np.concatenate(again)
     one, other = (
         np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))

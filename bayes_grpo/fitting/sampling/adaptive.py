@@ -271,7 +271,7 @@ def weighted_points(
     target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
     """Weighted points of a regime's posterior on rows; arguments and result as in `adaptive_points`."""
-    return adaptive_points(lambda z: log_likelihoods(target, z), target.coordinates, seed, settings, start)
+    return adaptive_points(lambda z: log_likelihoods(target, z), len(target.regime.sampled), seed, settings, start)
 
 
 def _finite(log_likelihood: np.ndarray) -> np.ndarray:

@@ -97,11 +97,6 @@ class Target:
         """What compiled programs take of it."""
         return self.numbers, self.arrays
 
-    @property
-    def coordinates(self) -> int:
-        """Number of coordinates p in which samplers move."""
-        return len(self.regime.sampled)
-
     def with_values(self, y: np.ndarray) -> Target:
         """The same with other logged values, shape (T,), NaN = missing."""
         return replace(self, arrays=self.arrays._replace(y=y))
