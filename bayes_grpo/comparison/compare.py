@@ -47,8 +47,8 @@ def compare(
     """Fits regimes to a run and compares their out-of-sample predictions.
 
     The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
-    the middle of the log on (`bayes_grpo.comparison.scores`). `arviz_stats.compare` gives the stacking weights. A regime
-    uses its fast posterior (`bayes_grpo.fitting.draws`); `fit` runs NUTS for a single regime.
+    the middle of the log on (`bayes_grpo.comparison.scores`). `arviz_stats.compare` gives the stacking weights. A
+    regime uses its fast posterior (`bayes_grpo.fitting.draws`); `fit` runs NUTS for a single regime.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
