@@ -100,14 +100,13 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
     for part in np.array_split(there, max(1, round(len(there) / WINDOW))):
         kept = np.zeros(len(run.step), bool)
         kept[part] = True
-        found = row_noise(run, kept) if np.ptp(run.reward[part]) > 0 else None
+        variance, level = row_noise(run, kept) if np.ptp(run.reward[part]) > 0 else (None, None)
         mean = float(run.reward[part].mean())
         at_an_end = share and not NEAREST_RATE < mean < 1.0 - NEAREST_RATE  # where the prediction has a floor
-        if found is None or found.level is None or at_an_end or is_share(run.reward[part]) != share:
+        if variance is None or level is None or at_an_end or is_share(run.reward[part]) != share:
             continue
-        level = found.level
         observed, freedom = observed_sd(run.reward[part])
-        predicted = level.sd * float(np.sqrt(np.mean(found.variance)))
+        predicted = level.sd * float(np.sqrt(np.mean(variance)))
         group = float(run.settings.group_size.value)
         naive = predicted / np.sqrt(level.design)
         yield Window(run.name, repo, level.rests_on, predicted, naive, group, observed, freedom)

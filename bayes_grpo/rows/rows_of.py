@@ -83,8 +83,8 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
-    found = row_noise(run, kept) if name == "reward" else None
-    far = outliers(y, np.ones(len(y)) if found is None else found.variance)
+    noise, level = row_noise(run, kept) if name == "reward" else (None, None)
+    far = outliers(y, np.ones(len(y)) if noise is None else noise)
     table = Series(
         signal=name,
         step=step,
@@ -97,8 +97,8 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
         notes=(*notes, *_said_of(step[far > 0.0])),
-        noise=None if found is None else found.variance,
-        level=None if found is None else found.level,
+        noise=noise,
+        level=level,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)

@@ -52,14 +52,13 @@ TRUE = np.sqrt(P * (1 - P) * (1 + (G - 1) * RHO) / (B * G))
 
 @pytest.mark.parametrize("signals", [("frac_reward_zero_std",), ("reward_std",)])
 def test_groups_say_how_alike_completions_are(signals):
-    found = row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))
-    assert found is not None
-    assert found.level is not None
-    assert found.level.rests_on == BY_GROUPS.name
-    assert found.level.sd == pytest.approx(TRUE, rel=0.06)
-    assert found.level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
-    assert abs(found.level.departure) <= found.level.expected_departure
-    assert found.level.prior_spread == BY_GROUPS.spread
+    level = row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))[1]
+    assert level is not None
+    assert level.rests_on == BY_GROUPS.name
+    assert level.sd == pytest.approx(TRUE, rel=0.06)
+    assert level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
+    assert abs(level.departure) <= level.expected_departure
+    assert level.prior_spread == BY_GROUPS.spread
 
 
 def test_without_groups_a_typical_likeness_stands_in():
@@ -67,17 +66,16 @@ def test_without_groups_a_typical_likeness_stands_in():
         (logged(completions(), **BATCH), BY_LEVEL),
         (logged(3.0 * completions() - 1.0, "reward_std", kind="total", **BATCH), BY_SPREAD),
     ):
-        found = row_noise(run, np.ones(N, bool))
-        assert found is not None
-        assert found.level is not None
-        assert found.level.rests_on == evidence.name
+        level = row_noise(run, np.ones(N, bool))[1]
+        assert level is not None
+        assert level.rests_on == evidence.name
         scale = 3.0 if evidence is BY_SPREAD else 1.0
-        assert abs(np.log(found.level.sd / scale / TRUE)) < 2.0 * evidence.spread
+        assert abs(np.log(level.sd / scale / TRUE)) < 2.0 * evidence.spread
 
 
 def test_a_log_that_says_nothing_changes_nothing():
     plain = make_run(steps(40), np.random.default_rng(0).normal(2.0, 0.3, 40))
-    assert row_noise(plain, np.ones(40, bool)) is None
+    assert row_noise(plain, np.ones(40, bool)) == (None, None)
     table = rows_of(plain)
     assert table.noise is None
     priors = resolve_priors(get_regime("flat"), table)
