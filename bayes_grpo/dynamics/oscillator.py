@@ -156,6 +156,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any
         directions = tuple(jnp.full_like(c, u) for c, u in zip((a, b), unit, strict=True))
         return jax.jvp(lambda a, b: _impulse_by_doubling(a, b, t), (a, b), directions)
 
+    units: Any = np.eye(2)
     # Both directions at once: the values are then computed once for both.
-    out, slopes = jax.vmap(along, out_axes=(None, 0))(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    out, slopes = jax.vmap(along, out_axes=(None, 0))(*units)
     return out, Impulse(*(s[0] * tangents[0] + s[1] * tangents[1] for s in slopes))

@@ -267,7 +267,7 @@ _FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
 """Phase of the swings that a log has to show."""
 
 
-def probabilities(regime: Regime, draws: Mapping[str, Any], length: float, rows: int) -> dict[str, float]:
+def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
     """Probabilities of what a regime can do.
 
     Args:
