@@ -54,7 +54,7 @@ def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
     alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
     rows, count = alone.copy(), round(share * DRAWS)
     if count:
-        reward, rng = reward_range(past, dict(log.run.settings.items())), np.random.default_rng(0)
+        reward, rng = reward_range(past.y, dict(log.run.settings.items())), np.random.default_rng(0)
         rows[:count] = told.paths(count, rng)[1]
         clipped = round(reward.share * count) if reward.known else 0
         rows[:clipped] = np.clip(rows[:clipped], reward.low, reward.high)

@@ -21,7 +21,7 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.order import orders_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.known_noise import whole
 from benchmarks.lab.learners.record import say
 from benchmarks.lab.learners.seeds import rows_in
@@ -67,7 +67,7 @@ class PaperRun:
     settings: Mapping[str, float]
     words: Mapping[str, str]
     run: Run
-    table: RowTable
+    table: Series
 
     @property
     def failed(self) -> bool:
@@ -155,7 +155,7 @@ def places_of(runs: Sequence[PaperRun], setting: str) -> list[Place]:
 class Cleaned:
     """Rows without what the data alone did, and what that does to the error of a reading."""
 
-    table: RowTable
+    table: Series
     factor: float
     share: float
 

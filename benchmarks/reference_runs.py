@@ -40,7 +40,7 @@ from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.gather import gather_references
 from bayes_grpo.references.order import SHARE_GRID, order_among, orders_of
 from bayes_grpo.references.transfer import read_jointly
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.backtest_parts import Origin, origin_of, predicted
 from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import apart
@@ -55,7 +55,7 @@ class Log:
     """A log with its rows and where it is from."""
 
     run: Run
-    table: RowTable
+    table: Series
     repo: str
     task: str
 
@@ -85,14 +85,14 @@ def families_of(logs: Sequence[Log]) -> dict[str, list[Log]]:
     return {name: some for name, some in found.items() if len(some) >= FEWEST}
 
 
-def found_in(tables: Sequence[RowTable]) -> Any:
+def found_in(tables: Sequence[Series]) -> Any:
     """Orders of rows, and how many of the runs could be looked at."""
     cuts = cuts_of(tables)
     curves = [c for t in tables if (c := smooth_curve(t, cuts)) is not None]
     return orders_of(curves), len(curves)
 
 
-def permuted(table: RowTable, rng: np.random.Generator) -> RowTable:
+def permuted(table: Series, rng: np.random.Generator) -> Series:
     """The same curve with the residuals of its rows in another order."""
     curve = smooth_curve(table)
     if curve is None:

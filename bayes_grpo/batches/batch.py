@@ -16,8 +16,8 @@ from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
+from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.reading import PathLike, logs_at
 from bayes_grpo.logs.run import Run

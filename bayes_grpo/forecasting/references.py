@@ -25,7 +25,7 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun
 from bayes_grpo.references.transfer import JointReading, TransferForecast
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.schedule import FutureGrid
 
 REFERENCES_NAME = "reference_runs"
 LEAST_HELP = 0.9
@@ -110,7 +110,7 @@ class ReferencesUsed(Result):
 
 
 def paths_with_references(
-    paths: RewardPaths, future: FutureRows, known: JointReading, reward: RewardRange, horizon: int, seed: int
+    paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange, horizon: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, ReferencesUsed]:
     """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
 
@@ -163,7 +163,7 @@ def share_of_paths(transfer: TransferForecast, searched: bool) -> float:
     return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 
-def with_effect(paths: RewardPaths, future: FutureRows, known: JointReading, reward: RewardRange) -> np.ndarray:
+def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange) -> np.ndarray:
     """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h).
 
     Args:

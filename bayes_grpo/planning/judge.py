@@ -38,7 +38,7 @@ from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _FLAT, _FAR = 0.2, 4.0
 """Probability of no trend, and factor between settings, from which on a plan warns."""
@@ -46,7 +46,7 @@ _FLAT, _FAR = 0.2, 4.0
 
 def judge(
     run: Run,
-    table: RowTable,
+    table: Series,
     grid: Grid,
     reference_runs: RunSources | None,
     *,
@@ -80,7 +80,7 @@ def judge(
             tried = None
     tell("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
-    reward = reward_range(table, dict(run.settings.items()))
+    reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))

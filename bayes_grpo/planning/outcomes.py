@@ -19,7 +19,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_references
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _NAMED = 5
 """Reference runs that a sentence names."""
@@ -70,7 +70,7 @@ class ReferenceOutcomes(Result):
 
 
 def reference_outcomes(
-    run: Run, table: RowTable, present: Mapping[str, float], rated: bool, reference_runs: RunSources
+    run: Run, table: Series, present: Mapping[str, float], rated: bool, reference_runs: RunSources
 ) -> ReferenceOutcomes:
     """Outcomes of reference runs at their settings.
 
@@ -98,6 +98,6 @@ def reference_outcomes(
     return ReferenceOutcomes(tuple(runs), tuple(left_out))
 
 
-def run_failed(run: Run, table: RowTable) -> bool:
+def run_failed(run: Run, table: Series) -> bool:
     """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not."""
     return rows_collapsed(table.y) or failure_of(run) is not None

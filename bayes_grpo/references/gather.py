@@ -28,7 +28,7 @@ from bayes_grpo.logs.reading import PathLike, RunLike, logs_at, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 type RunSources = RunLike | Iterable[RunLike] | NearbyRuns
 """Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
@@ -64,7 +64,7 @@ class ReferenceRuns:
         searched: Whether the runs were found near the log and not named.
     """
 
-    runs: tuple[tuple[Run, RowTable], ...]
+    runs: tuple[tuple[Run, Series], ...]
     left_out: tuple[ExcludedRun, ...]
     searched: bool = False
 
@@ -98,7 +98,7 @@ class NearbyRuns:
         return [other for other in self.found if kind_of(other) == kind_of(run)]
 
 
-def gather_references(run: Run, table: RowTable, sources: RunSources) -> ReferenceRuns:
+def gather_references(run: Run, table: Series, sources: RunSources) -> ReferenceRuns:
     """The reference runs of a run among those that are named.
 
     Args:
@@ -110,7 +110,7 @@ def gather_references(run: Run, table: RowTable, sources: RunSources) -> Referen
         LogReadError: A path that was named does not exist or cannot be read.
     """
     found, left_out = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
-    kept: list[tuple[Run, RowTable]] = []
+    kept: list[tuple[Run, Series]] = []
     for other in found:
         try:
             rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
@@ -159,7 +159,7 @@ def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tu
     return list(once.values()), left_out
 
 
-def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
+def why_not(run: Run, table: Series, other: Run, rows: Series) -> str:
     """Why the rewards of two runs cannot be compared; "" where they can.
 
     Args:
@@ -187,7 +187,7 @@ def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
     return ""
 
 
-def _distance(table: RowTable, rows: RowTable) -> float:
+def _distance(table: Series, rows: Series) -> float:
     """Root mean square of the difference of two runs where both have rows, over four stretches of the first."""
     inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
     if not inside.any():

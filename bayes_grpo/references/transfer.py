@@ -24,7 +24,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.references.curve import SmoothCurve, cuts_of, smooth_curve
 from bayes_grpo.references.gather import ExcludedRun, ReferenceRuns
 from bayes_grpo.references.order import DataOrder, StepEffect, order_of, orders_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _COUNTS = (False, True)
 """Whether the reference runs' mean curve counts."""
@@ -181,7 +181,7 @@ class JointReading:
         searched: Whether the reference runs were found near the log, not named.
     """
 
-    table: RowTable
+    table: Series
     own: SmoothCurve | None
     names: tuple[str, ...]
     curves: tuple[SmoothCurve, ...]
@@ -204,7 +204,7 @@ class JointReading:
         return transfer_forecast(both[0], t.y, self.curves, effect)
 
 
-def read_jointly(table: RowTable, references: ReferenceRuns) -> JointReading:
+def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
     """Reads a run together with its reference runs.
 
     Args:
