@@ -83,7 +83,7 @@ def test_what_is_not_recognized_is_suggested_by_name_and_range(write):
     assert run.suggested["heldout"] == ("benchmark/acc",)
     assert "frac_reward_zero_std" not in run.suggested  # no share is above 1
     assert "mine" not in str(run.suggested)
-    sections = {x.title: x.lines for x in log_document(bg.describe_run(run)).sections}
+    sections = {x.title: x.lines for x in log_document(run).sections}
     assert "entropy: maybe policy/ent_mean (--column entropy=policy/ent_mean)" in sections["Not recognized"]
     unchecked = diagnosis_document(bg.diagnose(run)).unchecked
     assert "not recognized in this log; " in unchecked

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.logs.summary import describe_run
 from bayes_grpo.views.plots.logs import plot_run
 from tests.helpers import shown
 
@@ -33,34 +32,24 @@ def make_run(**more) -> Run:
 
 
 def text_of(run: Run) -> str:
-    return shown.text_of(describe_run(run), 120)
+    return shown.text_of(run, 120)
 
 
 def test_counts_and_ranges():
-    s = describe_run(make_run())
-    assert (s.rows, s.first_step, s.last_step, s.window, s.eval_rows) == (6, 1.0, 6.0, (2.0, 2.0), 2)
-    assert (s.reward.key, s.reward.finite, s.reward.low, s.reward.high) == ("train/reward", 5, 0.2, 0.5)
-    assert (s.reward.first, s.reward.last) == (0.2, 0.4)
-    assert (s.signals["entropy"].finite, s.signals["entropy"].low) == (0, None)
-    assert (s.settings["group_size"].value, s.settings["group_size"].provenance) == (8, "user")
-
-
-def test_dictionary_is_strict_json():
-    d = describe_run(
-        make_run(settings=Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8))))
-    ).to_dict()
-    again = json.loads(json.dumps(d, allow_nan=False))
-    assert again == d
-    assert d["settings"]["momentum"]["value"] is None
-    assert d["settings"]["group_size"]["value"] == 8
-    assert d["notes"] == ["one", "two"]
-
-
-def test_run_without_train_rows():
+    settings = Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8), Provenance.USER))
+    found = make_run(settings=settings).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert [found[k] for k in ("rows", "first_step", "last_step", "window", "eval_rows")] == [6, 1, 6, [2, 2], 2]
+    ends = {"low": 0.2, "high": 0.5, "first": 0.2, "last": 0.4}
+    assert found["reward"] == {"key": "train/reward", "finite": 5} | ends
+    assert found["signals"]["entropy"] == {"key": "", "finite": 0} | dict.fromkeys(ends)
+    assert found["settings"]["group_size"] == {"value": 8, "provenance": "user", "note": ""}
+    assert found["settings"]["momentum"]["value"] is None
+    assert found["settings"]["epochs"]["provenance"] == "none"
+    assert found["notes"] == ["one", "two"]
     empty = np.empty(0)
-    s = describe_run(make_run(step=empty, reward=empty, window=empty, signals={}))
-    assert (s.rows, s.first_step, s.window) == (0, None, None)
-    json.dumps(s.to_dict(), allow_nan=False)
+    found = make_run(step=empty, reward=empty, window=empty, signals={}).to_dict()
+    assert [found[k] for k in ("rows", "first_step", "window")] == [0, None, None]
 
 
 def test_tables_show_values_and_origins():

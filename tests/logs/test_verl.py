@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from bayes_grpo.logs import Provenance, read_log
-from bayes_grpo.logs.summary import describe_run
 
 KEYS = {
     "actor/entropy": 0.4,
@@ -58,7 +57,7 @@ def test_a_group_that_is_not_stated_is_not_known(write):
     run = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]))
     assert run.settings.group_size.value is None
     assert "--set group_size=…" in run.settings.group_size.note
-    assert describe_run(run).settings["group_size"].provenance == "none"
+    assert run.to_dict()["settings"]["group_size"]["provenance"] == "none"
     write("bayes_grpo.toml", "[settings]\ngroup_size = 8\n")
     stated = read_log(write("run.jsonl", [{"step": i, "data": row(i)} for i in range(1, 6)]))
     assert (stated.settings.group_size.value, stated.settings.group_size.provenance) == (8, Provenance.CONFIG)
