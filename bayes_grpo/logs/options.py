@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.text import clean
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
@@ -110,24 +110,13 @@ class Sidecar(NamedTuple):
     columns: Mapping[str, str] = MappingProxyType({})
 
 
-def _sidecar_of(log: Path) -> Path | None:
-    """The file of settings in the folder of a log or in its output directory; None where there is none."""
-    try:
-        path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
-        return path if path.is_file() else None
-    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
-        return None
-
-
 def read_sidecar(log: Path) -> Sidecar:
     """What the file of settings next to a log says of it: ``[settings]``, ``[runs.NAME]`` and ``[columns]``."""
-    path = _sidecar_of(log)
-    if path is None:
-        return Sidecar()
-    where, content = clean(path, 200), _content(path)
-    runs = content.get("runs", {})
+    path, content = _sidecar_of(log)
+    where, runs = clean(path, 200), content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}
-    if isinstance(runs, dict):
+    if isinstance(runs, dict) and runs:
+        _check_names(runs, log, path)
         tables |= {f"runs.{name}": runs[name] for name in (log.name, log.stem) if name in runs}
     settings: dict[str, Setting] = {}
     for title, table in tables.items():
@@ -141,12 +130,20 @@ def read_sidecar(log: Path) -> Sidecar:
     return Sidecar(settings, checked_columns(content.get("columns", {}), f"{where}: [columns]"))
 
 
+def _check_names(runs: Iterable[str], log: Path, path: Path) -> None:
+    """An error where settings are those of a run that is not in the folder."""
+    files = {log, *path.parent.iterdir()} - {path}
+    if unknown := sorted({*runs} - {name for file in files for name in (file.name, file.stem)}):
+        raise SettingError(
+            f"{clean(path, 200)}: expected [runs.NAME] with the name of a log in its folder, found "
+            f"{listed(unknown, 4)} among {listed(sorted(file.name for file in files), 6)}; correct or remove it"
+        )
+
+
 def sidecar_reference_runs(log: str | Path) -> list[str]:
     """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
-    path = _sidecar_of(Path(log))
-    if path is None:
-        return []
-    like = _content(path).get("reference_runs", [])
+    path, content = _sidecar_of(Path(log))
+    like = content.get("reference_runs", [])
     named = [like] if isinstance(like, str) else like
     if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
         raise SettingError(
@@ -169,18 +166,22 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def _content(path: Path) -> dict[str, Any]:
-    """What a file of settings holds."""
+def _sidecar_of(log: Path) -> tuple[Path, dict[str, Any]]:
+    """The file of settings in the folder of a log or in its output directory, and what it holds; nothing without one."""
+    try:
+        path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
+        if not path.is_file():
+            return path, {}
+    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
+        return log, {}
     where = clean(path, 200)
     try:
         data = path.read_bytes()
         if len(data) > _MAX_SIDECAR_BYTES:
             raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return path, tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise SettingError(
-            f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
-        ) from None
+        raise SettingError(f"{where}: expected a settings file, cannot read it ({error.strerror}); check it") from None
     except (ValueError, RecursionError) as error:
         raise SettingError(f"{where}: expected TOML, found something else ({clean(error)}); correct the file") from None
 

@@ -90,10 +90,14 @@ def test_logs_of_one_folder_have_settings_of_their_own(write):
         "bayes_grpo.toml",
         '[settings]\ngroup_size = 4\nmomentum = 0.5\n[runs.b]\ngroup_size = 16\n[runs."c.jsonl"]\nmomentum = 0.1\n',
     )
-    a, b, c = (read_log(write(f"{name}.jsonl", ROWS)).settings for name in "abc")
+    logs = [write(f"{name}.jsonl", ROWS) for name in "abc"]
+    a, b, c = (read_log(log).settings for log in logs)
     assert [x.group_size.value for x in (a, b, c)] == [4, 16, 4]
     assert [x.momentum.value for x in (a, b, c)] == [0.5, 0.5, 0.1]
     assert b.group_size.provenance is Provenance.CONFIG
+    logs[1].unlink()
+    with pytest.raises(SettingError, match=r"\[runs.NAME\] with the name of a log .* found b among a.jsonl, c.jsonl"):
+        read_log(logs[0])
 
 
 @pytest.mark.parametrize(
