@@ -15,7 +15,6 @@ from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
-from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
@@ -164,12 +163,12 @@ def _adapted(table: Table) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a run besides its rows; a setting with an unknown name or an impossible value is an error.
+    """What is known of a run besides its rows.
 
     Attributes:
         name: Name of the run.
         trainer: Name of the trainer whose keys the rows have; "" for canonical names and those that scripts use.
-        settings: Settings that the user states; they override everything else.
+        settings: Settings that the user states, checked; they override everything else.
         trainer_settings: Settings from the trainer's arguments.
         total_steps: Planned length, where the trainer states it.
         logging_steps: Optimizer steps that a row averages, where the trainer states it.
@@ -181,10 +180,6 @@ class Known:
     trainer_settings: Mapping[str, Setting] = field(default_factory=dict)
     total_steps: float | None = None
     logging_steps: float | None = None
-
-    def __post_init__(self) -> None:
-        """Puts the types of the user's settings right."""
-        object.__setattr__(self, "settings", checked(self.settings, "settings"))
 
 
 def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:

@@ -87,10 +87,6 @@ def configured(
 
 def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Setting]:
     """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over."""
-    found: dict[str, Setting] = {}
-
-    def state(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> None:
-        found.update(_known_setting(name, value, note, provenance))
 
     def number(name: str, default: float = float("nan")) -> float:
         value = to_float(arguments.get(name))
@@ -98,31 +94,24 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
 
     group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
     per_generation = number("steps_per_generation", accumulated)
-    state("group_size", group, f"num_generations in {where}")
+    prompts = number("per_device_train_batch_size") * accumulated / group
+    note, known = f"per_device_train_batch_size in {where}, taken for one process", Provenance.ASSUMED
     if (batch := number("generation_batch_size")) > 0:
-        text = f"generation_batch_size {batch:g} and the steps that share it, in {where}"
-        state("prompts_per_step", batch / per_generation * accumulated / group, text)
-    else:
-        text = f"per_device_train_batch_size in {where}, taken for one process"
-        prompts = number("per_device_train_batch_size") * accumulated / group
-        state("prompts_per_step", prompts, text, Provenance.ASSUMED)
+        prompts = batch / per_generation * accumulated / group
+        note, known = f"generation_batch_size {batch:g} and the steps that share it, in {where}", Provenance.CONFIG
+    found = _known_setting("prompts_per_step", prompts, note, known)
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
-        state("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
-    schedule = arguments.get("lr_scheduler_type")
-    state(
-        "schedule",
-        _SPELLINGS["schedule"].get(_lower(schedule), schedule),
-        f"lr_scheduler_type {clean(schedule)} in {where}",
-    )
+        found |= _known_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
     fields = {
+        "group_size": ("num_generations",),
         "momentum": ("adam_beta1",) if "adam" in str(arguments.get("optim", "adam")).lower() else (),
         "total_steps": ("max_steps",),
+        "schedule": ("lr_scheduler_type",),
         "save_steps": ("save_steps",) if str(arguments.get("save_strategy", "steps")) == "steps" else (),
         "logging_window": ("logging_steps",) if number("logging_steps") >= 1 else (),
     }
-    found |= configured(arguments, f"{{}} in {where}", fields)
-    return found | _estimator(arguments, where)
+    return found | configured(arguments, f"{{}} in {where}", fields) | _estimator(arguments, where)
 
 
 def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
-from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.run import Setting
@@ -61,12 +61,11 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text in UTF-8; undecodable bytes are replaced. A store has none.
-
-        NUL bytes, which a network disk leaves where a write was lost, are left out.
-        """
+        """The file as text; undecodable bytes are replaced, NUL bytes, which a disk leaves, left out. "" of a store."""
         if self.is_store:
             return ""
+        if self.data.startswith(_UTF_16):
+            return self.data.decode("utf-16", errors="ignore").replace("\0", "")  # the last may be half a character
         return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
@@ -77,14 +76,18 @@ class Source:
     @property
     def ending(self) -> Source | None:
         """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
-        if self.is_store or len(self.text) <= HEAD:
-            return None
-        return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
+        text = self.text[-HEAD:].partition("\n")[2]
+        return Source(self.path, text.encode()) if len(self.text) > HEAD else None
+
+    @property
+    def whole_lines(self) -> Source:
+        """The same without a last line that has not ended."""
+        return replace(self, data=self.text[: self.text.rfind("\n") + 1].encode())
 
     @cached_property
     def nul_bytes(self) -> int:
-        """NUL bytes in a text."""
-        return 0 if self.is_store else self.data.count(0)
+        """NUL bytes that were left out of the text."""
+        return 0 if self.is_store or self.data.startswith(_UTF_16) else self.data.count(0)
 
     @cached_property
     def is_store(self) -> bool:
@@ -100,36 +103,26 @@ class Source:
                     return tables.columns
         return {}
 
-    def parts(self) -> Iterator[bytes]:
-        """The bytes of all files that belong to it, in an order of their own."""
-        yield self.data
-        for name in sorted(self.attached):
-            yield self.attached[name]
-
 
 def load(path: Path) -> Source:
     """Reads a file; one that is missing, unreadable, empty, compressed or not a log at all is an error."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        data, attached = files_beside(path)
-        if data.startswith(_UTF_16):
-            data = data.decode("utf-16", errors="ignore").encode()  # the last may be half a character
+        source = Source(path, *files_beside(path))
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
-    source = Source(path, data, attached)
-    problem = None if source.is_store else _why_not_text(source)
-    if problem:
+    if not source.is_store and (problem := _why_not_text(source)):
         raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
     return source
 
 
 def _why_not_text(source: Source) -> str | None:
     data = source.data
-    if not data.strip():
+    if not source.text.strip() and not source.nul_bytes:
         return "an empty file; wait for the first logged row, or check the path"
     if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
         return known
@@ -247,14 +240,6 @@ class Reader:
     takes_run: bool = False
 
 
-def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
-    """A note on lines, by their numbers from 1, that were passed over because they are too long."""
-    if not numbers:
-        return ()
-    lines = counted(len(numbers), "line")
-    return (f"{lines} of more than {longest:,} characters passed over, the first is line {numbers[0]}",)
-
-
 def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
     """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
     if wanted is None and len(runs) == 1:
@@ -281,14 +266,9 @@ def _listed(runs: Sequence[Any]) -> str:
     return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
+@cache
 def all_readers() -> Mapping[str, Reader]:
     """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
-    return _readers_in(tuple(readers.__path__))
-
-
-@cache
-def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
-    """The readers, looked for once for each search path of the package."""
     found = [reader for module in modules_in(readers, "READERS") for reader in module.READERS]
     return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
 

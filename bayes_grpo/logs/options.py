@@ -167,7 +167,7 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
 
 
 def _sidecar_of(log: Path) -> tuple[Path, dict[str, Any]]:
-    """The file of settings in the folder of a log or in its output directory, and what it holds; nothing without one."""
+    """The file of settings in the folder of a log, or in the log that is a folder, and what it holds."""
     try:
         path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
         if not path.is_file():

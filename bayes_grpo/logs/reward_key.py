@@ -183,14 +183,8 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
     if known:
         return _only_one(index, list(dict.fromkeys(known)), notes)
-    near = [
-        index.raw(name)
-        for name in index.names
-        if _REWARD_LIKE.search(name)
-        and not _NOT_A_MEAN.search(name)
-        and not name.startswith(("rewards/", "train/rewards/"))
-    ]
-    near = list(dict.fromkeys(near))
+    like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not _NOT_A_MEAN.search(x)]
+    near = list(dict.fromkeys(index.raw[name] for name in like if _REWARD_LIKE.search(name)))
     whole = [key for key in near if not _PART.search(normal(key))] or near
     plain = [key for key in whole if normal(key) in ("reward", "train/reward", "reward/mean", "train/reward/mean")]
     whole = plain or whole

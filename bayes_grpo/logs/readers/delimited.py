@@ -48,7 +48,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     """All columns of delimited text as numbers; an error says which line cannot be parsed."""
     import pandas as pd
 
-    data = source.data
+    data = source.text.encode()
     _check_size(data, delimiter)
     first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
     parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
