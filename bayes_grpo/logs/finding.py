@@ -105,9 +105,8 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
         yield Found((*events, *trials), named[0] if named else place, place)
     for file in files:
-        if file.name == MLFLOW_RUN and _entries(folder / METRICS):
-            yield from _of_file(file, place)
-        if file.suffix == ".wandb" or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
+        is_mlflow = file.name == MLFLOW_RUN and _entries(folder / METRICS)
+        if is_mlflow or file.suffix == ".wandb" or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
             yield from _of_file(file, place)
 
 

@@ -191,18 +191,27 @@ class Parsed:
         )
 
 
+NO_ROWS = Parsed(Table.from_rows(()))
+
 _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 """Keys under which steps are written as text; the first is that of ms-swift."""
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
-def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
-    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones."""
-    planned = 0.0
+def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
 
-    def numbered() -> Iterator[dict[str, Any]]:
-        nonlocal planned
-        for row in map(marked_evaluation, rows):
+    What is no record is left out with a note.
+    """
+    planned, other = 0.0, 0
+
+    def numbered() -> Iterator[Mapping[str, Any]]:
+        nonlocal planned, other
+        for row in rows:
+            if not isinstance(row, Mapping):
+                other += 1
+                continue
+            row = marked_evaluation(row)
             found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
             for key, pair in found.items():
                 if pair is not None:
@@ -211,7 +220,8 @@ def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
             yield row
 
     table = Table.from_rows(numbered())
-    return replace(Parsed(table, total_steps=planned or None), **more)
+    parsed = replace(Parsed(table, total_steps=planned or None), **more)
+    return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
 
 class RunName(NamedTuple):

@@ -7,7 +7,7 @@ key for two things. The keys of such rows get "eval/" in front.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -155,7 +155,7 @@ _KEPT = re.compile(
 _BEFORE = "eval/"
 
 
-def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
+def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
     if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row

@@ -131,8 +131,9 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
         return _of_rows(path, FORMAT_CLIENT, read_from_client(address), wanted)
     outer, _, last = (wanted or "").rpartition("/")
     training = last if _TRAINING.fullmatch(last) else None
-    found = find(path, wanted if training is None else outer or None)
-    wanted = found.within if found.id else wanted if training is None else outer or None
+    wanted = wanted if training is None else outer or None
+    found = find(path, wanted)
+    wanted = found.within if found.id else wanted
     read: list[tuple[Source, str, Parsed]] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:

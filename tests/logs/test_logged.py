@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import bayes_grpo as bg
-from bayes_grpo.logs.assembling import Known, run_of
+from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.logs.resolve import share_without_spread_of
 
 NAN = math.nan
@@ -49,7 +49,7 @@ def test_a_logged_nan_is_no_missing_value(tmp_path, name):
 
 
 def test_rows_handed_over_are_read_alike():
-    _is_told(run_of(ROWS, Known()))
+    _is_told(run_of(ROWS))
     _is_told(bg.read_log(ROWS))
     _is_told(bg.read_log({k: [row.get(k) for row in ROWS] for k in ("step", "reward", "loss")}))
 

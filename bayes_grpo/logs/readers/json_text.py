@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -80,21 +80,6 @@ def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
     return sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values()) >= (1 if is_header else 2)
 
 
-def of_records(items: Iterable[Any]) -> Parsed:
-    """The records among some items, and a note on what else was there."""
-    other = 0
-
-    def rows() -> Iterator[dict[str, Any]]:
-        nonlocal other
-        for item in items:
-            other += not isinstance(item, Mapping)
-            if isinstance(item, Mapping):
-                yield {str(k): v for k, v in item.items()}
-
-    found = parsed_rows(rows())
-    return found.noted(f"{other} entries that are not records left out") if other else found
-
-
 _RECORD_NAMES = (
     "log_history", "step_log", "history", "metrics", "train_metrics", "logs", "log", "train_log", "training_log",
     "steps", "records", "rows", "data", "trajectory",
@@ -130,7 +115,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
             return Parsed(Table.from_columns({"reward": document}), notes=notes)
-        found = of_records(document)
+        found = parsed_rows(document)
         if not found.table.n:
             raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
         return found
@@ -139,7 +124,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
     config = _settings(document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
-        found = of_records(records[name])
+        found = parsed_rows(records[name])
         return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
     inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
     if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
@@ -243,7 +228,7 @@ def of_state(state: Any) -> Parsed:
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
-    found = of_records(state["log_history"])
+    found = parsed_rows(state["log_history"])
     return replace(
         with_plan(found, state.get("max_steps"), state.get("logging_steps")),
         config={"save_steps": state["save_steps"]} if "save_steps" in state else {},
