@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,7 +89,7 @@ class KeyIndex:
     def _matches(self, pattern: str) -> list[str]:
         if "*" not in pattern:
             return [pattern] if pattern in self.raw else []
-        regex = _regex(pattern)
+        regex = re.compile(re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*"))
         return sorted(name for name in self.raw if regex.fullmatch(name))
 
 
@@ -134,12 +133,6 @@ class Columns:
 def normal(key: str) -> str:
     """A key in lower case, words joined by "_", no spaces round "/"."""
     return "/".join("_".join(part.split()) for part in key.lower().split("/"))
-
-
-@lru_cache(maxsize=512)
-def _regex(pattern: str) -> re.Pattern[str]:
-    text = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
-    return re.compile(text)
 
 
 _KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))

@@ -54,7 +54,11 @@ def _cell(value: Any) -> float:
     """One value: finite, NaN where none was logged, +inf where one was logged that is no number."""
     try:
         if isinstance(value, str):
-            number = _text_to_float(value)
+            text = value.strip()
+            if len(text) > _MAX_NUMBER_LENGTH:
+                return math.nan
+            text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text
+            number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         elif isinstance(value, int | float | np.number):
             number = float(value)
         else:
@@ -64,16 +68,6 @@ def _cell(value: Any) -> float:
     except OverflowError:
         return math.inf
     return number if math.isfinite(number) else math.inf
-
-
-def _text_to_float(text: str) -> float:
-    text = text.strip()
-    if not text or len(text) > _MAX_NUMBER_LENGTH:
-        raise ValueError
-    wrapped = _WRAPPED.match(text)
-    if wrapped:
-        text = wrapped.group(1)
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 def to_floats(values: list[Any]) -> np.ndarray:

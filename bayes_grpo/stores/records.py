@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
@@ -121,11 +121,7 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
 
 def starts_record(data: bytes, at: int = 0) -> bool:
     """Whether a length and its right checksum lie at a place."""
-    return _is_length(data[at : at + _BEFORE])
-
-
-@lru_cache(maxsize=1024)
-def _is_length(head: bytes) -> bool:
+    head = data[at : at + _BEFORE]
     return len(head) == _BEFORE and masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
 
 

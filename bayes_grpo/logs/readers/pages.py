@@ -272,16 +272,14 @@ def _literals(code: str) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node.func).endswith(_CONFIGS):
+        if isinstance(node, ast.Call) and str(getattr(node.func, "attr", getattr(node.func, "id", ""))).endswith(
+            _CONFIGS
+        ):
             for argument in node.keywords:
                 value = argument.value.value if isinstance(argument.value, ast.Constant) else None
                 if argument.arg and (isinstance(value, str) or to_float(value) == to_float(value)):
                     found[argument.arg] = value
     return found
-
-
-def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 READERS = (
