@@ -13,9 +13,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer, identify
 

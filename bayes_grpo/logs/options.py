@@ -1,10 +1,14 @@
-"""Settings that a user states: what each may be, and the file of settings in the folder of a log."""
+"""Settings that a user, a file in the folder of a log, a trainer or a tracker states: what each may be.
+
+What is impossible in a trainer's configuration is left out; a user who states the same gets an error.
+"""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,6 +16,8 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
@@ -192,3 +198,170 @@ def _quoted(value: Any) -> str:
         return clean(repr(value))
     except (ValueError, RecursionError):
         return f"a huge {type(value).__name__}"
+
+
+CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
+    "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
+    "prompts_per_step": ("prompts_per_step", "num_prompts_per_step", "groups_per_batch", "num_groups", "batch"),
+    "momentum": ("momentum", "adam_beta1", "beta1"),
+    "refresh_interval": ("refresh_interval",),
+    "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
+    "logging_window": ("logging_window", "logging_steps"),
+    "schedule": ("schedule", "lr_scheduler_type", "lr_schedule"),
+    "reward_low": ("reward_low",),
+    "reward_high": ("reward_high",),
+    "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
+    "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
+    "model_size": ("model_size", "model_params_b"),
+    "save_steps": ("save_steps", "save_freq", "save_interval"),
+    "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
+    "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
+    "advantage_scaling": ("advantage_scaling", "scale_rewards"),
+    "group_filter": ("group_filter",),
+    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
+}
+"""Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
+ROW_KEYS = frozenset((
+    "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
+    "num_groups", "entropy_coef",
+))  # fmt: skip
+"""Those names that mean a setting in every record too, where it never changes."""
+
+
+def _known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+    """A setting under its name; nothing where the value is impossible or none."""
+    try:
+        known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
+    except SettingError:
+        return {}
+    return {k: Setting(v, provenance, note) for k, v in known.items()}
+
+
+_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
+_SPELLINGS: Mapping[str, Mapping[str, str]] = {
+    "schedule": {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"},
+    "advantage_scaling": dict.fromkeys(_TRUE, "group") | dict.fromkeys(_FALSE, "none"),
+}
+"""Setting → its values by the names that trainers give them, in lower case → those of `CHECKS`."""
+
+
+def configured(
+    config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
+) -> dict[str, Setting]:
+    """Settings that a configuration states, the first of their names that is there; impossible values are left out.
+
+    ``note`` says where it is, with "{}" for the name of the field.
+    """
+    found = {}
+    for name, keys in names.items():
+        for key in keys:
+            value = config.get(key)
+            value = _SPELLINGS[name].get(_lower(value), value) if name in _SPELLINGS else value
+            if entry := _known_setting(name, value, note.format(clean(key))):
+                found |= entry
+                if name == "momentum":
+                    convention = "heavy_ball" if key == "momentum" else "ema"
+                    found["momentum_convention"] = replace(entry[name], value=convention)
+                break
+    low, high = found.get("reward_low"), found.get("reward_high")
+    if low and high and low.value >= high.value:
+        del found["reward_low"], found["reward_high"]
+    return found
+
+
+def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over."""
+
+    def number(name: str, default: float = float("nan")) -> float:
+        value = to_float(arguments.get(name))
+        return value if value > 0 else default
+
+    group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
+    per_generation = number("steps_per_generation", accumulated)
+    prompts = number("per_device_train_batch_size") * accumulated / group
+    note, known = f"per_device_train_batch_size in {where}, taken for one process", Provenance.ASSUMED
+    if (batch := number("generation_batch_size")) > 0:
+        prompts = batch / per_generation * accumulated / group
+        note, known = f"generation_batch_size {batch:g} and the steps that share it, in {where}", Provenance.CONFIG
+    found = _known_setting("prompts_per_step", prompts, note, known)
+    if "num_generations" in arguments:
+        updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
+        found |= _known_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
+    fields = {
+        "group_size": ("num_generations",),
+        "momentum": ("adam_beta1",) if "adam" in str(arguments.get("optim", "adam")).lower() else (),
+        "total_steps": ("max_steps",),
+        "schedule": ("lr_scheduler_type",),
+        "save_steps": ("save_steps",) if str(arguments.get("save_strategy", "steps")) == "steps" else (),
+        "logging_window": ("logging_steps",) if number("logging_steps") >= 1 else (),
+    }
+    return found | configured(arguments, f"{{}} in {where}", fields) | _estimator(arguments, where)
+
+
+def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """How advantages are made, by the fields of a trainer's configuration, whatever path they are under."""
+    plain = {str(key).rpartition("/")[2].lower(): value for key, value in config.items()}
+    names = {name: CONFIG_KEYS[name] for name in ("advantage_scaling", "entropy_weight")}
+    found = configured(plain, f"{{}} in {where}", names)
+    if _lower(plain.get("norm_adv_by_std_in_grpo")) in _FALSE:
+        found |= _known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
+    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
+        if "gdpo" in (value := _lower(plain.get(key))) or value == "normalize_then_sum":
+            found |= _known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
+    for key in (str(key) for key, value in config.items() if _lower(value) in _TRUE):
+        if key.replace(".", "/").endswith(_FILTERS):
+            found |= _known_setting("group_filter", "after", f"{clean(key)} in {where}")
+    return found
+
+
+_FILTERS = ("filter_groups/enable", "dynamic_filtering", "use_dynamic_sampling")
+"""Ends of the fields of verl, OpenRLHF and NeMo-RL that take out groups without spread before metrics are made."""
+
+
+def _lower(value: Any) -> str:
+    """A word or a truth value as text; "" for anything else."""
+    return str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
+
+
+_WHERE = "the run's configuration"
+
+_MAX_DEPTH = 10
+_MAX_ENTRIES = 20_000
+_MAX_ITEMS = 8
+_MAX_TEXT = 1_000
+
+
+def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
+    found: dict[str, Any] = {}
+    left: list[tuple[str, Any, int]] = [("", config, _MAX_DEPTH + 1)]
+    while left and len(found) < _MAX_ENTRIES:
+        name, value, depth = left.pop()
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value[:_MAX_ITEMS]))
+        if isinstance(value, Mapping):
+            begin = f"{name}/" if name else ""
+            below = [(begin + str(key).replace(".", "/"), x, depth - 1) for key, x in value.items()]
+            left += below[::-1] if depth else []
+        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+            found.setdefault(name, value)
+    return found
+
+
+def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
+    """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
+    found: dict[str, Setting] = {}
+    if "num_generations" in config and "per_device_train_batch_size" in config:
+        found |= settings_of_args(config, _WHERE)
+    found |= configured(config, f"{{}} in {_WHERE}", trainer.config) | _estimator(config, _WHERE)
+    group = to_float(found.get("group_size", Setting()).value)
+    for key in trainer.config.get(_COMPLETIONS, ()):
+        prompts = to_float(config.get(key)) / group
+        note = f"{clean(key)} in {_WHERE}, in completions"
+        if prompts > 0 and (entry := _known_setting("prompts_per_step", prompts, note)):
+            return found | entry
+    return found
+
+
+_COMPLETIONS = "completions_per_step"
+"""In `Trainer.config`, besides names of settings: completions of an optimizer step, where prompts are not given."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs.configuration import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
+from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC

@@ -15,9 +15,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean
-from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.keyindex import parted, without_nan
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import unnested

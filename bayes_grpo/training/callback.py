@@ -21,10 +21,9 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import listed
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import SEVERITY
-from bayes_grpo.logs.configuration import settings_of_args
 from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.logs.keyindex import OWN
-from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.options import checked, settings_of_args
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import trainer_named
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard

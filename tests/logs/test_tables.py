@@ -181,7 +181,7 @@ def test_broken_parquet(write):
 
 def test_a_parquet_table_larger_than_any_log_is_refused(tmp_path, monkeypatch):
     pd.DataFrame({"step": range(60), "reward": range(60)}).to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("bayes_grpo.logs.readers.parquet._MAX_CELLS", 100)
+    monkeypatch.setattr("bayes_grpo.logs.readers.delimited._MAX_CELLS", 100)
     with pytest.raises(LogReadError, match="more than 100 cells"):
         read_log(tmp_path / "a.parquet")
 

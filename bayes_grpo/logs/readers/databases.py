@@ -9,8 +9,8 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float

@@ -13,14 +13,24 @@ from contextlib import suppress
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
-from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
-from bayes_grpo.stores.records import WANDB, Damage, leveldb_records, starts_record, tfrecord_records
+from bayes_grpo.stores.records import (
+    WANDB,
+    Damage,
+    Value,
+    fields,
+    leveldb_records,
+    message,
+    signed,
+    starts_record,
+    text,
+    tfrecord_records,
+)  # fmt: skip
 
 type Points = list[tuple[float, str, float]]
 """Step, key and value of metrics in the order in which they were written."""
