@@ -51,7 +51,7 @@ def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
     runs = [] if deep else _named(path, [path])
     if not runs and (deep or not is_log):
         runs = _named(path, _folders(path))
-    return runs[chosen_run(runs, wanted)] if runs else None
+    return chosen_run(runs, wanted) if runs else None
 
 
 def runs_at(path: Path) -> list[str]:

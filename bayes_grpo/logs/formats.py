@@ -250,25 +250,22 @@ class Reader:
     takes_run: bool = False
 
 
-def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
-    """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
-    if wanted is None and len(runs) == 1:
-        return 0
-    names = [RunName(r, r) if isinstance(r, str) else r for r in runs]
-    if wanted is None:
-        raise LogReadError(f"expected one run, found {len(runs)}: {_listed(names)}; choose with --run NAME")
-    same_id = [i for i, run in enumerate(names) if run.id == wanted]
-    same_name = [i for i, run in enumerate(names) if run.name == wanted]
-    begin = [i for i, run in enumerate(names) if run.id.startswith(wanted) or run.name.startswith(wanted)]
-    fitting = same_id or same_name or begin
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise LogReadError(
-            f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-            f"{_listed([names[i] for i in fitting])}; choose with --run and more of its name or id"
-        )
-    raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
+    """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
+    names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    fitting, called = list(range(len(names))), ""
+    if wanted is not None:
+        same_id = [i for i in fitting if names[i].id == wanted]
+        same_name = [i for i in fitting if names[i].name == wanted]
+        begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
+        fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
+    if not fitting:
+        raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+    if len(fitting) > 1:
+        found = f"{len(fitting)}{called}: {_listed([names[i] for i in fitting])}"
+        how = "and more of its name or id" if called else "NAME"
+        raise LogReadError(f"expected one run, found {found}; choose with --run {how}")
+    return runs[fitting[0]]
 
 
 def _listed(runs: Sequence[Any]) -> str:

@@ -31,13 +31,12 @@ def mean_of_parts(
         return columns, (), 1
     starts = np.flatnonzero(np.r_[True, np.diff(step) != 0])
     sizes = np.diff(np.r_[starts, len(step)])
-    result, averaged, counts = {}, [], [1.0]
+    result, averaged, counts = dict(columns), [], [1.0]
     for name, values in columns.items():
         finite = np.isfinite(values)
         count = np.add.reduceat(finite.astype(np.int64), starts)
         logged = count > 0
         if logged.sum() < _MIN_STEPS or np.mean(count[logged] > 1) < _SHARE:
-            result[name] = values
             continue
         # About the first value, so that equal parts have exactly their value as the average.
         base = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
@@ -146,8 +145,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
     if lost:
         notes.append(f"{counted(lost, 'row')} without a step left out")
-    notes.append(_order_note(step[placed & used], {k: v[placed & used] for k, v in train.items()}))
-
+    notes += _order_notes(step[placed & used], {k: v[placed & used] for k, v in train.items()})
     left, left_evals, resumes = abandoned(step, np.where(used, train["reward"], np.nan), file)
     rows = placed & used & ~left
     gone = int(np.sum((placed & used & left) | (np.isfinite(evals) & left_evals)))
@@ -165,9 +163,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
     kept, block = first_of_blocks(columns)
     if block > 1:
-        notes.append(
-            f"each record is repeated {block} times under new steps (forward-filled); the first of each is kept"
-        )
+        notes.append(f"each record is repeated {block} times under new steps (forward-filled); the first is kept")
         steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
     columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     for name in ("entropy", "kl"):  # a policy that moves has neither at exactly 0
@@ -180,7 +176,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(filter(None, notes)), logged, resumes)
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes), logged, resumes)
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
@@ -269,11 +265,11 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-def _order_note(step: np.ndarray, columns: dict[str, np.ndarray]) -> str:
+def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
     back = int(np.sum(np.diff(step) < 0))
     if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
-        return f"records of {back + 1} kinds one after another; put together by step"
-    return f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted" if back else ""
+        return [f"records of {back + 1} kinds one after another; put together by step"]
+    return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"] * bool(back)
 
 
 _MIN_ROLLOUTS = 5

@@ -86,7 +86,7 @@ def starts_of(
 def _first_reward(values: Mapping[str, np.ndarray]) -> int:
     """The row of the first reward where rows of another training are before it, 0 where there are none."""
     loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
-    first = int(np.argmax(reward)) if reward.any() else 0
+    first = int(np.argmax(reward))
     another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
     return first if another else 0
 
@@ -128,16 +128,15 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     if wanted is not None:
-        taken, why = chosen_run([x.name for x in found], wanted), "as --run names it"
+        names = [x.name for x in found]
+        taken, why = names.index(chosen_run(names, wanted)), "as --run names it"
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
-    note = (
-        f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another; left out: "
-        f"{listed([x.text for i, x in enumerate(found) if i != taken], 6)}"
-    )
+    left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
     found[taken] = found[taken]._replace(taken=True)
     last = taken == len(found) - 1
-    resumed = resumed if last else ()
-    return Chosen(list(parts.values())[taken], tuple(found), resumed, (note, *_resumed(resumed)), last)
+    notes = (f"{read}; left out: {left_out}", *(_resumed(resumed) if last else ()))
+    return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
 
 
 def _resumed(steps: Sequence[float]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         if np.sum(rows & (std > 1e-4)) > 0.5 * max(np.sum(rows), 1):
             return "total", "reward_std is above 0 where every group has none"
     found = columns.index.find(("rewards/*/std", "rewards/**/std"), ("", "train/"))
-    single = list(dict.fromkeys(k for group in found for k in group))
+    single = list({k for group in found for k in group})
     if len(single) == 1:
         own = columns.index.table.column(single[0])
         rows = np.isfinite(own) & np.isfinite(std) & (own > 1e-6) & (std >= 0)
@@ -196,28 +196,22 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
 
 def _from_rows(columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
-    kind, why = spread_kind(columns)
-    trainer = columns.trainer
+    (kind, why), trainer = spread_kind(columns), columns.trainer
     if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
         kind, why = trainer.std_kind, f"{trainer.label} logs it so"
     spacing = None if columns.step is None else usual_spacing(rows.step)
     note = "the spacing of the rows"
     if spacing is None:
         note = "one step a row" if columns.step is None else "the rows have no constant spacing"
-    values = {"reward_std_kind": (kind, why), "logging_window": (spacing or 1, note)}
-    return {k: Setting(v, Provenance.ASSUMED, why) for k, (v, why) in values.items()}
+    return {"reward_std_kind": Setting(kind, note=why), "logging_window": Setting(spacing or 1, note=note)}
 
 
 def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the log states."""
-    found: dict[str, tuple[Any, str]] = {}
-    rate = rows.train.get("learning_rate")
-    if rate is not None and np.any(rate > 0):
+    stated = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
+    found: dict[str, tuple[Any, str]] = {name: x for name, x in stated.items() if x[0]}
+    if np.any(rows.train.get("learning_rate", np.empty(0)) > 0):
         found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
-    if parsed.total_steps:
-        found["total_steps"] = (parsed.total_steps, "")
-    if parsed.logging_steps:
-        found["logging_window"] = (parsed.logging_steps, "logging_steps")
     rewarded = np.isfinite(rows.train["reward"])
     if columns.rows_without_rollout and usual_spacing(rows.step) == 1 and rewarded.any():
         gap = usual_spacing(rows.step[rewarded])

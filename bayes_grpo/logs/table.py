@@ -37,8 +37,6 @@ GROUP_KEYS = frozenset(
      "problem_id", "example_id", "uid")
 )  # fmt: skip
 """Names of columns that name groups of completions."""
-_WORDS = RUN_KEYS | GROUP_KEYS
-"""Keys whose text is kept."""
 
 
 def to_float(value: Any) -> float:
@@ -132,10 +130,9 @@ class Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
-        rows = np.arange(n)
-        labels = {str(k): v for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
-        words = {k: [x if isinstance(x, str) else "" for x in v] for k, v in labels.items()}
-        return cls(n, {k: [_Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
+        lists = {str(k): v for k, v in columns.items() if _is_label(k) and isinstance(v, list)}
+        labels = {k: [x if isinstance(x, str) else "" for x in v] for k, v in lists.items()}
+        return cls(n, {k: [_Cells(np.arange(len(a)), a)] for k, a in arrays.items()}, labels)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -222,15 +219,15 @@ def _pack(
     """Puts values into arrays, and the texts of labels aside."""
     for key, (rows, values) in waiting.items():
         cells[str(key)].append(_Cells(np.array(rows), to_floats(values)))
-        if is_label(str(key)):
+        if _is_label(key):
             texts = {row: value for row, value in zip(rows, values, strict=True) if isinstance(value, str)}
             words.setdefault(str(key), {}).update(texts)
     waiting.clear()
 
 
-def is_label(key: str) -> bool:
+def _is_label(key: Any) -> bool:
     """Whether the text under a key is kept."""
-    return key.strip().lower() in _WORDS
+    return str(key).strip().lower() in RUN_KEYS | GROUP_KEYS
 
 
 def _as_floats(values: Any) -> np.ndarray:

@@ -184,7 +184,7 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
     runs = list(dict.fromkeys(run for run, _ in columns.values()))
-    run = runs[chosen_run(runs, wanted)]
+    run = chosen_run(runs, wanted)
     table = load_csv(source, delimiter)
     metrics = {name: metric for name, (of, metric) in columns.items() if of == run and not metric.endswith(_BOUNDS)}
     axis = names[0]

@@ -156,7 +156,7 @@ def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
         named = [name for name in names if name.rsplit(".", 1)[-1].lower() == known]
         if len(named) == 1:
             return named[0]
-    return names[chosen_run(names, wanted if len(names) > 1 else None)]
+    return chosen_run(names, wanted if len(names) > 1 else None)
 
 
 def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:

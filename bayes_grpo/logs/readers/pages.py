@@ -169,7 +169,7 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    return list(found.values())[chosen_run(list(found), wanted)]
+    return found[chosen_run(list(found), wanted)]
 
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
@@ -209,7 +209,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output; run it and save it with its outputs, or pass trainer_state.json"
         )
-    return list(found.values())[chosen_run(list(found), wanted)]
+    return found[chosen_run(list(found), wanted)]
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
