@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
-from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
+from bayes_grpo.logs.readers.console import JSON_START, lines_of, names_reward, nothing_found, too_long, usual
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import to_float
 
@@ -52,7 +52,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     """Recognises dicts with a reward inside lines of text."""
     if JSON_START.match(source.head):
         return None
-    rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
+    rows = sum(names_reward(found.row) for found in _dicts(source.head))
     return Evidence(2, rows) if rows else None
 
 

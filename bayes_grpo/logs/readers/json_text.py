@@ -19,7 +19,7 @@ from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
 from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.readers.console import too_long
+from bayes_grpo.logs.readers.console import names_reward, too_long
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -54,7 +54,6 @@ _CONFIG_NAMES = (
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
 
-
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
 _NO_SETTINGS = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
@@ -87,7 +86,6 @@ _RECORD_NAMES = (
 _MAX_DEPTH = 4
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
-
 
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
 """Fields of a state of transformers."""
@@ -150,8 +148,8 @@ def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_
 
 def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
     """The list that looks like a training log: one with a reward in it, by its usual name."""
-    keys = {name: [normal(str(k)) for r in x[:20] if isinstance(r, dict) for k in r] for name, x in records.items()}
-    names = [name for name in records if any("reward" in k or "score" in k for k in keys[name])] or list(records)
+    keys = {name: [str(k) for r in x[:20] if isinstance(r, dict) for k in r] for name, x in records.items()}
+    names = [name for name in records if names_reward(keys[name])] or list(records)
     for known in _RECORD_NAMES:
         named = [name for name in names if name.rsplit(".", 1)[-1].lower() == known]
         if len(named) == 1:
