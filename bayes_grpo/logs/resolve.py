@@ -13,12 +13,10 @@ from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
-_GROUPLESS = 0.05
-"""Share of groups without spread that a mean reward makes sure of, above which a logged 0 is not of groups."""
 _CLOSE = 0.05
 _MIN_ROWS = 5
 
@@ -58,36 +56,6 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
     return "unknown", "the log does not tell"
-
-
-def share_without_spread_of(run: Run) -> str:
-    """Whether the logged frac_reward_zero_std is a share of "groups", of "kept" groups, of the "batch", or "unknown".
-
-    TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. After a filter of groups without spread ("kept") none is
-    left, and the share is 0. Where the log does not state the scaling, a value between 0
-    and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
-    leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
-    """
-    share = run.signals.get("frac_reward_zero_std")
-    known = share[np.isfinite(share)] if share is not None else np.empty(0)
-    if not len(known):
-        return "unknown"
-    if np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
-        return "groups"
-    if run.settings.group_filter.value == "after" and not np.any(known):
-        return "kept"
-    scaling = run.settings.advantage_scaling.value
-    if scaling in ("batch", "gdpo"):
-        return "batch"
-    if scaling in ("group", "none"):
-        return "groups"
-    size = run.settings.group_size.value
-    p = run.reward[np.isfinite(run.reward)]
-    if not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
-        least = float(np.mean(p**size + (1.0 - p) ** size))
-        return "batch" if least > _GROUPLESS else "unknown"
-    return "unknown"
 
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
