@@ -25,6 +25,7 @@ _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completi
 _LEAST_GROUPS, _MOSTLY = 3, 0.8
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
 def assemble(
     files: list[Parsed],
     choices: Choices,
@@ -91,8 +92,8 @@ def _over_epochs(columns: Columns) -> Columns:
         return columns
     epoch, step = columns.index.table.column(key), columns.step
     rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
-    back = np.diff(step[rows]) < 0
-    if not back.any() or np.any((np.diff(epoch[rows]) > 0) != back):
+    back = step[rows[1:]] < step[rows[:-1]]
+    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
         return columns
     begins = np.r_[0, rows[1:][back]]
     ends = [np.nanmax(part) for part in np.split(step, begins[1:])]

@@ -73,17 +73,6 @@ class Source:
         """The beginning of the text."""
         return self.text[:HEAD]
 
-    @property
-    def ending(self) -> Source | None:
-        """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
-        text = self.text[-HEAD:].partition("\n")[2]
-        return Source(self.path, text.encode()) if len(self.text) > HEAD else None
-
-    @property
-    def whole_lines(self) -> Source:
-        """The same without a last line that has not ended."""
-        return replace(self, data=self.text[: self.text.rfind("\n") + 1].encode())
-
     @cached_property
     def nul_bytes(self) -> int:
         """NUL bytes that were left out of the text."""
@@ -287,10 +276,10 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence: dict[str, Evidence] = {}
-    for part in (source, source.ending):
-        if part is not None and not evidence:
-            evidence = {n: e for n, reader in known.items() if (e := reader.sniff(part)) is not None}
+    evidence = {n: e for n, reader in known.items() if (e := reader.sniff(source)) is not None}
+    if not evidence and len(source.text) > HEAD:  # a training may come after other output
+        ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
+        evidence = {n: e for n, reader in known.items() if (e := reader.sniff(ending)) is not None}
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "

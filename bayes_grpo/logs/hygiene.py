@@ -41,9 +41,8 @@ def mean_of_parts(
         # About the first value, so that equal parts have exactly their value as the average.
         base = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
         base = np.where(logged, base, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            excess = np.where(finite, values - np.repeat(base, sizes), 0.0)
-            mean = base + np.add.reduceat(excess, starts) / np.maximum(count, 1)
+        excess = np.where(finite, values - np.repeat(base, sizes), 0.0)
+        mean = base + np.add.reduceat(excess, starts) / np.maximum(count, 1)
         result[name] = np.full(len(step), np.nan)
         result[name][starts] = np.where(logged & np.isfinite(mean), mean, np.nan)
         averaged.append(name)
@@ -87,6 +86,7 @@ def abandoned(
     return train, evals, tuple(resumes)
 
 
+@np.errstate(over="ignore")
 def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
     """Whether later values ``now`` at steps ``new`` are those at the steps that they share with earlier rows."""
     known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}

@@ -39,29 +39,28 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     """
     index = KeyIndex(table)
     columns = Columns(index, hint or identify(index))
-    with np.errstate(over="ignore", invalid="ignore"):
-        columns.step = _step(columns, choices.get("step"))
-        columns.evals = _evals(columns, choices.get("heldout"))
-        signals = _signals(columns, choices)
-        found = reward_of(columns, choices.get("reward"))
-        reward = np.full(table.n, np.nan)
-        if found is not None:
-            columns.use("reward", found, " + ".join(found))
-            reward = np.sum(index.columns(found, "reward functions"), axis=0)
-        elif "eval_reward" in columns.keys:
-            columns.notes.append("no train reward in the log; only the held-out reward is there")
-        else:
-            raise LogReadError(no_reward(columns))
-        columns.train = {"reward": reward, **signals}
-        _share_rollouts(columns)
-        components = components_of(index)
-        columns.parts = _columns_of(index, COMPONENT, components)
-        for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
-            values[np.isinf(values)] = np.nan  # a sum of huge values
-        environments = environments_of(columns)
-        columns.parts |= _columns_of(index, ENVIRONMENT, environments)
-        columns.broken = _broken(columns, components)
-        columns.counter = _second_counter(columns)
+    columns.step = _step(columns, choices.get("step"))
+    columns.evals = _evals(columns, choices.get("heldout"))
+    signals = _signals(columns, choices)
+    found = reward_of(columns, choices.get("reward"))
+    reward = np.full(table.n, np.nan)
+    if found is not None:
+        columns.use("reward", found, " + ".join(found))
+        reward = np.sum(index.columns(found, "reward functions"), axis=0)
+    elif "eval_reward" in columns.keys:
+        columns.notes.append("no train reward in the log; only the held-out reward is there")
+    else:
+        raise LogReadError(no_reward(columns))
+    columns.train = {"reward": reward, **signals}
+    _share_rollouts(columns)
+    components = components_of(index)
+    columns.parts = _columns_of(index, COMPONENT, components)
+    for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
+        values[np.isinf(values)] = np.nan  # a sum of huge values
+    environments = environments_of(columns)
+    columns.parts |= _columns_of(index, ENVIRONMENT, environments)
+    columns.broken = _broken(columns, components)
+    columns.counter = _second_counter(columns)
     return columns
 
 

@@ -323,8 +323,6 @@ def _lower(value: Any) -> str:
     return str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
 
 
-_WHERE = "the run's configuration"
-
 _MAX_DEPTH = 10
 _MAX_ENTRIES = 20_000
 _MAX_ITEMS = 8
@@ -334,34 +332,31 @@ _MAX_TEXT = 1_000
 def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
     found: dict[str, Any] = {}
-    left: list[tuple[str, Any, int]] = [("", config, _MAX_DEPTH + 1)]
-    while left and len(found) < _MAX_ENTRIES:
-        name, value, depth = left.pop()
+
+    def add(name: str, value: Any, depth: int) -> None:
         if isinstance(value, list | tuple):
             value = dict(enumerate(value[:_MAX_ITEMS]))
         if isinstance(value, Mapping):
             begin = f"{name}/" if name else ""
-            below = [(begin + str(key).replace(".", "/"), x, depth - 1) for key, x in value.items()]
-            left += below[::-1] if depth else []
+            for key, inner in value.items() if depth and len(found) < _MAX_ENTRIES else ():
+                add(begin + str(key).replace(".", "/"), inner, depth - 1)
         elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
             found.setdefault(name, value)
+
+    add("", config, _MAX_DEPTH + 1)
     return found
 
 
 def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
     """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
-    found: dict[str, Setting] = {}
-    if "num_generations" in config and "per_device_train_batch_size" in config:
-        found |= settings_of_args(config, _WHERE)
-    found |= configured(config, f"{{}} in {_WHERE}", trainer.config) | _estimator(config, _WHERE)
+    where = "the run's configuration"
+    args = "num_generations" in config and "per_device_train_batch_size" in config
+    found = settings_of_args(config, where) if args else {}
+    found |= configured(config, f"{{}} in {where}", trainer.config) | _estimator(config, where)
     group = to_float(found.get("group_size", Setting()).value)
-    for key in trainer.config.get(_COMPLETIONS, ()):
+    for key in trainer.config.get("completions_per_step", ()):
         prompts = to_float(config.get(key)) / group
-        note = f"{clean(key)} in {_WHERE}, in completions"
+        note = f"{clean(key)} in {where}, in completions"
         if prompts > 0 and (entry := _known_setting("prompts_per_step", prompts, note)):
             return found | entry
     return found
-
-
-_COMPLETIONS = "completions_per_step"
-"""In `Trainer.config`, besides names of settings: completions of an optimizer step, where prompts are not given."""

@@ -63,7 +63,7 @@ def starts_of(
         return (), ()
     at = axis[rows] if placed else np.zeros(len(rows))
     shut = np.diff(np.cumsum(closing)[rows]) > 0
-    places = set((1 + np.flatnonzero(shut | (np.diff(at) < 0))).tolist())
+    places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
     if len(places) > _MAX_STARTS:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
@@ -94,7 +94,7 @@ def _first_reward(values: Mapping[str, np.ndarray]) -> int:
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
     """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
     old, new = at[before], at[after]
-    if new[0] > max(old[0], old.min() + 0.1 * np.ptp(old) * closed):
+    if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
         return False
     inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
     if not closed and min(inside) < _LEAST:

@@ -142,7 +142,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
             reader = pick_reader(source, format)
             lost = counted(source.nul_bytes, "NUL byte") if source.nul_bytes else ""
             if whole_lines and reader.name in _LINES:
-                source = source.whole_lines
+                source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
             one = reader.read(source, wanted)
             if lost:
                 one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
@@ -171,14 +171,10 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
     return _Read(where, tuple(content), names[0], parsed, training)
 
 
-_FOLDERS_DEEP = 4
-"""Folders within folders that are looked into."""
-
-
 def logs_in(
-    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _FOLDERS_DEEP
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = 4
 ) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
-    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
+    """Logs in a folder and, to a ``depth``, in the folders in it; hidden files and sidecars are passed by.
 
     A folder in it is a run if it can be read as one, else it is looked into. ``skipped`` are resolved paths to pass by.
 

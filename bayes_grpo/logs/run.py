@@ -151,7 +151,6 @@ class LoggedTraining(NamedTuple):
         return f"{self.name} ({counted(self.rows, 'row')}{steps}{'' if self.rewards else ', no reward'})"
 
 
-_TEXT_LIMIT = 200
 _BY_ROW = ("signals", "components", "environments", "logged")
 """Fields of a run that map names to arrays over its rows."""
 
@@ -260,7 +259,7 @@ class Run(Shown):
     def to_dict(self) -> dict[str, Any]:
         """What the log holds, JSON-ready: counts and ranges in place of arrays; texts are on one line and shortened."""
         reward, *signals, evals = self.columns.items()
-        rows = bool(len(self.step))
+        ends = [float(x) for x in self.step[[0, -1]]] if len(self.step) else [None, None]
         settings = {
             k: {"value": x.value, "provenance": "none" if x.value is None else x.provenance, "note": x.note}
             for k, x in self.settings.items()
@@ -268,9 +267,9 @@ class Run(Shown):
         found = {
             **{name: getattr(self, name) for name in ("name", "source", "format", "log_hash")},
             "rows": len(self.step),
-            "first_step": float(self.step[0]) if rows else None,
-            "last_step": float(self.step[-1]) if rows else None,
-            "window": (float(self.window.min()), float(self.window.max())) if rows else None,
+            "first_step": ends[0],
+            "last_step": ends[1],
+            "window": (self.window.min(), self.window.max()) if len(self.step) else None,
             "reward": reward[1],
             "signals": dict(signals),
             "evals": evals[1],
@@ -353,10 +352,10 @@ class Run(Shown):
 def _plain(value: Any) -> Any:
     """The texts in a value, keys too, on one line and without control characters."""
     if isinstance(value, dict):
-        return {clean(k, _TEXT_LIMIT): _plain(v) for k, v in value.items()}
+        return {clean(k, 200): _plain(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_plain(v) for v in value]
-    return clean(value, _TEXT_LIMIT) if isinstance(value, str) else value
+    return clean(value, 200) if isinstance(value, str) else value
 
 
 def _read_only(values: Any, kind: Any = np.float64) -> np.ndarray:

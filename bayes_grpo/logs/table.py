@@ -196,8 +196,7 @@ class Table:
         """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""
         found = hashlib.sha256()
         for key in self.keys:
-            found.update(key.encode("utf-8", "replace") + b"\0")
-            found.update(self.column(key).tobytes())
+            found.update(key.encode("utf-8", "replace") + b"\0" + self.column(key).tobytes())
         return found.hexdigest()
 
     def appended(self, other: Table) -> Table:
