@@ -142,9 +142,9 @@ def test_a_training_may_come_after_much_other_output_and_prose_is_refused(write)
     assert_read(read_log(write("out.log", before + rows)), step=TENS, reward=0.01 * TENS)
     with pytest.raises(LogReadError, match=r"no reader knows; seen: .*loading shard 0"):
         read_log(write("prose.log", before))
-    prose = [f"PHASE 9: PERFORMANCE (step {s})\n  Average reward: 0.2{s}\n  Gen 1: Reward= 0.6 | M: a\n" for s in range(9)]
+    words = "PHASE 9: PERFORMANCE (step {0})\n  Average reward: 0.2{0}\n  Gen 1: Reward= 0.6 | M: a\n"
     with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*step,reward.*--format"):
-        read_log(write("out.log", "".join(prose)))
+        read_log(write("out.log", "".join(map(words.format, range(9)))))
 
 
 @pytest.mark.parametrize("end", ["\r", "\n"])
