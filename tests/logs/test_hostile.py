@@ -27,10 +27,7 @@ NUMBERS = st.one_of(
     st.integers(-5, 60), st.floats(), st.booleans(), st.integers(), st.sampled_from([10**400, -0.0, 1e308])
 )
 SCALARS = st.one_of(
-    NUMBERS,
-    st.none(),
-    st.text(max_size=8),
-    st.sampled_from(["NaN", "Infinity", "0.5", "5%", "1/9", "np.float64(2)"]),
+    NUMBERS, st.none(), st.text(max_size=8), st.sampled_from(["NaN", "Infinity", "0.5", "5%", "1/9", "np.float64(2)"])
 )
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(KEYS, v, max_size=3), max_leaves=6)
 ANY_ROWS = st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=8)

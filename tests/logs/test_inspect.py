@@ -54,13 +54,7 @@ def test_counts_and_ranges():
 
 def test_tables_show_values_and_origins():
     text = text_of(make_run())
-    for part in (
-        "run: 6 rows, steps 1 to 6, 2 evaluations",
-        "train/reward",
-        "user",
-        "a default",
-        "Notes\none\ntwo",
-    ):
+    for part in ("run: 6 rows, steps 1 to 6, 2 evaluations", "train/reward", "user", "a default", "Notes\none\ntwo"):
         assert part in text
     line = next(x for x in text.splitlines() if "group_size" in x)
     assert "8" in line
@@ -74,12 +68,22 @@ def test_text_of_a_log_is_neither_markup_nor_control():
     assert not any(c in text for c in "\x1b\x07\u202e")
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_plot_is_written_in_the_format_of_its_suffix(tmp_path, suffix, magic):
-    path = tmp_path / f"plot{suffix}"
-    assert save_plot(plot_run(make_run(name="cost $5_{x} $")), path) == path
-    assert path.read_bytes().startswith(magic)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+def test_a_plot_is_written_in_the_format_of_its_suffix_or_not_at_all(tmp_path):
+    run = make_run(name="cost $5_{x} $")
+    for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        path = tmp_path / f"plot{suffix}"
+        assert save_plot(plot_run(run), path) == path
+        assert path.read_bytes().startswith(magic)
+        path.unlink()
+    (tmp_path / "taken.png").mkdir()
+    for name, words in (
+        ("missing/plot.png", "cannot write there"),
+        ("plot.xyz", "expected a picture file name"),
+        ("taken.png", "expected a file to write, found a directory"),
+    ):
+        with pytest.raises(OutputError, match=words):
+            save_plot(plot_run(run), tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]
 
 
 def test_plot_goes_into_a_given_figure():
@@ -87,18 +91,3 @@ def test_plot_goes_into_a_given_figure():
     assert plot_run(make_run(), figure) is figure
     assert len(figure.axes) == 2
     assert figure.get_size_inches().tolist() == [4, 3]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("missing/plot.png", "cannot write there"),
-        ("plot.xyz", "expected a picture file name"),
-        ("taken.png", "expected a file to write, found a directory"),
-    ],
-)
-def test_a_plot_that_cannot_be_written(tmp_path, name, words):
-    (tmp_path / "taken.png").mkdir()
-    with pytest.raises(OutputError, match=words):
-        save_plot(plot_run(make_run()), tmp_path / name)
-    assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]
