@@ -83,11 +83,13 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
 
 def _second_counter(columns: Columns) -> str | None:
     """The key of another counter than the step's that goes its own way; None where there is none."""
-    found = (columns.index.first((name,), GENERIC.prefixes) for name in _COUNTERS if columns.step is not None)
+    if (step := columns.step) is None:
+        return None
+    found = (columns.index.first((name,), GENERIC.prefixes) for name in _COUNTERS)
     for key in (key for key in found if key is not None and key not in columns.raw["step"]):
         values = columns.index.table.column(key)
-        both = np.isfinite(values) & np.isfinite(columns.step)
-        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - columns.step)[both]) > 0:
+        both = np.isfinite(values) & np.isfinite(step)
+        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - step)[both]) > 0:
             return key
     return None
 

@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ SETTINGS = {"group_size": 16, "momentum": 0.95, "schedule": "constant", "total_s
 INSERT = "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?, ?)"
 
 
-def flat(reward: float, steps=STEPS, key: str = "train/reward") -> list:
+def flat(reward: float, steps: Iterable[int] = STEPS, key: str = "train/reward") -> list:
     return [(int(s), {key: reward}) for s in steps]
 
 

@@ -17,8 +17,8 @@ N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
 @pytest.fixture
 def prompts():
     sizes = {"n_prompts": N_PROMPTS, "n_held_out": 2, "n_arms": N_ARMS, "n_skills": 2, "n_memory": 2}
-    rates = {"true_positive_rate": 0.9, "false_positive_rate": 0.2}
-    return contextual_bandit(np.random.default_rng(0), **sizes, **rates).train
+    rng = np.random.default_rng(0)
+    return contextual_bandit(rng, true_positive_rate=0.9, false_positive_rate=0.2, **sizes).train
 
 
 def scored_completions(rng):
