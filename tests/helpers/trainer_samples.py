@@ -46,13 +46,19 @@ class Sample:
     reward: str
     held_out: str = ""
     signals: Mapping[str, tuple[str, float]]
-    stores: tuple[str, ...]
+    stores: tuple[str, ...] = ()
     config: Mapping[str, Any]
     settings: Mapping[str, Any]
     more: Mapping[str, float] = field(default_factory=dict)
     file: tuple[str, Callable[[Rows], str]] | None = None
     console: Callable[[int, Mapping[str, float]], str] | None = None
     renamed: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str, **more: Any) -> Sample:
+        """A sample whose first fields are written as "trainer: verl; label: verl; stores: wandb tensorboard"."""
+        named: dict[str, Any] = dict(part.split(": ", 1) for part in text.split("; "))
+        return cls(**named | {k: tuple(named[k].split()) for k in ("step", "stores") if k in named}, **more)
 
     def places(self) -> list[str]:
         """Where it can write: "file", stores, "console"."""
@@ -176,12 +182,9 @@ TRL_CONFIG = {
 }
 TRL_SETTINGS = {"group_size": 16, "prompts_per_step": 8, "refresh_interval": 2, "momentum": 0.95, "total_steps": 300}
 
-TRL = Sample(
-    trainer="trl",
-    label="TRL, unsloth",
-    step=("train/global_step",),
-    reward="train/reward",
-    held_out="eval/reward",
+TRL = Sample.of(
+    "trainer: trl; label: TRL, unsloth; step: train/global_step; reward: train/reward; held_out: eval/reward; "
+    "stores: wandb tensorboard trackio mlflow",
     signals=logged(
         "engine_mismatch: train/sampling/sampling_logp_difference/mean; reward_std: train/reward_std; "
         "frac_reward_zero_std: train/frac_reward_zero_std; entropy: train/entropy; kl: train/kl; "
@@ -190,7 +193,6 @@ TRL = Sample(
         "completions_clipped_ratio: train/completions/clipped_ratio"
     ),
     more={"train/rewards/accuracy/mean": 0.3, "train/rewards/accuracy/std": 0.4, "train/num_tokens": 9.0},
-    stores=("wandb", "tensorboard", "trackio", "mlflow"),
     config=TRL_CONFIG,
     settings=TRL_SETTINGS,
     renamed={"tensorboard": without_step, "mlflow": bare, "file": bare, "console": bare},
@@ -210,19 +212,15 @@ SAMPLES: Sequence[Sample] = (
         file=("logging.jsonl", jsonl(lambda s, row: {**row, "global_step/max_steps": f"{s}/300"})),
         console=lambda s, row: str({**row, "global_step/max_steps": f"{s}/300"}),
     ),
-    Sample(
-        trainer="verl",
-        label="verl",
-        step=("training/global_step",),
-        reward="critic/score/mean",
-        held_out="val-core/gsm8k/acc/mean@4",
+    Sample.of(
+        "trainer: verl; label: verl; step: training/global_step; reward: critic/score/mean; "
+        "held_out: val-core/gsm8k/acc/mean@4; stores: wandb tensorboard trackio mlflow",
         signals=logged(
             "engine_mismatch: training/rollout_probs_diff_mean; entropy: actor/entropy; kl: actor/kl_loss; "
             "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; completion_length: response_length/mean; "
             "learning_rate: actor/lr; loss: actor/pg_loss; completions_clipped_ratio: response_length/clip_ratio"
         ),
         more={"critic/rewards/mean": 9.0, "critic/score/max": 1.0, "val-aux/gsm8k/reward/std@4": 0.3},
-        stores=("wandb", "tensorboard", "trackio", "mlflow"),
         config={
             "actor_rollout_ref": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"train_batch_size": 256},
@@ -232,11 +230,9 @@ SAMPLES: Sequence[Sample] = (
         file=("run.jsonl", jsonl(lambda s, row: {"step": s, "data": row})),
         console=lambda s, row: f"step:{s} - " + " - ".join(f"{k}:np.float64({v})" for k, v in row.items()),
     ),
-    Sample(
-        trainer="easyr1",
-        label="EasyR1",
-        reward="critic/score/mean",
-        held_out="val/reward_score",
+    Sample.of(
+        "trainer: easyr1; label: EasyR1; reward: critic/score/mean; held_out: val/reward_score; "
+        "stores: wandb tensorboard mlflow",
         signals=logged(
             "entropy: actor/entropy_loss; kl: actor/kl_loss; clip_ratio: actor/pg_clipfrac_higher; "
             "grad_norm: actor/grad_norm; completion_length: response_length/mean; learning_rate: actor/lr"
@@ -247,7 +243,6 @@ SAMPLES: Sequence[Sample] = (
             "reward/accuracy": 0.9,
             "val/accuracy_reward": 0.1,
         },
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "worker": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"rollout_batch_size": 256},
@@ -256,43 +251,34 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
         file=("experiment_log.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="roll",
-        label="ROLL",
-        reward="critic/score/mean",
-        held_out="val_correct/all/mean",
+    Sample.of(
+        "trainer: roll; label: ROLL; reward: critic/score/mean; held_out: val_correct/all/mean; "
+        "stores: wandb tensorboard",
         signals=logged(
             "entropy: critic/entropy/mean; kl: actor/kl_loss; clip_ratio: actor/ppo_ratio_clipfrac; "
             "completion_length: tokens/response_length/mean; learning_rate: actor/lr"
         ),
         more={"critic/rewards/mean": 9.0},
-        stores=("wandb", "tensorboard"),
         config={"num_return_sequences_in_group": 16, "rollout_batch_size": 256, "max_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 256, "total_steps": 300},
         console=lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
     ),
-    Sample(
-        trainer="openrlhf",
-        label="OpenRLHF",
-        step=("train/global_step", "eval/global_step"),
-        reward="train/reward",
-        held_out="eval/eval_gsm8k_pass1",
+    Sample.of(
+        "trainer: openrlhf; label: OpenRLHF; step: train/global_step eval/global_step; reward: train/reward; "
+        "held_out: eval/eval_gsm8k_pass1; stores: wandb tensorboard",
         signals=logged(
             "engine_mismatch: train/logprobs_diff; reward_std: train/group_reward_std; kl: train/kl; "
             "clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
             "completion_length: train/response_length; learning_rate: train/actor_lr; "
             "completions_clipped_ratio: train/truncated"
         ),
-        stores=("wandb", "tensorboard"),
         config={"rollout": {"n_samples_per_prompt": 16, "batch_size": 256}, "adam_betas": [0.95, 0.999]},
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
         renamed={"tensorboard": lambda key: "" if key.endswith("/global_step") else key},
     ),
-    Sample(
-        trainer="prime_rl",
-        label="prime-rl",
-        reward="train/agg/all/main/reward/mean",
-        held_out="eval/math/all/main/avg@4",
+    Sample.of(
+        "trainer: prime_rl; label: prime-rl; step: step; reward: train/agg/all/main/reward/mean; "
+        "held_out: eval/math/all/main/avg@4; stores: wandb",
         signals=logged(
             "entropy: entropy/all/mean; engine_mismatch: mismatch_kl/all/mean; clip_ratio: is_masked/all/mean; "
             "grad_norm: optim/grad_norm; completion_length: train/agg/all/main/num_output_tokens/mean; "
@@ -300,17 +286,13 @@ SAMPLES: Sequence[Sample] = (
             "step_time: time/step"
         ),
         more={"train/agg/effective/main/reward/mean": 9.0},
-        stores=("wandb",),
         config={"orchestrator": {"group_size": 16, "batch_size": 512}, "max_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
         file=("metrics.jsonl", jsonl(beside("step"))),
-        step=("step",),
     ),
-    Sample(
-        trainer="nemo_rl",
-        label="NeMo-RL",
-        reward="train/reward",
-        held_out="validation/accuracy",
+    Sample.of(
+        "trainer: nemo_rl; label: NeMo-RL; reward: train/reward; held_out: validation/accuracy; "
+        "stores: wandb tensorboard mlflow",
         signals=logged(
             "engine_mismatch: train/gen_kl_error; frac_reward_zero_std: train/baseline_reward/pct_mixed=50.0; "
             "entropy: train/approx_entropy; kl: train/kl_penalty; grad_norm: train/grad_norm; "
@@ -318,41 +300,33 @@ SAMPLES: Sequence[Sample] = (
             "step_time: timing/train/total_step_time"
         ),
         more={"train/probs_ratio": 1.0},
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "grpo": {"num_generations_per_prompt": 8, "num_prompts_per_step": 64, "max_num_steps": 300},
             "policy": {"optimizer": {"kwargs": {"betas": [0.95, 0.999]}}},
         },
         settings={"group_size": 8, "prompts_per_step": 64, "momentum": 0.95, "total_steps": 300},
     ),
-    Sample(
-        trainer="open_instruct",
-        label="open-instruct",
-        step=("training_step",),
-        reward="scores",
-        held_out="eval/scores",
+    Sample.of(
+        "trainer: open_instruct; label: open-instruct; step: training_step; reward: scores; held_out: eval/scores; "
+        "stores: wandb",
         signals=logged(
             "entropy: policy/entropy_avg; kl: loss/kl_avg; clip_ratio: policy/clipfrac_avg; "
             "grad_norm: optim/grad_norm; completion_length: val/sequence_lengths; learning_rate: lr; "
             "loss: loss/policy_avg"
         ),
         more={"episode": 512.0, "objective/verifiable_reward": 9.0},
-        stores=("wandb",),
         config={"num_samples_per_prompt_rollout": 16, "num_unique_prompts_rollout": 32, "num_training_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
     ),
-    Sample(
-        trainer="areal",
-        label="AReaL",
-        reward="ppo_actor/task_reward/avg",
-        held_out="eval-rollout/reward",
+    Sample.of(
+        "trainer: areal; label: AReaL; reward: ppo_actor/task_reward/avg; held_out: eval-rollout/reward; "
+        "stores: wandb tensorboard trackio",
         signals=logged(
             "entropy: ppo_actor/update/entropy/avg; kl: ppo_actor/update/approx_kl/avg; "
             "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
             "completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr; "
             "completions_clipped_ratio: ppo_actor/no_eos_ratios/avg"
         ),
-        stores=("wandb", "tensorboard", "trackio"),
         config={
             "gconfig": {"n_samples": 16},
             "train_dataset": {"batch_size": 256},
@@ -361,18 +335,14 @@ SAMPLES: Sequence[Sample] = (
         },
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
     ),
-    SlimeSample(
-        trainer="slime",
-        label="slime",
-        reward="rollout/raw_reward",
-        held_out="eval/aime",
+    SlimeSample.of(
+        "trainer: slime; label: slime; reward: rollout/raw_reward; held_out: eval/aime; stores: wandb tensorboard",
         signals=logged(
             "engine_mismatch: train/train_rollout_logprob_abs_diff; entropy: train/entropy_loss; "
             "kl: train/kl_loss; clip_ratio: train/pg_clipfrac; grad_norm: train/grad_norm; "
             "completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; loss: train/pg_loss; "
             "completions_clipped_ratio: rollout/truncated_ratio"
         ),
-        stores=("wandb", "tensorboard"),
         config={"n_samples_per_prompt": 16, "global_batch_size": 512, "adam_beta1": 0.95},
         settings={"group_size": 16, "prompts_per_step": 32, "momentum": 0.95},
         console=lambda s, row: next(
@@ -381,12 +351,9 @@ SAMPLES: Sequence[Sample] = (
             if key in row
         ),
     ),
-    Sample(
-        trainer="skyrl",
-        label="SkyRL",
-        step=("trainer/global_step",),
-        reward="reward/avg_raw_reward",
-        held_out="eval/all/avg_score",
+    Sample.of(
+        "trainer: skyrl; label: SkyRL; step: trainer/global_step; reward: reward/avg_raw_reward; "
+        "held_out: eval/all/avg_score; stores: wandb tensorboard mlflow",
         signals=logged(
             "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; entropy: policy/policy_entropy; "
             "kl: policy/policy_kl; clip_ratio: policy/loss_metrics/clip_ratio; grad_norm: policy/raw_grad_norm; "
@@ -394,66 +361,49 @@ SAMPLES: Sequence[Sample] = (
             "loss: policy/policy_loss"
         ),
         more={"reward/avg_pass_at_5": 0.9, "loss/avg_final_rewards": 0.3, "trainer/epoch": 0.0},
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "generator": {"n_samples_per_prompt": 16},
             "trainer": {"train_batch_size": 256, "policy": {"optimizer_config": {"adam_betas": [0.95, 0.999]}}},
         },
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
     ),
-    Sample(
-        trainer="tinker",
-        label="Tinker cookbook",
-        step=("step",),
-        reward="env/all/reward/total",
-        held_out="test/env/all/reward/total",
+    Sample.of(
+        "trainer: tinker; label: Tinker cookbook; step: step; reward: env/all/reward/total; "
+        "held_out: test/env/all/reward/total; stores: wandb",
         signals=logged(
             "frac_reward_zero_std: env/all/by_group/frac_mixed; entropy: optim/entropy; "
             "kl: optim/kl_sample_train_v1; completion_length: env/all/ac_tokens_per_turn; learning_rate: optim/lr; "
             "accuracy: env/all/correct"
         ),
         more={"progress/done_frac": 0.5},
-        stores=("wandb",),
         config={"dataset_builder": {"group_size": 16, "batch_size": 256}},
         settings={"group_size": 16, "prompts_per_step": 256},
         file=("metrics.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="art",
-        label="ART",
-        step=("training_step",),
-        reward="train/reward",
-        held_out="val/reward",
+    Sample.of(
+        "trainer: art; label: ART; step: training_step; reward: train/reward; held_out: val/reward; stores: wandb",
         signals=logged(
             "reward_std: train/reward_std_dev; entropy: loss/entropy; kl: loss/kl_div; grad_norm: loss/grad_norm; "
             "completion_length: train/completion_tokens; learning_rate: loss/learning_rate; loss: loss/train"
         ),
-        stores=("wandb",),
         config={"group_size": 16},
         settings={"group_size": 16},
         file=("history.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="mlx_lm_lora",
-        label="mlx-lm-lora",
-        step=("iteration",),
-        reward="train_total_rewards_mean",
+    Sample.of(
+        "trainer: mlx_lm_lora; label: mlx-lm-lora; step: iteration; reward: train_total_rewards_mean; stores: wandb",
         signals=logged(
             "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
             "completion_length: train_average_generated_tokens; learning_rate: learning_rate; loss: train_loss"
         ),
-        stores=("wandb",),
         config={"group_size": 16, "batch_size": 4, "iters": 300},
         settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
     ),
-    Sample(
-        trainer="minimind",
-        label="MiniMind",
-        reward="Reward",
+    Sample.of(
+        "trainer: minimind; label: MiniMind; reward: Reward",
         signals=logged(
             "kl: KL_ref; completion_length: Avg Response Len; learning_rate: Learning Rate; loss: Actor Loss"
         ),
-        stores=(),
         config={},
         settings={"total_steps": 300},
         more={"Adv Std": 0.93, "Adv Mean": 0.0},
