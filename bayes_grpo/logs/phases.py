@@ -7,7 +7,7 @@ another run, and where rewards begin after rows without any. Where the steps go 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -163,12 +163,9 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
         rows = {clean(name): np.flatnonzero(place == i) for i, name in enumerate(names) if name.strip()}
         rows = {name: r for name, r in rows.items() if train[r].sum() >= _LEAST}
         rows = dict(sorted(rows.items(), key=lambda x: x[1][0]))
-        if 1 < len(rows) <= _MAX_STARTS and (step is None or _overlap([step[r[train[r]]] for r in rows.values()])):
+        at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
+        begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
+        overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
+        if 1 < len(rows) <= _MAX_STARTS and (step is None or overlap):
             return rows
     return {}
-
-
-def _overlap(steps: Sequence[np.ndarray]) -> bool:
-    """Whether runs have steps in common ranges: where each begins beyond the one before, a training was resumed."""
-    ends = [(np.nanmin(s), np.nanmax(s)) for s in steps if np.isfinite(s).any()]
-    return any(b[0] <= a[0] for i, a in enumerate(ends) for b in ends[i + 1 :])
