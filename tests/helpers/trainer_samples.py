@@ -170,16 +170,8 @@ def trl_state(rows: Rows) -> str:
     return json.dumps({"log_history": history, "max_steps": 300, "logging_steps": 1, "global_step": len(rows)})
 
 
-TRL_CONFIG = {
-    "num_generations": 16,
-    "per_device_train_batch_size": 8,
-    "generation_batch_size": 128,
-    "gradient_accumulation_steps": 4,
-    "steps_per_generation": 4,
-    "num_iterations": 2,
-    "adam_beta1": 0.95,
-    "max_steps": 300,
-}
+TRL_CONFIG = {"num_generations": 16, "per_device_train_batch_size": 8, "generation_batch_size": 128, "max_steps": 300}
+TRL_CONFIG |= {"gradient_accumulation_steps": 4, "steps_per_generation": 4, "num_iterations": 2, "adam_beta1": 0.95}
 TRL_SETTINGS = {"group_size": 16, "prompts_per_step": 8, "refresh_interval": 2, "momentum": 0.95, "total_steps": 300}
 
 TRL = Sample.of(

@@ -53,6 +53,7 @@ def test_what_a_package_wrote_is_read(name, tmp_path):
     np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), steps == 2)
 
 
+@pytest.mark.thorough
 def test_a_run_whose_process_died(tmp_path):
     """Rows up to the last that reached the file, or an error that says that none has."""
     written("wandb_killed", tmp_path)

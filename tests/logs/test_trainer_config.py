@@ -79,9 +79,9 @@ def test_how_advantages_are_scaled(settings_with, config, scaling):
 
 
 @pytest.mark.parametrize("where", ["algorithm/filter_groups/enable", "dynamic_filtering", "grpo/use_dynamic_sampling"])
-@pytest.mark.parametrize(("on", "found"), [(True, "after"), ("true", "after"), (False, None)])
-def test_filtered_groups(settings_with, where, on, found):
-    assert settings_with(**{where: on}).group_filter.value == found
+def test_filtered_groups(settings_with, where):
+    for on, found in ((True, "after"), ("true", "after"), (False, None)):
+        assert settings_with(**{where: on}).group_filter.value == found
 
 
 @pytest.mark.parametrize("name", ["entropy_coef", "actor_rollout_ref/actor/entropy_coeff", "entropy_weight"])
