@@ -4,6 +4,7 @@ The folder is not part of the project; where it is absent nothing is collected.
 """
 
 import os
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayes_grpo.logs import SIGNALS, read_log, to_frame
 DEFAULT = Path(__file__).parents[2].parent / "shared" / "runs"
 RUNS = Path(os.environ.get("BAYES_GRPO_RUNS", DEFAULT))
 MORE = RUNS / "more"
+NAME = attrgetter("name")
 
 
 def logs(folder: Path) -> list[Path]:
@@ -28,10 +30,6 @@ COUNTED_OTHERWISE = ("ning_", "leg_twophase", "cs285c_format")
 """Logs whose tables number the rows in another way: 20 steps a row, phases one after the other, from another key."""
 PER_UPDATE = "shb_"
 """Logs with records of rollouts, updates and evaluations, the tables of which have a row a rollout."""
-
-
-def name(path: Path) -> str:
-    return path.name
 
 
 def expected(path: Path) -> pd.DataFrame:
@@ -76,18 +74,18 @@ def compare(run, table: pd.DataFrame, whole: bool) -> None:
 
 if READABLE:
 
-    @pytest.mark.parametrize("path", [*READABLE, *logs(RUNS / "csv")], ids=name)
+    @pytest.mark.parametrize("path", [*READABLE, *logs(RUNS / "csv")], ids=NAME)
     def test_a_log_reads_like_its_table(path):
         run = read_log(path)
         assert path.suffix != ".csv" or run.format == "csv"
         compare(run, expected(RUNS / "csv" / f"{path.stem}.csv"), whole=True)
 
-    @pytest.mark.parametrize("path", PROSE, ids=name)
+    @pytest.mark.parametrize("path", PROSE, ids=NAME)
     def test_a_log_in_prose_is_refused_with_a_way_out(path):
         with pytest.raises(LogReadError, match=r"no reader knows; seen: .*CSV.*step,reward"):
             read_log(path)
 
-    @pytest.mark.parametrize("path", logs(MORE / "raw"), ids=name)
+    @pytest.mark.parametrize("path", logs(MORE / "raw"), ids=NAME)
     def test_another_raw_log_agrees_with_its_table(path):
         """Where every update has a row, the table counts rollouts; its held-out score may be another."""
         run = read_log(path)
