@@ -176,8 +176,8 @@ def _from_rows(columns: Columns, rows: Tidy) -> dict[str, Setting]:
 
 def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the log states."""
-    stated = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
-    found: dict[str, tuple[Any, str]] = {name: x for name, x in stated.items() if x[0]}
+    planned = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
+    found: dict[str, tuple[Any, str]] = {name: x for name, x in planned.items() if x[0]}
     if np.any(rows.train.get("learning_rate", np.empty(0)) > 0):
         found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
     rewarded = np.isfinite(rows.train["reward"])

@@ -53,8 +53,8 @@ def test_each_bad_file_is_named_with_what_was_found(write, name, content, found)
 def test_a_database_of_another_program_and_no_path(tmp_path):
     with sqlite3.connect(tmp_path / "runs.db") as db:
         db.execute("create table metrics (x)")
-    for path, said in ((tmp_path / "runs.db", "SQLite"), ([], "empty list")):
-        with pytest.raises(LogReadError, match=said):
+    for path, words in ((tmp_path / "runs.db", "SQLite"), ([], "empty list")):
+        with pytest.raises(LogReadError, match=words):
             read_log(path)
     for name in ("missing.csv", "a\0b", "x" * 5000, "/dev/zero"):
         with pytest.raises(LogReadError, match="expected a"):

@@ -30,7 +30,15 @@ CONFIG = {"num_generations": 4, "adam_beta1": 0.95, "lr_scheduler_type": "cosine
         ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], {}),
         ({"samples": [{"text": "a"}] * 9, "train": {"curve": STEPS}}, [0.1, 0.2, 0.3, 0.4, 0.5], {}),
     ],
-    ids=["records beside settings", "trace", "config", "columns", "columns within", "numbers", "the list with rewards"],
+    ids=[
+        "records next to settings",
+        "trace",
+        "config",
+        "columns",
+        "columns within",
+        "numbers",
+        "the list with rewards",
+    ],
 )
 def test_a_document(write, document, reward, settings):
     run = read_log(write("r.json", document))

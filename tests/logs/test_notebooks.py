@@ -120,10 +120,10 @@ def test_a_training_among_the_outputs(notebook, cells, note):
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"), [([code(printed("hello"))], "1 cells with an output; run it"), ([], "0 cells")]
+    ("cells", "words"), [([code(printed("hello"))], "1 cells with an output; run it"), ([], "0 cells")]
 )
-def test_a_notebook_without_a_training(notebook, cells, said):
-    with pytest.raises(LogReadError, match=f"found none in {said}"):
+def test_a_notebook_without_a_training(notebook, cells, words):
+    with pytest.raises(LogReadError, match=f"found none in {words}"):
         read_log(notebook(*cells))
 
 

@@ -66,10 +66,10 @@ def test_impossible_settings_say_what_was_expected(write, name, bad):
 def test_bounds_of_the_reward_must_not_cross_and_none_is_not_stated(write):
     path = write("log.jsonl", ROWS)
     assert_read(read_log(path, settings={"momentum": None}), settings={"momentum": (0.9, "assumed")})
-    for stated, content in (({"reward_low": 2, "reward_high": 1}, ""), ({"reward_low": 2}, "reward_high = 1\n")):
+    for given, content in (({"reward_low": 2, "reward_high": 1}, ""), ({"reward_low": 2}, "reward_high = 1\n")):
         write("bayes_grpo.toml", f"[settings]\n{content}")
         with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
-            read_log(path, settings=stated)
+            read_log(path, settings=given)
 
 
 def test_the_file_beside_a_log_is_read(write, tmp_path):
@@ -116,7 +116,7 @@ def test_unknown_trainers_get_few_assumptions(write):
     s = read_log([{"step": i, "reward": 0.1 * i} for i in range(1, 6)]).settings
     assert set(CHECKS) == {name for name, _ in s.items()}
     assumed = {name: v for name, v in s.items() if v.provenance is Provenance.ASSUMED and v.value is not None}
-    stated = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1, "schedule": "constant"}
-    expected = stated | {"logging_window": 1, "reward_std_kind": "unknown"}
+    given = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1, "schedule": "constant"}
+    expected = given | {"logging_window": 1, "reward_std_kind": "unknown"}
     assert {name: v.value for name, v in assumed.items()} == expected
     assert s.group_size.value is None

@@ -19,25 +19,25 @@ RATED = [trl_row(s, 0.1 + 0.005 * s) for s in range(10, 60, 10)]
 ROWS = [{k: v for k, v in row.items() if k != "learning_rate"} for row in RATED]
 """TRL's rows of steps 10 to 50 without a learning rate."""
 PLAIN = [{"step": s, "reward": 0.1 * s} for s in range(1, 7)]
-NOBODY = "no schedule and no learning rate are logged"
+NOTHING = "no schedule and no learning rate are logged"
 
 
 @pytest.mark.parametrize(
-    ("rows", "stated", "schedule", "note", "shape"),
+    ("rows", "given", "schedule", "note", "shape"),
     [
         (ROWS, {}, ("constant", "assumed"), "TRL's documented default is linear decay, but total_steps is not", None),
         (trl_state(ROWS, max_steps=100), {}, ("linear", "assumed"), "TRL's documented default", "linear"),
         (trl_state(ROWS, max_steps=30), {}, ("constant", "assumed"), "passed the 30 steps", None),
         (trl_state(RATED, max_steps=0), {}, ("logged", "logged"), "key 'learning_rate'", "linear"),
         (ROWS, {"total_steps": 100}, ("linear", "assumed"), "TRL's documented default", "linear"),
-        (PLAIN, {}, ("constant", "assumed"), NOBODY, None),
+        (PLAIN, {}, ("constant", "assumed"), NOTHING, None),
         (ROWS, {"schedule": "cosine"}, ("cosine", "user"), "taken as constant: total_steps is not known", None),
         (ROWS, {"schedule": "logged"}, ("logged", "user"), "taken as constant: no learning rate is logged", None),
     ],
-    ids=["unknown length", "known", "passed", "logged", "length stated", "nobody", "cosine stated", "logged stated"],
+    ids=["unknown length", "known", "passed", "logged", "length given", "nothing", "cosine given", "logged given"],
 )
-def test_the_schedule_that_is_followed(write, rows, stated, schedule, note, shape):
-    run = read_log(write("trainer_state.json", rows), settings=stated)
+def test_the_schedule_that_is_followed(write, rows, given, schedule, note, shape):
+    run = read_log(write("trainer_state.json", rows), settings=given)
     assert_read(run, settings={"schedule": schedule})
     assert note in run.settings.schedule.note
     rate, to_come = ahead(run)

@@ -69,12 +69,12 @@ def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
     WRITERS[store](tmp_path, ROWS, CONFIG, "alpha one")
     path = WRITERS[store](tmp_path, [(s, {**row, "train/reward": 0.25}) for s, row in ROWS], CONFIG, "alpha two")
     folder = path.parents[store in ("mlruns", "tensorboard")]
-    for wanted, said in (
+    for wanted, words in (
         (None, r"expected one run, found 2: .*alpha one.*alpha two.*choose with --run"),
         ("alpha", r"found 2 called 'alpha'.*more of its name or id"),
         ("beta", r"expected a run among .*alpha one.*found 'beta'; correct --run"),
     ):
-        with pytest.raises(LogReadError, match=said) as error:
+        with pytest.raises(LogReadError, match=words) as error:
             read_log(folder, run=wanted)
         assert "\n" not in str(error.value)
     assert_read(read_log(folder, run="alpha one"), reward=0.125 * STEPS, name="alpha one")

@@ -84,7 +84,7 @@ def test_observed_staleness_sets_the_refresh_interval(write):
     assert_read(read_log(log, settings={"refresh_interval": 9}), settings={"refresh_interval": 9})
     fresh = write("metrics.jsonl", rows_of(staleness=[0.0] * 8))
     assert_read(read_log(fresh), settings={"refresh_interval": 1})
-    write("bayes_grpo.toml", "[settings]\nrefresh_interval = 8\n")  # a longer one that somebody stated
+    write("bayes_grpo.toml", "[settings]\nrefresh_interval = 8\n")  # a longer one that a user knows
     assert_read(read_log(fresh), settings={"refresh_interval": 8})
 
 

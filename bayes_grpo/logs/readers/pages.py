@@ -264,8 +264,8 @@ def _named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict
 
 def _configured(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
     """Rows with the settings of the code up to their cell."""
-    stated = (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
-    return replace(parsed, config={**config, **parsed.config}, notes=(note, *parsed.notes, *stated))
+    more = (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
+    return replace(parsed, config={**config, **parsed.config}, notes=(note, *parsed.notes, *more))
 
 
 def _literals(code: str) -> dict[str, Any]:
