@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bayes_grpo.dynamics.groups import group_drift_factor
 
 from bayes_grpo.simulate.objective import AdvantageMass, expected_batch, grpo_loss, log_policy, sampled_batch
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
