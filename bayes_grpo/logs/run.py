@@ -243,7 +243,8 @@ class Run(Shown):
     def sentence(self) -> str:
         """Name, rows and steps."""
         steps = f", steps {self.step[0]:g} to {self.step[-1]:g}" if len(self.step) else ""
-        return f"{self.name}: {counted(len(self.step), 'row')}{steps}, {counted(len(self.eval_step), 'evaluation')}"
+        rows = f"{counted(len(self.step), 'row')}{steps}, {counted(len(self.eval_step), 'evaluation')}"
+        return f"{clean(self.name, 200)}: {rows}"
 
     @property
     def columns(self) -> dict[str, LoggedColumn]:

@@ -54,6 +54,8 @@ def page_of(run: Run, found: Analysis) -> Document:
     if decision is not None:
         events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
+    whole = view(run)
+    notes = [line for part in whole.sections if part.title == "Notes" for line in part.lines]
     parts = [
         _signals(run),
         _part("What happened", found.diagnosis, _happened),
@@ -62,12 +64,11 @@ def page_of(run: Run, found: Analysis) -> Document:
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda s: _stability(s, top)),
-        Section("Log", (*run.notes,), (columns(run),)),
+        Section("Log", (*notes,), (columns(run),)),
         section("Settings", tables=(settings(run),)),
     ]
-    whole = view(run)
     return Document(
-        title=run.name or "A run without a name",
+        title=whole.title or "A run without a name",
         about=whole.answer.removeprefix(f"{whole.title}: "),
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import PurePath
 
-from bayes_grpo.common.text import counted, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import LoggedColumn, Run
 from bayes_grpo.views.document import Cell, Document, Drawing, Tabular, digits, number, section, shows, table, words
@@ -20,12 +20,12 @@ def log_document(s: Run) -> Document:
     """Rows and columns first, then settings, notes and what was not used; a figure of the signals."""
     assumed = [name for name, x in s.settings.items() if x.value is not None and x.provenance == "assumed"]
     unread = [name for name, x in s.settings.items() if x.value is None and name not in s.signals]
-    files = ", ".join(PurePath(x).name for x in s.source.split("; "))
+    files = ", ".join(PurePath(x).name for x in clean(s.source, 200).split("; "))
     reward = s.columns["reward"]
     ratio = 0.25 * (1 + len(s.signals))
     plot = Drawing(partial(plot_run, s), "Reward and signals as logged, by step", ratio=ratio)
     return Document(
-        title=s.name,
+        title=clean(s.name, 200),
         answer=f"{s.sentence.rstrip('.')}.",
         why=f"Read as {s.format} from {files}, with {counted(len(s.signals), 'further signal')}."
         + (f" The reward goes from {reward.first:.3g} to {reward.last:.3g}." if s.has_reward else "")
@@ -37,9 +37,10 @@ def log_document(s: Run) -> Document:
             section("Trainings in the file", tables=(trainings(s),) if s.trainings else ()),
             section("Settings", tables=(settings(s),)),
             section(
-                "Not recognized", *(f"{x}: maybe {listed(k)} (--column {x}={k[0]})" for x, k in s.suggested.items())
+                "Not recognized",
+                *(f"{x}: maybe {listed(k)} (--column {x}={clean(k[0])})" for x, k in s.suggested.items()),
             ),
-            section("Notes", *s.notes),
+            section("Notes", *(clean(note, 200) for note in s.notes)),
             section(
                 "Not used", *(f"{why}: {listed(keys, _NAMED)}" for why, keys in grouped_by_reason(s.unused).items())
             ),
@@ -85,7 +86,7 @@ def settings(s: Run) -> Tabular:
             name,
             words(f"{x.value:g}" if isinstance(x.value, float) else x.value, limit=80),
             words(x.provenance, mark=x.provenance == "assumed"),
-            x.note,
+            words(x.note),
         )
         for name, x in s.settings.items()
         if x.value is not None

@@ -92,12 +92,6 @@ def test_control_characters_stay_out_of_messages_and_keys_are_counted(write):
         read_log(write("a.jsonl", [{f"k{i}": 1.0} for i in range(6000)]))
 
 
-def test_hash_is_that_of_the_bytes(write):
-    a, b = read_log(write("a.csv", GOOD)), read_log(write("b.csv", GOOD))
-    assert a.log_hash == b.log_hash
-    assert read_log(write("a.csv", GOOD + "3,0.3\n")).log_hash != a.log_hash
-
-
 def test_frame(write):
     run = read_log(write("a.csv", "step,reward,kl,eval_reward\n1,0.1,1,\n2,0.2,2,\n3,,,0.5\n"))
     frame = to_frame(run)

@@ -81,19 +81,15 @@ def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
     assert_read(read_log(folder, run="alpha tw"), reward=0.25, name="alpha two")
 
 
-def test_a_run_is_chosen_by_its_id(tmp_path):
+def test_runs_of_trackio_are_chosen_by_id_and_projects_lie_side_by_side(tmp_path):
     path = stores.write_trackio(tmp_path, ROWS, name="same")
     stores.write_trackio(tmp_path, flat(0.25), name="same")
     with pytest.raises(LogReadError, match=r"same \(0000id\), same \(0001id\)"):
         read_log(path)
     assert_read(read_log(path, run="0001"), reward=0.25)
-
-
-def test_projects_of_trackio_lie_side_by_side(tmp_path):
-    first = stores.write_trackio(tmp_path, ROWS, name="one")
-    first.rename(first.with_name("first.db"))
+    path.rename(path.with_name("first.db"))
     stores.write_trackio(tmp_path, ROWS, name="two")
-    with pytest.raises(LogReadError, match=r"found 2: one \(0000id\), two \(0000id\)"):
+    with pytest.raises(LogReadError, match=r"found 3: same \(0000id\), same \(0001id\), two \(0000id\)"):
         read_log(tmp_path / "trackio")
     assert read_log(tmp_path / "trackio", run="two").name == "two"
 
