@@ -7,6 +7,7 @@ from .analysis.settings import AnalysisSettings as AnalysisSettings
 from .backtesting.backtest import backtest as backtest
 from .backtesting.backtest import backtest_logs as backtest_logs
 from .backtesting.scores import Backtest as Backtest
+from .batches.batch import batch as batch
 from .checking.check import check as check
 from .checking.result import Check as Check
 from .common.errors import BayesGrpoError as BayesGrpoError
@@ -20,14 +21,13 @@ from .decision.result import Decision as Decision
 from .diagnosis.diagnose import diagnose as diagnose
 from .diagnosis.result import Diagnosis as Diagnosis
 from .families.compare_runs import compare_runs as compare_runs
-from .families.family import family as family
+from .families.sweep import sweep as sweep
 from .fitting.file import load_fit as load_fit
 from .fitting.file import save_fit as save_fit
 from .fitting.fit import fit as fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import summarize as summarize
-from .fleets.fleet import fleet as fleet
 from .forecasting.forecast import forecast as forecast
 from .forecasting.result import Forecast as Forecast
 from .logs.reading import read_log as read_log

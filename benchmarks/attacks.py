@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import h5py
 
+from bayes_grpo.batches.table import finished_rows, table_of
 from bayes_grpo.common.errors import BayesGrpoError, FitFileError
 from bayes_grpo.fitting.file import load_fit
-from bayes_grpo.fleets.table import journal, table_of
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.logs.options import read_sidecar
@@ -186,15 +186,14 @@ def cases(folder: Path) -> dict[str, Case]:
                 file.attrs[name] = value
         _one_line(lambda: load_fit(path))
 
-    def fleet_journal(rng: random.Random, place: Path) -> None:
+    def batch_journal(rng: random.Random, place: Path) -> None:
         path = place / "t.csv.journal.jsonl"
         row: dict[str, Any] = {"rows": 3, "converged": True, "notes": "x", "p_gain": 0.5}
         row[rng.choice(list(row))] = rng.choice(_VALUES)
         entries = ({"key": "a", "row": row}, rng.choice(_VALUES), {"key": 1, "row": []})
         whole = "\n".join(map(json.dumps, entries)).encode()
         path.write_bytes(mutated(whole, rng) if rng.random() < 0.7 else whole)
-        with journal(path) as kept:
-            table_of(list(kept.rows.values()), ("fit", "forecast", "diagnosis"))
+        table_of(list(finished_rows(path).values()), ("fit", "forecast", "diagnosis"))
 
     def memory(rng: random.Random, place: Path) -> None:
         content: Any = {"format": 1, "sounded": {"any": 3.0}, "first": [0.5]}
@@ -219,7 +218,7 @@ def cases(folder: Path) -> dict[str, Case]:
         "saved fits, cut": _apart(cut_fit),
         "saved fits, structure changed": _apart(structure_of_fit),
         "saved fits, attributes changed": attribute_of_fit,
-        "journals of fleets": fleet_journal,
+        "journals of fleets": batch_journal,
         "kept state of watches": memory,
         "files of settings": sidecar,
     }

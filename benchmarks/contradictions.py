@@ -46,7 +46,7 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import p_fails
+from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.rows.schedule import future_grid
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
@@ -101,7 +101,7 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
         out["past_row"] = past_rows(lines, facts)
         out["held_out"] = (facts.held_out_falls or facts.held_out_stays) and not facts.solved
     unstable = top.alarming and top.finding == "dynamical_instability"
-    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - p_fails(Change()).p}
+    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - failure_risk(Change()).p}
     out["fit"] = _fit(run, whole) if whole_page else None
     if summary is not None:
         out["forecast"] = summary.to_dict() | {"sentence": given(top, summary.sentence)}

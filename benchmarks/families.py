@@ -34,9 +34,9 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.families.compare_runs import compare_runs
-from bayes_grpo.families.family import family
-from bayes_grpo.families.members import FamilyMember
-from bayes_grpo.families.model import FamilyData, family_data, sample_family, spread_of
+from bayes_grpo.families.members import SweepMember
+from bayes_grpo.families.model import SweepData, sample_sweep, spread_of, sweep_data
+from bayes_grpo.families.sweep import sweep
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
@@ -73,7 +73,7 @@ def cached(folder: Path, name: str, make: Callable[[], dict[str, Any]]) -> dict[
 
 def known(case: Case, number: int) -> dict[str, Any]:
     """A family of known exponents."""
-    found = family(case.runs, case.vary, seed=number)
+    found = sweep(case.runs, case.vary, seed=number)
     effects = []
     for e in found.exponents:
         truth = case.exponents.get(f"{e.quantity} {e.setting}")
@@ -178,7 +178,7 @@ def shared(index: Path, name: str, vary: tuple[str, ...]) -> dict[str, Any]:
     found, error = None, ""
     for signal in ("auto", "eval"):
         try:
-            found = family(logs, vary, signal=signal)
+            found = sweep(logs, vary, signal=signal)
             break
         except BayesGrpoError as problem:
             error = error or str(problem).replace(str(index.parent), "runs")
@@ -271,9 +271,9 @@ def sbc(number: int) -> dict[str, Any]:
         "unit": np.asarray(0.2),
     }
 
-    def data_of(runs: Sequence[Run]) -> FamilyData:
-        members = [FamilyMember(r, rows_of(r), {"model_size": g}) for r, g in zip(runs, sizes, strict=True)]
-        return family_data(members, ["model_size"])._replace(**known)
+    def data_of(runs: Sequence[Run]) -> SweepData:
+        members = [SweepMember(r, rows_of(r), {"model_size": g}) for r, g in zip(runs, sizes, strict=True)]
+        return sweep_data(members, ["model_size"])._replace(**known)
 
     blank = data_of([run_of(f"r{i}", np.arange(1.0, length + 1.0), np.linspace(0, 1, length)) for i in range(n)])
     size = len(law.parameters)
@@ -282,7 +282,7 @@ def sbc(number: int) -> dict[str, Any]:
     spread = spread_of(rng.standard_normal(size))
     traits = mean + blank.x @ slopes + spread * rng.standard_normal((n, size))
     runs = [draw_run(f"r{i}", length, (*np.exp(t[:3]), *(0.5 + 0.2 * t[3:])), rng) for i, t in enumerate(traits)]
-    draws, convergence = sample_family(data_of(runs), number, chains=1)
+    draws, convergence = sample_sweep(data_of(runs), number, chains=1)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in draws._asdict().items()}
     picks = np.linspace(0, len(flat["mean"]) - 1, RANKS).astype(int)
     return {
@@ -318,7 +318,7 @@ def timed() -> dict[str, Any]:
     for turn in ("cold", "warm"):
         case = twelve_runs()
         begin = time.perf_counter()
-        found = family(case.runs, case.vary)
+        found = sweep(case.runs, case.vary)
         out[turn] = time.perf_counter() - begin
         out["converged"] = found.converged
     return out

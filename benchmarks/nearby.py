@@ -26,15 +26,15 @@ import numpy as np
 from bayes_grpo.backtesting.scores import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.siblings import share_of_paths
+from bayes_grpo.forecasting.references import share_of_paths
+from bayes_grpo.references.gather import NearbyRuns, gather_references, kind_of
+from bayes_grpo.references.transfer import read_jointly
+from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.siblings.gather import gather_siblings
-from bayes_grpo.siblings.nearby import NearbyRuns, kind_of
-from bayes_grpo.siblings.together import read_together
 from benchmarks.common import keep
 from benchmarks.families import cached
+from benchmarks.reference_runs import Log, logs_of
 from benchmarks.rivals import mean_of_last
-from benchmarks.siblings import Log, logs_of
 
 DRAWS, LEAST, STRANGERS = 800, 16, 8
 
@@ -46,15 +46,18 @@ def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
     n, t = len(log.table.y) // 2, log.table
     run = log.run.until(float(t.step[n - 1]))
     past = rows_of(run, "reward" if t.signal == "reward" else "eval")
-    known = read_together(past, gather_siblings(run, past, [x.run for x in others]))
-    told = known.foreseen(t.step[n:], t.window[n:])
+    known = read_jointly(past, gather_references(run, past, [x.run for x in others]))
+    told = known.transfer_forecast(t.step[n:], t.window[n:])
     if told is None:
         return {}
     share, y = share_of_paths(told, searched=True), t.y[n:]
     alone = mean_of_last(past.step, past.y, t.step[n:]).draws(DRAWS)
     rows, count = alone.copy(), round(share * DRAWS)
     if count:
-        rows[:count] = told.paths(count, np.random.default_rng(0))[1]
+        reward, rng = reward_range(past.y, dict(log.run.settings.items())), np.random.default_rng(0)
+        rows[:count] = told.paths(count, rng)[1]
+        clipped = round(reward.share * count) if reward.known else 0
+        rows[:clipped] = np.clip(rows[:clipped], reward.low, reward.high)
     return {
         "repo": log.repo,
         "share": share,
@@ -66,7 +69,7 @@ def case(log: Log, others: Sequence[Log]) -> dict[str, Any]:
 
 def sets_of(log: Log, logs: Sequence[Log]) -> dict[str, list[Log]]:
     """Family, strangers, and strangers of any name."""
-    near = {x.source for x in NearbyRuns(log.run.source).like(log.run)}
+    near = {x.source for x in NearbyRuns(log.run.source).matching(log.run)}
     strange = [x for x in logs if not _words(x.task) & _words(log.task)]
     elsewhere = [x for x in strange if x.repo != log.repo and x.table.signal == log.table.signal]
     alike = [x for x in elsewhere if kind_of(x.run) == kind_of(log.run)]

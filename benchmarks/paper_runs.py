@@ -2,7 +2,7 @@
 
 Two runs are comparable in a setting where they are of one family of the index, one task and one model and all their
 other stated settings agree: a *cell*. Only differences within cells say what a setting does. Rows of runs that saw the
-same data at the same steps are freed of what the data alone did (`bayes_grpo.siblings`).
+same data at the same steps are freed of what the data alone did (`bayes_grpo.references`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import numpy as np
 from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.references.curve import cuts_of, smooth_curve
+from bayes_grpo.references.order import orders_of
 from bayes_grpo.rows.series import Series
-from bayes_grpo.siblings.course import cuts_of, smooth_course
-from bayes_grpo.siblings.effect import step_effects
-from bayes_grpo.siblings.order import orders_of
 from benchmarks.known_noise import whole
 from benchmarks.lab.learners.record import say
 from benchmarks.lab.learners.seeds import rows_in
@@ -172,15 +171,14 @@ def without_order(runs: Sequence[PaperRun]) -> dict[str, Cleaned]:
     out: dict[str, Cleaned] = {}
     for some in (x for x in groups.values() if len(x) > 1):
         cuts = cuts_of([r.table for r in some])
-        known = [(r, c) for r in some if (c := smooth_course(r.table, cuts)) is not None]
+        known = [(r, c) for r in some if (c := smooth_curve(r.table, cuts)) is not None]
         courses = [c for _, c in known]
         for order in orders_of(courses) if len(courses) > 1 else ():
-            effects, n = step_effects(order, courses), len(order.members)
-            share = effects.share
+            n, share = len(order.members), order.share.median
             left = 1.0 - 2.0 * share + n * share**2 / (1.0 + (n - 1) * share)
             for i in order.members:
                 r, course = known[i]
-                at = effects.at(np.stack([r.table.step, r.table.window]))
+                at = order.at(np.stack([r.table.step, r.table.window]))
                 y = r.table.y - course.sd * math.sqrt(share) * at.mean
                 out[r.name] = Cleaned(replace(r.table, y=y), math.sqrt((1.0 - share) / left), share)
     return out

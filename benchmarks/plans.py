@@ -41,7 +41,7 @@ FASTER = (0.5, 1.0, math.sqrt(2.0), 2.0)
 """Factors on the learning rate: a plan puts a rung between the present one and twice that."""
 LOST, LEAST = 0.5, 0.05
 """A run failed whose end has lost this share of what it had gained, and at least so much reward."""
-RULES = ("plan", "plan where sure", "keep", "double G", "double rate")
+RULES = ("plan", "largest gain", "keep", "double G", "double rate")
 
 
 def decision(number: int) -> dict[str, Any]:
@@ -85,16 +85,16 @@ def decision(number: int) -> dict[str, Any]:
         learning_rate=[rate * f for f in FACTORS],
         seed=number,
     )
-    best = told.recommended
+    likely = [c for c in told.candidates if c.failure_risk <= max(told.risk, told.kept.failure_risk)]
     names = {
-        "plan": _name(best.settings, size, rate),
-        "plan where sure": _name(best.settings, size, rate) if told.verdict == "change" else "1 1",
+        "plan": _name(told.recommended.settings, size, rate),
+        "largest gain": _name(max(likely, key=lambda c: c.expected_gain).settings, size, rate),
         "keep": "1 1",
         "double G": "2 1",
         "double rate": "1 2",
     }
     gains = {
-        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better, c.p_fails]
+        _name(c.settings, size, rate): [c.expected_gain, c.gain.low, c.gain.high, c.p_better, c.failure_risk]
         for c in told.candidates
     }
     return {
@@ -191,7 +191,7 @@ def summary(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     out["coverage"] = float(np.mean([g[1] <= t <= g[2] for g, t in others]))
     out["p_better"] = {"ece": error, "reliability": rows}
-    out["verdicts"] = {v: sum(f["verdict"] == v for f in found) for v in ("change", "keep", "cannot tell")}
+    out["verdicts"] = {v: sum(f["verdict"] == v for f in found) for v in ("change", "keep")}
     return out
 
 

@@ -24,7 +24,7 @@ LONGEST = (
     "watching/test_update.py",
     "common/test_executor.py",
     "checking/test_check.py",
-    "fleets/test_fleet.py",
+    "batches/test_batch.py",
     "comparison/test_compare.py",
     "fitting/test_arviz.py",
     "regimes/test_trend.py",

@@ -21,9 +21,9 @@ from tests.helpers.rollouts import made, write_table
 from tests.helpers.selection import few
 
 WRITTEN = written_pages()
-ELSEWHERE = ("live", "how/sweep", "how/siblings")
+ELSEWHERE = ("live", "how/sweep", "how/reference_runs")
 """Pages whose code needs a trainer, or a family of logs: `tests/live/test_examples.py`, `tests/families` and
-`tests/siblings` run it."""
+`tests/references` run it."""
 LOG = "notebooks/data/softmax_policy_grpo.json"
 CODE = [p for p in WRITTEN if blocks(p, "python") and named(p) not in ELSEWHERE]
 LONG = ("how/python", "how/report", "how/watch", "how/own_regime")

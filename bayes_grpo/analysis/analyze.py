@@ -180,7 +180,7 @@ def _forecast(work: _Work) -> Forecasted:
         seed=s.seed,
         nuts=s.nuts,
         sampler=s.sampler,
-        like=s.like,
+        reference_runs=s.reference_runs,
         progress=work.tell,
     )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayes_grpo.decision.question import Question
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+    from bayes_grpo.references.gather import RunSources
     from bayes_grpo.rollouts.records import Rollouts
-    from bayes_grpo.siblings.gather import Like
 
 PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
 """What can be computed of a run."""
@@ -37,7 +37,7 @@ class AnalysisSettings:
         sampler: Settings of NUTS; None for the default.
         paths: Paths of the forecast.
         rollouts: Completions of the run, to explain its gain; None without.
-        like: Reference runs: files, folders, stores, patterns and runs; None without.
+        reference_runs: Reference runs: files, folders, stores, patterns and runs; None without.
     """
 
     until: float | None = None
@@ -55,4 +55,4 @@ class AnalysisSettings:
     sampler: SamplerSettings | None = None
     paths: int = 2000
     rollouts: Rollouts | None = None
-    like: Like | None = None
+    reference_runs: RunSources | None = None

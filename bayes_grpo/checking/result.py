@@ -97,17 +97,18 @@ _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
     "variance": "the noise changes its size",
     "outliers": "there are outliers",
-    "break": "there is a break",
 }
 _AT = {
     "variance": "the noise changes its size near step {:g}",
     "outliers": "the row at step {:g} is an outlier",
-    "break": "there is a break near step {:g}",
 }
 
 
 def _words(f: Finding) -> str:
-    """What a check found, with its step where it has one."""
+    """What a check found, with its step where it has one; of breaks each with its steps."""
+    if f.name == "break":
+        clauses = f.sentence.partition(" (Bayes")[0].split("; ")
+        return ", ".join(x[:1].lower() + x[1:] for x in clauses)
     return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
 
 

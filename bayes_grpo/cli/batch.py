@@ -57,7 +57,7 @@ def batch(
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
     with dask_executor(dask) as executor, progress() as tell:
-        result = bg.fleet(
+        result = bg.batch(
             logs,
             names_in(do),
             regime=regime,

@@ -15,11 +15,11 @@ from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
     At,
-    LikeRuns,
     LogFile,
     Output,
     Plot,
     Reading,
+    ReferenceRunsFlag,
     Regimes,
     Seed,
     Signal,
@@ -57,7 +57,7 @@ def forecast(
     regimes: Regimes = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
-    like: LikeRuns = None,
+    reference_runs: ReferenceRunsFlag = None,
     backtest: Annotated[
         bool,
         typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
@@ -93,7 +93,7 @@ def forecast(
         reach=reach or (),
         paths=draws,
         seed=seed,
-        like=references_or_nearby(like, log, reading),
+        reference_runs=references_or_nearby(reference_runs, log, reading),
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)

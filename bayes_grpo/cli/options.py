@@ -22,7 +22,7 @@ from bayes_grpo.common.results import headline_of
 if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Question, Run
     from bayes_grpo.diagnosis.status import TopLine
-    from bayes_grpo.siblings.nearby import NearbyRuns
+    from bayes_grpo.references.gather import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -68,13 +68,13 @@ Vary = Annotated[
 Completions = Annotated[
     Path | None, typer.Option(help="Folder of saved completions of the run: what its gain is made of.")
 ]
-LikeRuns = Annotated[
+ReferenceRunsFlag = Annotated[
     list[str] | None,
     typer.Option(
         "--reference-runs",
         metavar="RUNS",
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
-        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
     ),
 ]
@@ -213,17 +213,19 @@ class StoppingFlags:
         return bg.Question(**asdict(self))
 
 
-def reference_runs(like: list[str] | None, log: list[Path]) -> list[str] | None:
+def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[str] | None:
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
-    if like is not None:
-        return None if like == ["none"] else like
+    if reference_runs is not None:
+        return None if reference_runs == ["none"] else reference_runs
     return internal.sidecar_reference_runs(log[0]) or None
 
 
-def references_or_nearby(like: list[str] | None, log: list[Path], reading: Reading) -> list[str] | NearbyRuns | None:
+def references_or_nearby(
+    reference_runs: list[str] | None, log: list[Path], reading: Reading
+) -> list[str] | NearbyRuns | None:
     """The same, or else the runs near the log."""
-    named = reference_runs(like, log)
-    if named is None and like is None and len(log) == 1:
+    named = named_references(reference_runs, log)
+    if named is None and reference_runs is None and len(log) == 1:
         return internal.NearbyRuns(log[0], reading.run)
     return named
 

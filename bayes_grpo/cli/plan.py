@@ -11,17 +11,17 @@ from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
-    LikeRuns,
     LogFile,
     Output,
     Plot,
     Reading,
+    ReferenceRunsFlag,
     Seed,
     Signal,
     check_pictures,
     numbers_in,
     option,
-    reference_runs,
+    references_or_nearby,
 )
 from bayes_grpo.cli.terminal import progress
 
@@ -40,7 +40,7 @@ def plan(
         option(STOPPING, help="Largest cost of the next run, in steps of the present one; its length if absent."),
     ] = None,
     risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.15,
-    like: LikeRuns = None,
+    reference_runs: ReferenceRunsFlag = None,
     signal: Signal = "auto",
     plot: Plot = None,
     seed: Seed = 0,
@@ -61,7 +61,7 @@ def plan(
             budget=budget,
             risk=risk,
             signal=signal,
-            like=reference_runs(like, log),
+            reference_runs=references_or_nearby(reference_runs, log, reading),
             seed=seed,
             progress=tell,
         )

@@ -17,10 +17,10 @@ from bayes_grpo.cli.options import (
     REGIME,
     At,
     Completions,
-    LikeRuns,
     LogFile,
     Output,
     Reading,
+    ReferenceRunsFlag,
     Seed,
     Signal,
     StoppingFlags,
@@ -49,7 +49,7 @@ def report(
         ),
     ] = None,
     rollouts: Completions = None,
-    like: LikeRuns = None,
+    reference_runs: ReferenceRunsFlag = None,
     seed: Seed = 0,
     *,
     output: Output,
@@ -65,7 +65,7 @@ def report(
         regime=regime,
         seed=seed,
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
-        like=references_or_nearby(like, log, reading),
+        reference_runs=references_or_nearby(reference_runs, log, reading),
     )
     with progress() as tell:
         run = reading.read(log, at)

@@ -41,7 +41,7 @@ def sweep(
     """Effects of settings, from runs that differ in them: exponents and what theory expects."""
     check_pictures(plot)
     with progress() as tell:
-        found = bg.family(
+        found = bg.sweep(
             logs,
             names_in(vary),
             signal=signal,
@@ -50,7 +50,7 @@ def sweep(
             progress=tell,
         )
         if plot is not None:
-            bg.save_plot(internal.plot_family(found), plot)
+            bg.save_plot(internal.plot_sweep(found), plot)
     output.show(found)
     if not found.converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)

@@ -16,13 +16,13 @@ from bayes_grpo.cli.options import (
     EXIT_FAILING,
     LOGS,
     Json,
-    LikeRuns,
     Reading,
+    ReferenceRunsFlag,
     Seed,
     Signal,
     StoppingFlags,
     Until,
-    reference_runs,
+    named_references,
 )
 from bayes_grpo.cli.terminal import console, is_quiet, marked
 from bayes_grpo.common.text import plain
@@ -61,7 +61,7 @@ def watch(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the alarms of earlier watches of this path.")] = False,
     signal: Signal = "auto",
-    like: LikeRuns = None,
+    reference_runs: ReferenceRunsFlag = None,
     json_: Json = False,
     seed: Seed = 0,
     *,
@@ -69,10 +69,10 @@ def watch(
     reading: Reading,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
-    named = tuple(reference_runs(like, log) or ())
+    named = tuple(named_references(reference_runs, log) or ())
     question = stopping.question()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
-    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, like=named, **rule)
+    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, reference_runs=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
@@ -132,7 +132,7 @@ class _Screen:
 
     def _line(self, update: Update) -> str:
         content = marked(update.to_dict(), update.sentence)
-        return json.dumps(content, allow_nan=False, ensure_ascii=False) if self._json else plain(update.sentence, 3000)
+        return json.dumps(content, allow_nan=False, ensure_ascii=False) if self._json else plain(update.line, 600)
 
     def _drawn(self) -> None:
         from rich.console import Group

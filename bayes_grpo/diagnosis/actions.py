@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import CANNOT_TELL
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import Failing, p_fails
+from bayes_grpo.risk.failure import FailureRisk, failure_risk
 
 Condition = Callable[["Facts"], bool]
 
@@ -73,9 +73,9 @@ def _rate(f: Facts, factor: float) -> str:
     return f"the learning rate from {f.learning_rate:.3g} to {factor * f.learning_rate:.3g}"
 
 
-def _risk(f: Facts) -> Failing:
+def _risk(f: Facts) -> FailureRisk:
     """Of a run with twice the learning rate."""
-    return p_fails(Change(learning_rate=math.log(2.0)), rate=f.shared_rate)
+    return failure_risk(Change(learning_rate=math.log(2.0)), rate=f.shared_rate)
 
 
 def _raised(f: Facts) -> str:

@@ -14,6 +14,9 @@ TREND_DRAWS = 200
 TREND_ROWS = 48
 """Longer signals are averaged in blocks of rows down to this number."""
 
+BEFORE_ROWS = 5
+"""Rows whose mean is the level from which a change is counted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trend:
@@ -62,6 +65,18 @@ class Trend:
         last = self.step[-1] if last is None else last
         ends = self.at(np.array([first, last]))
         return ends[:, 1] - ends[:, 0]
+
+    def change_since(self, first: float, last: float) -> np.ndarray:
+        """Draws of the change from the rows up to a step, `BEFORE_ROWS` at most, to another step, shape (draws,).
+
+        A smooth trend anticipates a jump; the rows before it do not.
+        """
+        before = self.raw[self.raw_step <= first][-BEFORE_ROWS:]
+        if not len(before):
+            return self.change(first, last)
+        error = self.noise_sd / np.sqrt(len(before))
+        start = before.mean() + error * np.random.default_rng(0).standard_normal(len(self.draws))
+        return self.at(np.array([last]))[:, 0] - start
 
 
 def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:

@@ -3,32 +3,137 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.text import plain
-from bayes_grpo.families.compared import Compared, Counts, RecipeAnswer, RecipeCurve
-from bayes_grpo.families.differing import differences, part_words, shared_parts, why_not_comparable
+from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
-from bayes_grpo.families.recipes import SURE, Side, difference_of, further_seeds, seed_prior, sides
+from bayes_grpo.families.recipes import FURTHER, SURE, Measure, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
+from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from bayes_grpo.siblings.gather import Like
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 4000
 """Draws for intervals."""
 
 
+@dataclass(frozen=True)
+class RecipeAnswer(Result):
+    """Which recipe is better by one measure.
+
+    Attributes:
+        at: "step", "completions", "end" (of each run's own log) or "plateau"; of a part its name.
+        words: The same in words.
+        a: A's mean over seeds, reward.
+        b: B's.
+        difference: B less A.
+        p_better: Probability that B's mean over seeds is higher.
+        spread: Standard deviation between seeds, reward.
+        further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
+            is needed.
+    """
+
+    at: str
+    words: str
+    a: Interval
+    b: Interval
+    difference: Interval
+    p_better: float
+    spread: Interval
+    further: int | None
+
+    in_json = (..., "verdict")
+
+    @property
+    def verdict(self) -> str:
+        """One of "B is better", "A is better" and "cannot tell"."""
+        if self.p_better >= SURE:
+            return "B is better"
+        return "A is better" if self.p_better <= 1.0 - SURE else "cannot tell"
+
+    @property
+    def numbers(self) -> str:
+        """Probability and difference."""
+        d = self.difference
+        better = f"P(B better than A) {probability_text(self.p_better)}"
+        return f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared(Result):
+    """Two recipes, a few seeds each.
+
+    Attributes:
+        signal: "reward" or "eval_reward".
+        not_comparable: Why the totals are no comparison; "" where they are one.
+        differs: What differs between the recipes besides: settings and length.
+        answers: By the total: at a step, at equal completions, at the end, at the plateau.
+        parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
+        readings: The runs of "A" and of "B".
+        spread_from: Where the spread between seeds comes from.
+        cautions: What not to believe, one sentence each.
+    """
+
+    signal: str
+    not_comparable: str
+    differs: tuple[str, ...]
+    answers: tuple[RecipeAnswer, ...]
+    parts: tuple[RecipeAnswer, ...]
+    readings: Mapping[str, Sequence[RunReading]]
+    spread_from: str
+    cautions: tuple[str, ...]
+
+    in_json = ("sentence", ("interval_level", LEVEL), ..., "counts")
+    not_in_json = ("readings",)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Runs of each recipe."""
+        return {side.lower(): len(runs) for side, runs in self.readings.items()}
+
+    def answer(self, at: str) -> RecipeAnswer:
+        """One answer by its place, or by the name of a part; `KeyError` where there is none."""
+        return {x.at: x for x in (*self.answers, *self.parts)}[at]
+
+    @property
+    def sentence(self) -> str:
+        """The first answer in words; where the totals are no comparison, those of the parts."""
+        level = f"({LEVEL:.0%} interval, mean over seeds)"
+        if self.not_comparable:
+            shared = "; ".join(f"{x.words}: {x.verdict}, {x.numbers}" for x in self.parts)
+            by = (
+                f"By what both log, last fifth of the rows: {shared} {level}." if shared else "Both log no shared part."
+            )
+            return f"The totals are no comparison: {self.not_comparable}. {by}"
+        x = self.answers[0]
+        if x.verdict != "cannot tell":
+            return f"{x.verdict} {x.words}: {x.numbers} {level}."
+        if x.further is None:
+            more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
+        else:
+            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with probability 0.8"
+        return f"Cannot tell which is better {x.words}: {x.numbers} {level}; {more}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an answer."""
+        return frame_of((*self.answers, *self.parts), "at")
+
+
 def compare_runs(
-    a: Like,
-    b: Like,
+    a: RunSources,
+    b: RunSources,
     *,
     step: float | None = None,
     signal: str = "auto",
@@ -62,7 +167,7 @@ def compare_runs(
     both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read)] for x in (a, b)]
     every, n = [*both[0], *both[1]], len(both[0])
     check_alike(every)
-    runs = [run for run, _ in every]
+    runs, unit = [run for run, _ in every], float(np.std(np.concatenate([table.y for _, table in every])))
     readings = []
     for i, (run, table) in enumerate(every):
         side, place = ("A", i) if i < n else ("B", i - n)
@@ -71,11 +176,11 @@ def compare_runs(
     first, last = max(r.table.step[0] for r in readings), min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):
         raise SettingError(f"step: expected one that all runs have, {first:g} to {last:g}, found {step:g}")
-    prior = seed_prior()
-    unit = float(np.std(np.concatenate([table.y for _, table in every])))
     at = last if step is None else float(step)
     where = [("step", f"at step {at:g}", [r.at(at) for r in readings])]
     cautions = []
+    if max(n, len(runs) - n) == 1:
+        cautions.append("one seed of each: the spread between seeds comes from the learned prior alone")
     completions = [_completions(run) for run in runs]
     if None not in completions and len(set(completions)) > 1:
         rate = [c for c in completions if c is not None]
@@ -87,48 +192,36 @@ def compare_runs(
     if len({r.last for r in readings}) > 1:
         where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
     where.append(("plateau", "where they settle", [r.plateau for r in readings]))
-    answers = [_answer(place, words, *_sides(sides(x), n), unit, seed) for place, words, x in where]
-    parts = [
-        _answer(x.name, part_words(x.name), x.a, x.b, x.unit, seed)
-        for x in shared_parts(runs[:n], runs[n:], every[0][1].signal)
-    ]
-    fewest, most = sorted((n, len(runs) - n))
-    if most == 1:
-        cautions.append("one seed of each: the spread between seeds comes from the learned prior alone")
+    answers = [_answer(Measure(at, words, sides(x[:n]), sides(x[n:]), unit), seed) for at, words, x in where]
+    parts = [_answer(x, seed) for x in shared_parts(runs[:n], runs[n:], every[0][1].signal)]
     for side, some in (("A", runs[:n]), ("B", runs[n:])):
         if within := settings_that_differ(some):
             cautions.append(f"runs of {side} differ in {', '.join(within)}: their spread is not noise of seeds alone")
     return Compared(
         signal=every[0][1].signal,
-        counts=Counts(n, len(runs) - n),
         not_comparable=why_not_comparable(runs[:n], runs[n:], answers[0], parts),
         differs=differences(runs[:n], runs[n:]),
         answers=tuple(answers),
         parts=tuple(parts),
-        curves=tuple(_curve("AB"[i >= n], r) for i, r in enumerate(readings)),
-        spread_from=prior.words if fewest == 1 else f"from the runs given and a {prior.words}",
+        readings={"A": tuple(readings[:n]), "B": tuple(readings[n:])},
+        spread_from=("" if min(n, len(runs) - n) == 1 else "from the runs given and a ") + seed_prior().words,
         cautions=tuple(cautions),
     )
 
 
-def _sides(every: Side, n: int) -> tuple[Side, Side]:
-    """The readings of A and B, those of A first."""
-    return Side(every.mean[:n], every.error[:n]), Side(every.mean[n:], every.error[n:])
-
-
-def _answer(at: str, words: str, a: Side, b: Side, unit: float, seed: int) -> RecipeAnswer:
-    prior, rng = seed_prior(), np.random.default_rng(seed_of(seed, at))
-    found = difference_of(a, b, unit, prior)
+def _answer(x: Measure, seed: int) -> RecipeAnswer:
+    prior, rng = seed_prior(), np.random.default_rng(seed_of(seed, x.at))
+    found = difference_of(x.a, x.b, x.unit, prior)
     draws, p = found.draws(_SHOWN, rng), float(found.p_better)
     return RecipeAnswer(
-        at=at,
-        words=words,
+        at=x.at,
+        words=x.words,
         a=interval(draws["a"]),
         b=interval(draws["a"] + draws["difference"]),
         difference=interval(draws["difference"]),
         p_better=p,
         spread=interval(draws["spread"]),
-        further=further_seeds(a, b, unit, prior, rng) if 1.0 - SURE < p < SURE else None,
+        further=further_seeds(x.a, x.b, x.unit, prior, rng) if 1.0 - SURE < p < SURE else None,
     )
 
 
@@ -136,9 +229,3 @@ def _completions(run: Run) -> float | None:
     """Completions of an optimizer step, where the log states them."""
     size, prompts = run.settings.group_size.value, run.settings.prompts_per_step.value
     return None if size is None or prompts is None else float(size) * float(prompts)
-
-
-def _curve(side: str, reading: RunReading) -> RecipeCurve:
-    tail = (1.0 - LEVEL) / 2.0
-    low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
-    return RecipeCurve(side, plain(reading.run.name, 80), reading.table.step, reading.table.y, middle, low, high)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.compared import RecipeAnswer
 from bayes_grpo.families.members import setting_text, settings_that_differ
-from bayes_grpo.families.recipes import Side
+from bayes_grpo.families.recipes import Measure, Side
 from bayes_grpo.logs.run import Run
+
+if TYPE_CHECKING:
+    from bayes_grpo.families.compare_runs import RecipeAnswer
 
 TASK = ("eval_reward", "gold_reward", "accuracy")
 """What measures the task itself, whatever a total is made of."""
+_WORDS = {"eval_reward": "held-out reward", "gold_reward": "gold reward"}
 _PARTS = 8
 """Parts that are compared at most."""
 _LAST, _LEAST = 0.2, 3
@@ -25,23 +28,7 @@ _EXACT, _WEIGHT = 1e-6, 0.02
 """Share of the variance of a total that its parts may leave over; difference of two weights that counts."""
 
 
-class RewardPart(NamedTuple):
-    """A measure that all runs log, with its mean over the last common rows of each run.
-
-    Attributes:
-        name: "eval_reward", "gold_reward", "accuracy" or "rewards/NAME".
-        a: Means of the runs of A, and their errors.
-        b: Those of B.
-        unit: Standard deviation of all rows.
-    """
-
-    name: str
-    a: Side
-    b: Side
-    unit: float
-
-
-def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[RewardPart]:
+def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Measure]:
     """Measures besides the compared signal that every run of both sides logs.
 
     Args:
@@ -63,7 +50,8 @@ def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Reward
         if unit > 0.0:
             mean, error = (np.array(x) for x in zip(*known, strict=True))
             n = len(a)
-            out.append(RewardPart(name, Side(mean[:n], error[:n]), Side(mean[n:], error[n:]), unit))
+            sides = Side(mean[:n], error[:n]), Side(mean[n:], error[n:])
+            out.append(Measure(name, _WORDS.get(name, plain(name, 60)), *sides, unit))
     return out
 
 
@@ -80,11 +68,6 @@ def _end(y: np.ndarray) -> tuple[float, float] | None:
         return None
     rows = y[-n:]
     return float(rows.mean()), math.sqrt(float(np.mean(np.diff(rows) ** 2)) / (2.0 * n))
-
-
-def part_words(name: str) -> str:
-    """A part in words."""
-    return {"eval_reward": "held-out reward", "gold_reward": "gold reward"}.get(name, plain(name, 60))
 
 
 def why_not_comparable(a: Sequence[Run], b: Sequence[Run], total: RecipeAnswer, parts: Sequence[RecipeAnswer]) -> str:

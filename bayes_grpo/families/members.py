@@ -21,11 +21,11 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.references.gather import RunSources, named_runs, why_not
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Series
-from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
@@ -34,7 +34,7 @@ _SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition)[\W_]?\d+(?![.\w]
 """Part of a name that numbers repetitions; any other number may be a setting."""
 
 
-class FamilyMember(NamedTuple):
+class SweepMember(NamedTuple):
     """A run of a family.
 
     Attributes:
@@ -65,7 +65,7 @@ class LeftOutRun(Result):
     failed: str
 
 
-def read_runs(logs: Like, read: Mapping[str, Any] | None = None) -> list[Run]:
+def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None) -> list[Run]:
     """Reads runs.
 
     Args:
@@ -139,7 +139,7 @@ def _positive(value: Any) -> bool:
 
 def members_of(
     runs: Sequence[Run], vary: Sequence[str], signal: str = "auto"
-) -> tuple[list[FamilyMember], tuple[LeftOutRun, ...]]:
+) -> tuple[list[SweepMember], tuple[LeftOutRun, ...]]:
     """The runs with their rows and settings, and those that the regime cannot be put on.
 
     Args:
@@ -153,7 +153,7 @@ def members_of(
     """
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
-    members: list[FamilyMember] = []
+    members: list[SweepMember] = []
     left_out: list[LeftOutRun] = []
     for run in runs:
         try:
@@ -167,7 +167,7 @@ def members_of(
                     known[name] = _setting(run, name)
             left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
-        members.append(FamilyMember(run, table, {name: _setting(run, name) for name in vary}))
+        members.append(SweepMember(run, table, {name: _setting(run, name) for name in vary}))
     if len(members) < 3:
         why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.families.members import FamilyMember
+from bayes_grpo.families.members import SweepMember
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
 from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
 from bayes_grpo.regimes.built_in.exponential import Exponential
@@ -37,7 +37,7 @@ _FLOOR = 0.02
 CHAINS = 4
 
 
-class FamilyData(NamedTuple):
+class SweepData(NamedTuple):
     """What the model takes, n runs, k varied settings and P traits.
 
     Attributes:
@@ -61,7 +61,7 @@ class FamilyData(NamedTuple):
     slope: Any
 
 
-class FamilyDraws(NamedTuple):
+class SweepDraws(NamedTuple):
     """Draws of the model, leading axes (chains, draws).
 
     Attributes:
@@ -75,7 +75,7 @@ class FamilyDraws(NamedTuple):
     spread: np.ndarray
 
 
-def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyData:
+def sweep_data(members: Sequence[SweepMember], vary: Sequence[str]) -> SweepData:
     """The runs as the model takes them, with weak priors from the scale and the length of the logs alone.
 
     Args:
@@ -100,7 +100,7 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     offset, windows = np.zeros((len(tables), len(TRAITS))), np.array([np.median(t.window) for t in tables])
     if np.all(windows > 0):
         offset[:, TRAITS.index("observation_sd")] = -0.5 * (np.log(windows) - np.log(windows).mean())
-    return FamilyData(
+    return SweepData(
         rows=stacked(tables),
         x=x - x.mean(axis=0),
         offset=offset,
@@ -112,7 +112,7 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     )
 
 
-def family_model(data: FamilyData) -> None:
+def sweep_model(data: SweepData) -> None:
     """Several runs as a NumPyro model."""
     import numpyro
     import numpyro.distributions as dist
@@ -138,7 +138,7 @@ def spread_of(z: Any) -> Any:
     return (_FLOOR**2 + (_SPREAD * z) ** 2) ** 0.5
 
 
-def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tuple[FamilyDraws, Convergence]:
+def sample_sweep(data: SweepData, seed: int = 0, chains: int = CHAINS) -> tuple[SweepDraws, Convergence]:
     """Draws of the model by NUTS, once more and more carefully where the checks fail.
 
     Args:
@@ -147,11 +147,11 @@ def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tupl
         chains: Number of chains; with one there is no second time.
     """
     settings = SamplerSettings(num_chains=chains, num_warmup=400, retry_target_accept=0.98)
-    return sample_model(family_model, (data,), partial(_checked, data), seed=seed, settings=settings)
+    return sample_model(sweep_model, (data,), partial(_checked, data), seed=seed, settings=settings)
 
 
-def _checked(data: FamilyData, chain: Chain, retried: bool) -> tuple[FamilyDraws, Convergence]:
-    draws = FamilyDraws(*(np.asarray(chain.z[name]) for name in FamilyDraws._fields))
+def _checked(data: SweepData, chain: Chain, retried: bool) -> tuple[SweepDraws, Convergence]:
+    draws = SweepDraws(*(np.asarray(chain.z[name]) for name in SweepDraws._fields))
     named = {f"{word} of {q}": x[..., j] for j, q in enumerate(TRAITS) for word, x in (("mean", draws.mean),
              ("spread", draws.spread))}  # fmt: skip
     named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}

@@ -57,7 +57,7 @@ class RunReading:
         return self.latent[:, int(np.argmin(np.abs(self.table.step - step)))]
 
 
-def weighted_laws(
+def regime_draws(
     table: Series, size: int, seed: int, priors: Callable[[Regime, Series], Mapping[str, Any] | None] | None = None
 ) -> list[tuple[Draws, int]]:
     """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
@@ -98,7 +98,7 @@ def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
     Raises:
         FitError: No regime can be fitted to the rows.
     """
-    found = weighted_laws(table, _DRAWS, seed)
+    found = regime_draws(table, _DRAWS, seed)
     latents, plateaus, rng = [], [], np.random.default_rng(seed_of(seed, "latent"))
     for f, count in found:
         if count:

@@ -70,6 +70,25 @@ class Side(NamedTuple):
     error: np.ndarray
 
 
+class Measure(NamedTuple):
+    """What two recipes are compared by.
+
+    Attributes:
+        at: Its name: "step", "completions", "end", "plateau", "eval_reward", "gold_reward", "accuracy" or
+            "rewards/NAME".
+        words: The same in words.
+        a: Readings of the runs of A.
+        b: Those of B.
+        unit: Standard deviation of all rows.
+    """
+
+    at: str
+    words: str
+    a: Side
+    b: Side
+    unit: float
+
+
 @dataclass(frozen=True, eq=False)
 class RecipeDifference:
     """The posterior on a grid of spreads, reward.

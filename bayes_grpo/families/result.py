@@ -85,7 +85,7 @@ class Exponent(Result):
 
 
 @dataclass(frozen=True)
-class FamilyRun(Result):
+class SweepRun(Result):
     """One run of a family.
 
     Attributes:
@@ -109,7 +109,7 @@ class FamilyRun(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Family(Result):
+class Sweep(Result):
     """Several runs in one model.
 
     Attributes:
@@ -126,7 +126,7 @@ class Family(Result):
     vary: tuple[str, ...]
     signal: str
     exponents: tuple[Exponent, ...]
-    runs: tuple[FamilyRun, ...]
+    runs: tuple[SweepRun, ...]
     convergence: Convergence
     cautions: tuple[str, ...]
     left_out: tuple[LeftOutRun, ...] = ()
@@ -145,12 +145,12 @@ class Family(Result):
 
     @property
     def sentence(self) -> str:
-        """Failed runs first, then plateau and rate by setting."""
-        first = [e.sentence for name in self.vary for e in self.exponents if e.setting == name
-                 and e.quantity in ("plateau", "rate")]  # fmt: skip
-        head = "" if self.converged else "NOT CONVERGED: "
-        text = head + "; ".join(first) + f" ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
-        return self._collapsed + text[0].upper() + text[1:]
+        """Failed runs first, then what moves what."""
+        known = [e.sentence for e in self.exponents if e.verdict != "cannot tell"]
+        left = len(self.exponents) - len(known)
+        text = "; ".join([*known, *([f"{left} of {len(self.exponents)} effects are open"] if left else [])])
+        text = f"{text[:1].upper()}{text[1:]} ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
 
     @property
     def repetition_sentence(self) -> str:
@@ -182,7 +182,7 @@ class Family(Result):
         return frame_of(self.exponents, ["quantity", "setting"])
 
 
-def _named(run: FamilyRun | LeftOutRun) -> str:
+def _named(run: SweepRun | LeftOutRun) -> str:
     """A run with its varied settings."""
     settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in run.settings.items())
     return plain(run.name, 60) + (f" ({settings})" if settings else "")

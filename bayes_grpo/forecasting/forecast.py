@@ -22,17 +22,17 @@ from bayes_grpo.forecasting.mixture import (
     freeze_after_schedule,
     regimes_and_last_value,
     with_possible_events,
-    with_siblings,
+    with_references,
 )
 from bayes_grpo.forecasting.pool import pooled
+from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.references.gather import RunSources, gather_references
+from bayes_grpo.references.transfer import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, future_grid
-from bayes_grpo.siblings.gather import Like, gather_siblings
-from bayes_grpo.siblings.together import ReadTogether, read_together
 
 FALLEN = (
     "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
@@ -54,7 +54,7 @@ def forecast(
     seed: int = 0,
     nuts: bool = True,
     sampler: SamplerSettings | None = None,
-    like: Like | None = None,
+    reference_runs: RunSources | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Forecasts the reward of a run.
@@ -80,9 +80,9 @@ def forecast(
         nuts: Whether to use NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime is left
             out.
         sampler: Sampler settings.
-        like: Reference runs, other runs of the same task: files, folders, stores, patterns and runs. A shared data
-            order predicts part of the future rows. Where the runs are similar, some paths follow the reference runs
-            (`bayes_grpo.forecasting.siblings`). A run is never its own reference run.
+        reference_runs: Reference runs, other runs of the same task: files, folders, stores, patterns and runs. A
+            shared data order predicts part of the future rows. Where the runs are similar, some paths follow them
+            (`bayes_grpo.forecasting.references`). A run is never its own reference run.
         progress: Called with a short phrase at every stage.
 
     Returns:
@@ -103,12 +103,12 @@ def forecast(
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
     horizon = horizon_of(planned, float(basis.table.step[-1]), until)
     requested = future_grid(basis.table, horizon.until, basis.ahead)
-    siblings = None
-    if like is not None:
+    joint = None
+    if reference_runs is not None:
         teller(progress)("reference runs")
-        gathered = gather_siblings(run, basis.table, like)
+        gathered = gather_references(run, basis.table, reference_runs)
         if gathered.runs or not gathered.searched:
-            siblings = read_together(basis.table, gathered)
+            joint = read_jointly(basis.table, gathered)
     fitted = fit_regimes(
         basis.table,
         FORECAST_REGIMES if regimes is None else regimes,
@@ -120,7 +120,7 @@ def forecast(
     )
     if not nuts:
         fitted = trusted(fitted)
-    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, siblings=siblings)
+    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, joint=joint)
     return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
@@ -131,7 +131,7 @@ def forecast_of_regimes(
     *,
     draws: int = 2000,
     seed: int = 0,
-    siblings: ReadTogether | None = None,
+    joint: JointReading | None = None,
 ) -> Forecast:
     """Forecast from fitted regimes and the last-value forecaster, with paths in proportion to their weights.
 
@@ -143,7 +143,7 @@ def forecast_of_regimes(
         requested: The rows to forecast.
         draws: Number of paths.
         seed: Seed.
-        siblings: The run with its reference runs; None without any.
+        joint: The run with its reference runs; None without any.
 
     Returns:
         The forecast.
@@ -152,8 +152,8 @@ def forecast_of_regimes(
     fallen = basis.fallen if several else None
     shares = pooled(basis.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(basis, fitted, requested, shares, draws, seed, fallen), None
-    if siblings is not None:
-        mixture, used = with_siblings(mixture, requested, siblings, basis.reward, seed)
+    if joint is not None:
+        mixture, used = with_references(mixture, requested, joint, basis.reward, seed)
     if several and fallen is None:
         mixture = with_possible_events(mixture, basis, requested, shipped_hazard(), seed)
     mixture = freeze_after_schedule(mixture, requested, basis.ahead)
@@ -170,7 +170,7 @@ def forecast_of_regimes(
 
 
 def _forecast_of(
-    mixture: Mixture, basis: Basis, requested: FutureGrid, notes: tuple[str, ...], siblings: SiblingsUsed | None
+    mixture: Mixture, basis: Basis, requested: FutureGrid, notes: tuple[str, ...], references: ReferencesUsed | None
 ) -> Forecast:
     """The result, with the paths cut into now and until the horizon."""
     table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + requested.shown
@@ -196,6 +196,6 @@ def _forecast_of(
         notes=notes,
         name=basis.name,
         lag=table.lag,
-        siblings=siblings,
+        reference_runs=references,
         fallen=basis.fallen,
     )

@@ -18,10 +18,10 @@ from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
-from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, paths_with_siblings
+from bayes_grpo.forecasting.references import REFERENCES_NAME, ReferencesUsed, paths_with_references
+from bayes_grpo.references.transfer import JointReading
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
-from bayes_grpo.siblings.together import ReadTogether
 
 REGAINED = (-0.6, 1.5)
 """Range to which the regained share is clipped; it covers about 90% of the collapses in public logs."""
@@ -94,27 +94,27 @@ def regimes_and_last_value(
     )
 
 
-def with_siblings(
-    mixture: Mixture, requested: FutureGrid, siblings: ReadTogether, reward: RewardRange, seed: int
-) -> tuple[Mixture, SiblingsUsed]:
+def with_references(
+    mixture: Mixture, requested: FutureGrid, joint: JointReading, reward: RewardRange, seed: int
+) -> tuple[Mixture, ReferencesUsed]:
     """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
 
     Args:
         mixture: The mixture.
         requested: The rows to forecast.
-        siblings: The run with its reference runs.
+        joint: The run with its reference runs.
         reward: Range of the reward.
         seed: Seed.
     """
-    paths, taken, used = paths_with_siblings(mixture.paths, requested, siblings, reward, requested.shown, seed)
+    paths, taken, used = paths_with_references(mixture.paths, requested, joint, reward, requested.shown, seed)
     settles = paths.trend[:, -1]
     moved = replace(
         mixture,
         paths=paths,
-        regime=np.where(taken, SIBLINGS_NAME, mixture.regime),
+        regime=np.where(taken, REFERENCES_NAME, mixture.regime),
         fixed=np.where(taken, settles, mixture.fixed),
         final=np.where(taken, settles, mixture.final),
-        shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {SIBLINGS_NAME: used.share},
+        shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {REFERENCES_NAME: used.share},
     )
     return moved, used
 

@@ -14,7 +14,7 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.schedule import RemainingRate
 
 if TYPE_CHECKING:
-    from bayes_grpo.forecasting.siblings import SiblingsUsed
+    from bayes_grpo.forecasting.references import ReferencesUsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Forecast(Shown):
         name: Name of the run.
         lag: Mean age of the policy behind a logged row, in steps, see `Series.lag`.
         until_from: Source of the horizon, see `bayes_grpo.forecasting.horizon`.
-        siblings: Effect of the reference runs; None without any.
+        reference_runs: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.
         not_converged: Regimes left out because no sampler converged.
     """
@@ -73,7 +73,7 @@ class Forecast(Shown):
     name: str
     lag: float = 0.0
     until_from: str = GIVEN
-    siblings: SiblingsUsed | None = None
+    reference_runs: ReferencesUsed | None = None
     fallen: Fallen | None = None
     not_converged: tuple[str, ...] = ()
 

@@ -13,7 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_t
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.reach import Reach, reach_of
-from bayes_grpo.forecasting.siblings import SiblingsUsed
+from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.rows.schedule import PLAN_OVER
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ForecastSummary(Result):
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
         schedule_ends: Step at which it reaches 0; infinite where it does not.
-        siblings: Effect of the reference runs; None without any.
+        reference_runs: Effect of the reference runs; None without any.
     """
 
     sentence: str
@@ -85,7 +85,7 @@ class ForecastSummary(Result):
     interval_level: float
     schedule: str
     schedule_ends: float
-    siblings: SiblingsUsed | None = None
+    reference_runs: ReferencesUsed | None = None
 
     in_json = (
         ...,
@@ -164,7 +164,7 @@ def summarize_forecast(
         interval_level=level,
         schedule=f.schedule.shape,
         schedule_ends=f.schedule.total_steps,
-        siblings=f.siblings,
+        reference_runs=f.reference_runs,
     )
     return replace(summary, sentence=_sentence(f, summary))
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
-from bayes_grpo.logs.finding import STATE_FILE, find, run_name_of
+from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_name_of
 from bayes_grpo.logs.formats import Parsed, Source, load, pick_reader
 from bayes_grpo.logs.options import SIDECAR_NAME, Sidecar, checked, checked_columns, read_sidecar
 from bayes_grpo.logs.run import Run
@@ -171,28 +172,61 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
     return _Read(where, tuple(content), names[0], parsed, training)
 
 
-def logs_in(
-    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = 4
-) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
-    """Logs in a folder and, to a ``depth``, in the folders in it; hidden files and sidecars are passed by.
+class FoundLog(NamedTuple):
+    """A path with the run that it holds, or the reason why it holds none; ``named``: not found in a folder."""
 
-    A folder in it is a run if it can be read as one, else it is looked into. ``skipped`` are resolved paths to pass by.
+    path: Path
+    log: Run | BayesGrpoError
+    named: bool
 
-    Yields:
-        Path and log, or path and the reason why it is none, in the order of their names.
+
+def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collection[Path] = ()) -> Iterator[FoundLog]:
+    """Logs behind a file, folder, store or pattern. A folder that a trainer wrote is one log.
+
+    Args:
+        given: The path or pattern.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
     """
+    one, paths = partial(read_log, **dict(read or {})), [Path(given)]
+    if glob.has_magic(given) and not paths[0].exists():
+        paths = [Path(x) for x in sorted(glob.glob(given, recursive=True))]
+        if not paths:
+            why = f"{clean(given, 300)}: expected logs, found nothing of this pattern; check the path"
+            yield FoundLog(Path(given), LogReadError(why), True)
+    for path in paths:
+        if path.resolve() in skipped:
+            continue
+        try:
+            if not path.is_dir() or is_output_directory(path):
+                yield FoundLog(path, one(path), True)
+                continue
+            found = None
+            for found in _logs_in(path, one, skipped):
+                yield found
+            if found is None:
+                raise LogReadError(f"{clean(path, 300)}: expected a folder of logs, found none; check the path")
+        except BayesGrpoError as error:
+            yield FoundLog(path, error, True)
+
+
+def _logs_in(
+    folder: Path, read: Callable[[Path], Run], skipped: Collection[Path], depth: int = 4
+) -> Iterator[FoundLog]:
+    """Logs in a folder by name, hidden files and sidecars aside; a folder in it is a run or is looked into."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
-        yield folder, LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
+        why = LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
+        yield FoundLog(folder, why, False)
         return
     for path in paths:
         if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
             continue
         try:
-            yield path, read(path)
+            yield FoundLog(path, read(path), False)
         except BayesGrpoError as error:
             if path.is_dir() and depth > 0:
-                yield from logs_in(path, read, skipped, depth - 1)
+                yield from _logs_in(path, read, skipped, depth - 1)
             else:
-                yield path, error
+                yield FoundLog(path, error, False)

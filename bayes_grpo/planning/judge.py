@@ -22,6 +22,7 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
+from bayes_grpo.planning.outcomes import ReferenceOutcomes, reference_outcomes, run_failed
 from bayes_grpo.planning.outlook import (
     Base,
     Exponents,
@@ -32,13 +33,12 @@ from bayes_grpo.planning.outlook import (
     learned_exponents,
     reward_of_one_run,
 )
-from bayes_grpo.planning.planned import Candidate, Plan
-from bayes_grpo.planning.tried import TriedSettings, run_failed, tried_settings
+from bayes_grpo.planning.planned import LEAST_BETTER, Candidate, Plan
+from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.change import change
-from bayes_grpo.risk.failing import Failing, p_fails, shared_rate
+from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.series import Series
-from bayes_grpo.siblings.gather import Like
 
 _FLAT, _FAR = 0.2, 4.0
 """Probability of no trend, and factor between settings, from which on a plan warns."""
@@ -48,7 +48,7 @@ def judge(
     run: Run,
     table: Series,
     grid: Grid,
-    like: Like | None,
+    reference_runs: RunSources | None,
     *,
     budget: float | None,
     risk: float,
@@ -61,7 +61,7 @@ def judge(
         run: The present run.
         table: Its rows.
         grid: The candidates.
-        like: Reference runs; None for none.
+        reference_runs: Reference runs; None for none.
         budget: Largest cost of the next run, in steps of the present one; its length if None.
         risk: Largest P(fails) of what is recommended.
         seed: Seed.
@@ -73,37 +73,43 @@ def judge(
     known = {"refresh_interval": table.optimizer.refresh} | grid.present
     known |= {name: x for name in UNMOVED if (x := setting_of(run, table, name)) is not None}
     tried = None
-    if like is not None:
+    if reference_runs is not None:
         tell("reference runs")
-        tried = tried_settings(run, table, known, grid.rate is not None, like)
+        tried = reference_outcomes(run, table, known, grid.rate is not None, reference_runs)
+        if isinstance(reference_runs, NearbyRuns) and not tried.runs:
+            tried = None
     tell("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
     reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))
-    adam = table.optimizer.convention == "ema"
+    adam, tenth = table.optimizer.convention == "ema", max(1, len(table.y) // 10)
     judging = _Judging(
         base=base,
         exponents=exponent_draws(list(grid.present), len(base), adam, seed_of(seed, "exponents")),
         scale=RewardScale(reward, table.scale, mean_rate * table.length),
         mean_rate=mean_rate,
         most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
+        shown=float(np.convolve(table.y, np.full(tenth, 1.0 / tenth), "valid").max()),
         present=grid.present,
         known=known,
         failed=run_failed(run, table),
         rate=shared_rate(grid.rate, table.optimizer.convention),
-        tried=tried or TriedSettings(),
+        tried=tried or ReferenceOutcomes(),
         budget=table.length if budget is None else budget,
         seed=seed,
     )
     tell(f"{len(grid.candidates)} candidates")
     candidates = [judging.candidate(settings) for settings in grid.candidates]
     kept = next(c for c in candidates if c.settings == grid.present)
-    most = max(risk, kept.p_fails)
-    candidates.sort(
-        key=lambda c: (c.p_fails <= most and (c.tried or c is kept), c.expected_gain, c is kept), reverse=True
-    )
+    most = max(risk, kept.failure_risk)
+
+    def rank(c: Candidate) -> tuple[bool, float, bool]:
+        better = c.failure_risk <= most and c.tried and c.p_better > LEAST_BETTER
+        return better or c is kept, c.expected_gain, c is kept
+
+    candidates.sort(key=rank, reverse=True)
     return Plan(
         run=plain(run.name),
         signal=table.signal,
@@ -114,7 +120,7 @@ def judge(
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
         present_hacked=hacked if hacked > THRESHOLDS.probable else 0.0,
         cautions=(*_cautions(judging, candidates[0]), *grid.cautions),
-        siblings=tried,
+        reference_runs=tried,
     )
 
 
@@ -129,6 +135,7 @@ class _Judging:
         mean_rate: Mean of the learning rate over its highest, by which the schedule slows the run.
         most: Highest expected reward; the highest row of the run where the range has no known end. A regime's plateau
             can lie anywhere above the rows, and no row shows that the task allows it.
+        shown: Highest mean of a tenth of the rows.
         present: Present settings that a plan may move.
         known: All settings of the present run that P(fails) uses, by the names of `Change`.
         failed: Whether the present run failed.
@@ -143,11 +150,12 @@ class _Judging:
     scale: RewardScale
     mean_rate: float
     most: float
+    shown: float
     present: Mapping[str, float]
     known: Mapping[str, float]
     failed: bool
     rate: float | None
-    tried: TriedSettings
+    tried: ReferenceOutcomes
     budget: float
     seed: int
 
@@ -165,10 +173,10 @@ class _Judging:
             gain=interval(gain),
             expected_gain=float(gain.mean()),
             p_better=float(np.mean(gain > 0) + 0.5 * np.mean(gain == 0)),
-            p_fails=failing.p,
+            failure_risk=failing.p,
             fails=failing.interval,
             tried=failing.tried,
-            rests=failing.rests,
+            evidence=failing.evidence,
         )
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
@@ -176,17 +184,17 @@ class _Judging:
         moved = (settings[n] / self.present[n] for n in ("group_size", "prompts_per_step") if n in settings)
         return math.prod(moved, start=1.0)
 
-    def failing(self, settings: Mapping[str, float]) -> Failing:
+    def failing(self, settings: Mapping[str, float]) -> FailureRisk:
         """How probably settings fail."""
-        return p_fails(
+        return failure_risk(
             change(self.known, settings),
             rate=self.rate,
-            worked=self.tried.worked,
-            fell=self.tried.fell,
+            worked_changes=self.tried.worked_changes,
+            failed_changes=self.tried.failed_changes,
             failed=self.failed,
         )
 
-    def end(self, settings: Mapping[str, float], failing: Failing) -> np.ndarray:
+    def end(self, settings: Mapping[str, float], failing: FailureRisk) -> np.ndarray:
         """Reward at the end of the budget, mean over seeds, shape (draws,): a run that fails ends where it began."""
         ratio = {name: math.log(value / self.present[name]) for name, value in settings.items()}
         exposure = self.mean_rate * self.budget / self.step_cost(settings)
@@ -204,7 +212,7 @@ class _Judging:
         rng, size = np.random.default_rng(seed_of(self.seed, "risk")), len(self.base)
         return rng.permutation((np.arange(size) + 0.5) / size), rng.random((size, 2))
 
-    def _fails(self, failing: Failing) -> np.ndarray:
+    def _fails(self, failing: FailureRisk) -> np.ndarray:
         """Which draws fail, shape (draws,)."""
         luck, places = self._luck
         row, column = (places * np.array(failing.draws.shape)).astype(int).T
@@ -215,6 +223,10 @@ def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
     if math.isfinite(judging.most):
+        if best.expected > judging.shown:
+            out.insert(
+                0, f"a reward of {best.expected:.3g} is beyond the level of {judging.shown:.3g} that this run has shown"
+            )
         out.append(
             f"no reward above {judging.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
         )
@@ -224,9 +236,7 @@ def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
             "curve says little of what stable settings bring"
         )
     else:
-        out.append("P(fails) takes this run for one that worked: it is what became of siblings of public runs that did")
-    if not best.tried:
-        out.append(best.rests)
+        out.append("P(fails) assumes that this run worked: it is the share that failed of variants of such public runs")
     flat = float(np.mean(judging.base.rate == 0))
     if flat > _FLAT:
         out.append(f"with probability {flat:.2f} this log has no trend, and then no setting moves its reward's rate")

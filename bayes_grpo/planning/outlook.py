@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.readings import weighted_laws
+from bayes_grpo.families.readings import regime_draws
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.rows.reward_range import RewardRange
@@ -45,7 +45,7 @@ _EDGE = 0.01
 """Minimum distance from the ends of the range for shifts in log-odds, as a share of the range."""
 
 
-class Belief(NamedTuple):
+class NormalPrior(NamedTuple):
     """Normal prior of an exponent."""
 
     centre: float
@@ -62,8 +62,8 @@ class LearnedExponents(NamedTuple):
         run_sd: Standard deviation between runs of equal settings, log-odds.
     """
 
-    rate: Mapping[str, Belief]
-    level: Mapping[str, Belief]
+    rate: Mapping[str, NormalPrior]
+    level: Mapping[str, NormalPrior]
     run_sd: float
 
 
@@ -71,9 +71,9 @@ class LearnedExponents(NamedTuple):
 def learned_exponents() -> LearnedExponents:
     """The priors that come with the package."""
     kept = json.loads(EXPONENTS_PATH.read_text(encoding="utf-8"))
-    rate = {name: Belief(*own["rate"]) for name, own in kept["exponents"].items()}
+    rate = {name: NormalPrior(*own["rate"]) for name, own in kept["exponents"].items()}
     rate |= {name: rate[name]._replace(sd=max(rate[name].sd, least)) for name, least in LEAST_SD.items()}
-    level = {name: Belief(*own["plateau"]) for name, own in kept["exponents"].items()}
+    level = {name: NormalPrior(*own["plateau"]) for name, own in kept["exponents"].items()}
     return LearnedExponents(rate, level, float(kept["apart"]))
 
 
@@ -112,7 +112,7 @@ class Base:
         plateau: Plateau of the reward.
         start: Initial reward.
         single: What one run adds to the mean over seeds, reward: its seed and its fluctuation at the end.
-        apart: Difference between two runs of equal settings beyond that, standard normal.
+        pair_noise: Difference between two runs of equal settings beyond that, standard normal.
         stretch: Extrapolation error beyond the run's length, log-odds per e-fold of it.
     """
 
@@ -120,7 +120,7 @@ class Base:
     plateau: np.ndarray
     start: np.ndarray
     single: np.ndarray
-    apart: np.ndarray
+    pair_noise: np.ndarray
     stretch: np.ndarray
 
     def __len__(self) -> int:
@@ -162,7 +162,7 @@ def base_of_run(table: Series, reward: RewardRange, seed: int) -> Base:
         FitError: No regime applies to the rows.
     """
     parts: list[tuple[np.ndarray, ...]] = []
-    for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
+    for f, count in regime_draws(table, _DRAWS, seed, forecast_priors):
         if not count:
             continue
         values = {k: x.ravel() for k, x in f.sample_marginalized(seed_of(seed, "levels", f.regime.name)).values.items()}
@@ -179,8 +179,8 @@ def base_of_run(table: Series, reward: RewardRange, seed: int) -> Base:
     prior, n = seed_prior(), len(order)
     seeds = table.scale * np.exp(prior.centre + prior.width * rng.standard_normal(n)) * rng.standard_normal(n)
     single = seeds + fluctuation * rng.standard_normal(n)
-    stretch, apart = _STRETCH * rng.standard_normal(n), rng.standard_normal(n)
-    return Base(rate, plateau, start, single, apart, stretch)
+    stretch, pair_noise = _STRETCH * rng.standard_normal(n), rng.standard_normal(n)
+    return Base(rate, plateau, start, single, pair_noise, stretch)
 
 
 def expected_reward(
@@ -214,5 +214,5 @@ def reward_of_one_run(base: Base, mean: np.ndarray, run_sd: float, scale: Reward
         run_sd: Standard deviation between runs of equal settings, log-odds.
         scale: Scale of the rewards.
     """
-    one = scale.moved(mean, run_sd * base.apart) + base.single
+    one = scale.moved(mean, run_sd * base.pair_noise) + base.single
     return np.clip(one, scale.range.low, scale.range.high)

@@ -11,8 +11,8 @@ from bayes_grpo.decision.question import check_amount
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import grid_of
+from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from bayes_grpo.siblings.gather import Like
 
 if TYPE_CHECKING:
     from bayes_grpo.planning.planned import Plan
@@ -32,7 +32,7 @@ def plan(
     risk: float = RISK,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
-    like: Like | None = None,
+    reference_runs: RunSources | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
@@ -49,13 +49,13 @@ def plan(
         risk: Largest P(fails) of what is recommended, unless the present settings have more.
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
-        like: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.
+        reference_runs: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
     Returns:
         The plan: the candidate with the largest expected reward within the budget, what a failed run leaves counted
-        in, among those that are unlikely enough to fail.
+        in, among those that are probably better and unlikely to fail; else the present settings.
 
     Raises:
         LogReadError: The log cannot be read.
@@ -79,4 +79,4 @@ def plan(
     # This takes seconds to import, which a refusal need not wait for.
     from bayes_grpo.planning.judge import judge
 
-    return judge(run, table, grid, like, budget=budget, risk=risk, seed=seed, tell=tell)
+    return judge(run, table, grid, reference_runs, budget=budget, risk=risk, seed=seed, tell=tell)

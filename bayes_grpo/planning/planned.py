@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval, percent
 from bayes_grpo.common.results import Result, fields_of, frame_of
-from bayes_grpo.planning.tried import TriedSettings
+from bayes_grpo.planning.outcomes import ReferenceOutcomes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-UNSURE = (0.2, 0.8)
-"""Between these probabilities of being better than the present settings, nothing is recommended for sure."""
+LEAST_BETTER = 0.8
+"""Probability of being better than the present settings from which on others are recommended."""
 WORDS = {
     "group_size": "group size",
     "prompts_per_step": "prompts a step",
@@ -35,10 +35,10 @@ class Candidate:
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
         p_better: Probability that it is better than the present settings; a tie counts half.
-        p_fails: Failure probability, learned from public runs (`bayes_grpo.risk`).
+        failure_risk: Failure probability, learned from public runs (`bayes_grpo.risk`).
         fails: Its interval: share of such runs that fail.
         tried: Whether some public run moved each setting as far.
-        rests: Source of that probability, in words.
+        evidence: Source of that probability, in words.
     """
 
     settings: Mapping[str, float]
@@ -48,10 +48,10 @@ class Candidate:
     gain: Interval
     expected_gain: float
     p_better: float
-    p_fails: float
+    failure_risk: float
     fails: Interval
     tried: bool
-    rests: str
+    evidence: str
 
 
 def amount_of(name: str, value: float) -> str:
@@ -73,7 +73,7 @@ class Plan(Result):
         present_hacked: Probability that the reward by which the plan judges is hacked, where that is more probable than
             not; 0 otherwise.
         cautions: What not to believe, one sentence each.
-        siblings: What became of reference runs at their settings; None without any.
+        reference_runs: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
     """
 
@@ -84,7 +84,7 @@ class Plan(Result):
     budget: float
     risk: float
     cautions: tuple[str, ...]
-    siblings: TriedSettings | None = None
+    reference_runs: ReferenceOutcomes | None = None
     present_hacked: float = 0.0
     rate_known: bool = True
 
@@ -103,7 +103,7 @@ class Plan(Result):
 
     @property
     def recommended(self) -> Candidate:
-        """The candidate with the largest expected gain among those that are unlikely enough to fail."""
+        """The largest expected gain of what is better with a probability of `LEAST_BETTER` and unlikely to fail."""
         return self.candidates[0]
 
     @property
@@ -113,11 +113,8 @@ class Plan(Result):
 
     @property
     def verdict(self) -> str:
-        """One of "change", "keep" and "cannot tell"."""
-        best = self.recommended
-        if best.settings == self.present or best.p_better < UNSURE[0]:
-            return "keep"
-        return "change" if best.p_better > UNSURE[1] else "cannot tell"
+        """One of "change" and "keep"."""
+        return "keep" if self.recommended is self.kept else "change"
 
     @property
     def answer(self) -> str:
@@ -127,15 +124,15 @@ class Plan(Result):
         best = self.recommended
         if self.verdict == "keep":
             return "Keep the present settings."
-        changed = self.changes(best) + (f" ({percent(best.p_fails)} risk of failure)" if best.tried else "")
-        return f"Try {changed}." if self.verdict == "change" else f"No setting is clearly better; try {changed}."
+        return f"Try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
 
     @property
     def why(self) -> str:
         """What the best candidate is expected to bring."""
         best, g = self.recommended, self.recommended.gain
         if best.settings == self.present:
-            return "No other settings are expected to bring more at the same cost."
+            p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
+            return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
         return (
             f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
             f"better {percent(best.p_better)}."

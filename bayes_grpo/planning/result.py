@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from bayes_grpo.common.intervals import Interval, probability_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.dynamics.reduction import MomentumConvention
-from bayes_grpo.risk.failing import Failing
+from bayes_grpo.risk.failure import FailureRisk
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ class StabilityReport(Result):
         hold: Exact verdict for a sampling policy frozen for K_ref steps.
         source: Where the curvature comes from.
         circular: Whether the verdict holds by construction and so says nothing.
-        failing: How probably a run with these settings fails: by the margin of a measured curvature, else by what
+        failure_risk: How probably a run with these settings fails: by the margin of a measured curvature, else by what
             happened to others when their settings changed as much, see `bayes_grpo.risk`.
         rate: Learning rate of the run that the change starts from, on the scale that runs share; None without one.
     """
@@ -62,7 +62,7 @@ class StabilityReport(Result):
     hold: Verdict
     source: CurvatureSource
     circular: bool
-    failing: Failing
+    failure_risk: FailureRisk
     rate: float | None
 
     in_json = (..., "sentence")
@@ -85,8 +85,9 @@ class StabilityReport(Result):
     @property
     def stable(self) -> str:
         """The probability of being stable in words, with its interval and what it rests on."""
-        low, high = (probability_text(1.0 - x) for x in (self.failing.interval.high, self.failing.interval.low))
-        return f"Stable with probability {probability_text(1.0 - self.failing.p)} [{low}, {high}]: {self.failing.rests}"
+        risk = self.failure_risk
+        low, high = (probability_text(1.0 - x) for x in (risk.interval.high, risk.interval.low))
+        return f"Stable with probability {probability_text(1.0 - risk.p)} [{low}, {high}]: {risk.evidence}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""

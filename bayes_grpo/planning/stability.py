@@ -19,7 +19,7 @@ from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning
 from bayes_grpo.dynamics.thresholds import critical_gain, published_threshold
 from bayes_grpo.planning.result import CurvatureSource, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import p_fails, shared_rate
+from bayes_grpo.risk.failure import failure_risk, shared_rate
 
 
 def stability(
@@ -80,7 +80,7 @@ def stability(
         changed = Change(refresh_interval=math.log(refresh_interval), epochs=0.5 * math.log(refresh_interval))
     rate = shared_rate(learning_rate / math.exp(changed.learning_rate), convention) if shared else None
     margin = verdicts["hold"].threshold / gain if measured else None
-    failing = p_fails(changed, rate=rate, failed=failed, margin=margin)
+    risk = failure_risk(changed, rate=rate, failed=failed, margin=margin)
     return StabilityReport(
         gain=_interval(gain),
         momentum=float(momentum),
@@ -90,7 +90,7 @@ def stability(
         **verdicts,
         source=source,
         circular=source == "same_run" and refresh_interval > 1,
-        failing=failing,
+        failure_risk=risk,
         rate=rate,
     )
 

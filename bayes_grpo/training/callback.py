@@ -55,7 +55,7 @@ class Watcher:
         every: Seconds between the starts of two updates.
         threads: Threads of the process; by default half of the cores, at most two.
         finish: Seconds that the end of a training waits for the update about all its rows.
-        watching: Further fields of `Watching`: signal, alarm, forecasts, seed, like.
+        watching: Further fields of `Watching`: signal, alarm, forecasts, seed, reference_runs.
 
     Raises:
         SettingError: An option has an unknown name or an impossible value.
@@ -221,9 +221,9 @@ def watching_of(
             raise SettingError(f"expected {what} among {listed(names)}, found {listed(unknown)}")
     if isinstance(question, Mapping):
         question = Question(**question)
-    like = more.get("like", ())
-    named = [like] if isinstance(like, str | os.PathLike) else like
-    return Watching(until=until, question=question, **{**more, "like": tuple(os.fspath(x) for x in named)})
+    reference_runs = more.get("reference_runs", ())
+    named = [reference_runs] if isinstance(reference_runs, str | os.PathLike) else reference_runs
+    return Watching(until=until, question=question, **{**more, "reference_runs": tuple(os.fspath(x) for x in named)})
 
 
 def number_of(value: Any) -> float:

@@ -54,7 +54,8 @@ def _regimes(c: Comparison) -> Tabular:
     def line(x: ComparisonLine) -> tuple[object, ...]:
         best, ahead = x.verdict == "best", x.verdict_ahead
         scored = "" if math.isnan(x.lfo) else f"{x.lfo_difference:.1f} ± {x.lfo_difference_se:.1f}"
-        verdict = f"{x.verdict}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else x.verdict
+        known = "best by leave-one-out" if best and ahead == "worse" else x.verdict
+        verdict = f"{known}, {ahead} ahead" if ahead in ("best", "worse") and ahead != x.verdict else known
         return (
             x.regime,
             number("" if best else f"{x.difference:.1f} ± {x.difference_se:.1f}"),

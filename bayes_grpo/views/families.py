@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.families.compared import Compared, RecipeAnswer
-from bayes_grpo.families.result import Family
+from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
+from bayes_grpo.families.result import Sweep
 from bayes_grpo.views.document import (
     Cell,
     Document,
@@ -24,11 +24,11 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.families import plot_compare_runs, plot_family
+from bayes_grpo.views.plots.families import plot_compare_runs, plot_sweep
 
 
-@shows(Family)
-def family_document(f: Family) -> Document:
+@shows(Sweep)
+def sweep_document(f: Sweep) -> Document:
     """Which settings move which quantity, with what exponent."""
     known = [e for e in f.exponents if e.verdict != "cannot tell"]
     answer = f"{len(known)} of {len(f.exponents)} effects of settings are known from {len(f.runs)} runs."
@@ -40,14 +40,14 @@ def family_document(f: Family) -> Document:
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         points=(Point("Repetitions", f.repetition_sentence),),
         table=_exponents(f),
-        plot=Drawing(partial(plot_family, f), f"Curves of the runs. {answer}", ratio=0.5),
+        plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
         unchecked=f.cautions[0] if f.cautions else "",
         docs="how/sweep",
     )
 
 
-def _exponents(f: Family) -> Tabular:
+def _exponents(f: Sweep) -> Tabular:
     rows = (
         (
             e.setting,
@@ -74,7 +74,7 @@ def compared_document(c: Compared) -> Document:
     else:
         answer, why = split(sentence_case(c.sentence).replace(": P(", ". P(", 1))
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
-    a, b = c.counts
+    a, b = c.counts.values()
     total, parts = _answers("A against B", c.answers), _answers("A against B by parts", c.parts)
     return Document(
         title="A against B",

@@ -9,8 +9,8 @@ from functools import partial
 from bayes_grpo.analysis.advice import UNCHANGED
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.forecasting.horizon import Horizon
+from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.forecasting.result import Forecast
-from bayes_grpo.forecasting.siblings import SIBLINGS_NAME
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.document import (
     Cell,
@@ -49,7 +49,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
     chances += [f"{percent(p)} of a {n}" for n, p in (("collapse", s.p_collapse), ("take-off", s.p_takeoff)) if p > 0.0]
     fell = s.now.median - s.at_horizon.median
-    counted = {k: w for k, w in s.weights.items() if k != SIBLINGS_NAME or w > 0.0}
+    counted = {k: w for k, w in s.weights.items() if k != REFERENCES_NAME or w > 0.0}
     weights = sorted(counted.items(), key=lambda x: -x[1])
     return Document(
         title=s.about.run,
@@ -65,7 +65,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section(
                 "Regimes",
                 "Averaged with weights "
-                + ", ".join(f"{'reference runs' if k == SIBLINGS_NAME else k} {w:.2f}" for k, w in weights)
+                + ", ".join(f"{'reference runs' if k == REFERENCES_NAME else k} {w:.2f}" for k, w in weights)
                 + ".",
                 f"P(curve has peaked) = {percent(s.p_peaked)}.",
             ),
@@ -84,9 +84,11 @@ def _percents(text: str) -> str:
 
 def _references(s: ForecastSummary) -> str:
     """Which other runs the forecast rests on."""
-    if s.siblings is None or not s.siblings.count:
+    if s.reference_runs is None or not s.reference_runs.count:
         return ""
-    return f"{s.siblings.named}, {percent(s.siblings.share)} of the paths follow them"
+    used = s.reference_runs
+    what = f"{percent(used.share)} of the paths follow them" if used.share else "no path follows them"
+    return f"{used.named}, {what}" + ("" if used.order_share is None else ", and they share this run's data order")
 
 
 def _quantities(s: ForecastSummary) -> Tabular:

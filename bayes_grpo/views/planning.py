@@ -39,16 +39,16 @@ _LISTED = 6
 @shows(StabilityReport)
 def stability_document(r: StabilityReport) -> Document:
     """Whether settings are stable, by each model of lag."""
-    i, p = r.failing.interval, 1.0 - r.failing.p
+    i, p = r.failure_risk.interval, 1.0 - r.failure_risk.p
     convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
     return Document(
         title="Stability",
         about=f"{convention} momentum {r.momentum:g}, refresh {every(r.refresh_interval)}, "
         f"lag exposure {r.lag_exposure:g}",
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
-        why=sentence_case(f"{r.failing.rests}."),
+        why=sentence_case(f"{r.failure_risk.evidence}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
-        tone="alarm" if r.failing.p > 0.5 else "doubt" if r.circular or r.failing.p > 0.15 else "good",
+        tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if r.circular or r.failure_risk.p > 0.15 else "good",
         table=_lags(r),
         sections=(
             section(
@@ -100,13 +100,10 @@ def plan_document(plan: Plan) -> Document:
         plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {plan.answer}"),
         sections=(
             section("Candidates", tables=(_costs(plan),)),
-            section(
-                "Evidence",
-                sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.rests}"),
-                "" if plan.siblings is None else plan.siblings.sentence,
-            ),
+            section("Evidence", sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.evidence}")),
             section("Cautions", *plan.cautions, tone="doubt"),
         ),
+        assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
         unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
         docs="how/plan",
         condition="For the next run: ",
@@ -130,7 +127,7 @@ def _candidates(plan: Plan) -> Tabular:
             number(f"{c.expected:.3f}"),
             number(f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
             chance(c.p_better),
-            chance(c.p_fails) if c.tried else number("never tried"),
+            chance(c.failure_risk) if c.tried else number("never tried"),
         )
         for c in _shown(plan)
     )

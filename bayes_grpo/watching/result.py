@@ -39,7 +39,7 @@ class Watching:
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
         seed: Seed of all looks.
-        like: Reference runs, other runs of the same task: files, folders, stores and patterns.
+        reference_runs: Reference runs, other runs of the same task: files, folders, stores and patterns.
 
     Raises:
         SettingError: An impossible number.
@@ -51,7 +51,7 @@ class Watching:
     alarm: float = ALARM
     forecasts: bool = True
     seed: int = 0
-    like: tuple[str, ...] = ()
+    reference_runs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.until is not None and not math.isfinite(self.until):
@@ -60,8 +60,10 @@ class Watching:
             raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
-        if not (isinstance(self.like, tuple) and all(isinstance(x, str) for x in self.like)):
-            raise SettingError(f"like: expected paths or patterns of reference runs as a tuple, found {self.like!r}")
+        if not (isinstance(self.reference_runs, tuple) and all(isinstance(x, str) for x in self.reference_runs)):
+            raise SettingError(
+                f"reference_runs: expected paths or patterns of runs as a tuple, found {self.reference_runs!r}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +178,21 @@ class Update(ModeProbabilities, Result):
             parts += [f"{forecast[:1].upper()}{forecast[1:]}", self.outlook.advice]
         text = " ".join(x for x in parts if x)
         return f"Step {self.step:g}, {self.rows} rows. {text or 'No result yet.'}"
+
+    @property
+    def line(self) -> str:
+        """The look in a short line: status, new alarms, what to do, forecast, advice."""
+        top, o = self.top, self.outlook
+        parts = [self.diagnosis or "No result yet."]
+        if top is not None:
+            parts = [f"{top.named}: {top.headline.partition(': ')[0].rstrip('.')}."]
+            parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
+            parts.append(f"Do now: {top.action}")
+        if o is not None:
+            at = o.at_horizon
+            parts += [f"By step {o.until:g} {at.median:.3g} [{at.low:.3g}, {at.high:.3g}], now {o.now.median:.3g}."]
+            parts.append(o.advice)
+        return f"Step {self.step:g}, {self.rows} rows. {' '.join(x for x in parts if x)}"
 
 
 class Memory(NamedTuple):

@@ -20,8 +20,8 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
+from bayes_grpo.references.gather import named_runs
 from bayes_grpo.rows.padding import doubled
-from bayes_grpo.siblings.gather import named_runs
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
@@ -49,14 +49,14 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
         references: Part[tuple[Run, ...]] = Part(known.references, "")
-        if watching.like and known.references is None:
-            references = Part.of(lambda: tuple(named_runs(watching.like)[0]))
+        if watching.reference_runs and known.references is None:
+            references = Part.of(lambda: tuple(named_runs(watching.reference_runs)[0]))
         settings = AnalysisSettings(
             until=watching.until,
             question=watching.question,
             signal=watching.signal,
             seed=watching.seed,
-            like=references.value if watching.like else None,
+            reference_runs=references.value if watching.reference_runs else None,
             nuts=False,
         )
         parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)

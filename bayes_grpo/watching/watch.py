@@ -13,11 +13,11 @@ from typing import Any
 
 import platformdirs
 
+from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.text import plain
-from bayes_grpo.fleets.unit import fingerprint
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.watching.following import Following, last_step

@@ -1,4 +1,4 @@
-"""Learns from labelled runs how far above a run that worked its siblings begin to fail (`bayes_grpo.risk.border`).
+"""Learns from labelled runs how far above a run that worked its siblings begin to fail (`bayes_grpo.risk.threshold`).
 
 Every run that worked is looked at as the one that somebody has; the other runs of its family (one repository, task and
 model) are what became of other settings. They share that run's border, which is integrated out. A family counts once,
@@ -21,8 +21,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayes_grpo.risk.border import borders, failure_probability, prior_weight, width_of
 from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.threshold import failure_probability, prior_weight, thresholds_at, width_of
 
 WEIGHTS: dict[str, tuple[float, float]] = {
     "refresh_interval": (0.3, 0.3),
@@ -195,7 +195,7 @@ def _at_borders(parameters: Mapping[str, Any], pairs: Pairs) -> tuple[Any, Any]:
     """P(fails) of each pair at the borders, shape (pairs, nodes), and the borders' weights, shape (runs, nodes)."""
     one = dict(parameters) | {"learning_rate": 1.0}
     effects = pairs.change * jnp.stack([one[name] * sign for name, sign in zip(Change._fields, _SIGNS, strict=True)])
-    gap = borders(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp)
+    gap = thresholds_at(jnp.asarray(one["centre"]), jnp.asarray(one["spread"]), jnp)
     p = failure_probability(
         gap,
         effects.sum(-1)[:, None],

@@ -9,6 +9,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking.check import Residuals, combined, findings_of, residuals_of
+from bayes_grpo.checking.result import Finding, check_sentence
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.changes import CLEAR_FACTOR
@@ -176,3 +177,12 @@ def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
         seen.append([f.tail for f in check(result).findings])
     shares = np.mean(np.array(seen) < 0.05, axis=0)[:3]
     assert np.all(np.abs(shares - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / n)), dict(zip(NAMES, shares, strict=False))
+
+
+def test_every_clear_break_is_named_with_its_steps():
+    text = "The reward jumps from 0.09 to 0.5 between steps 11 and 12; The reward bends upward between steps 21 and 23"
+    found = Finding("break", 18.9, 3.8, 0.0, 11.0, f"{text} (Bayes factor 1.6e+08).")
+    assert check_sentence((found,), "Flat", 60) == (
+        "Flat misses something in these 60 rows: the reward jumps from 0.09 to 0.5 between steps 11 and 12, "
+        "the reward bends upward between steps 21 and 23."
+    )

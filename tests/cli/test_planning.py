@@ -66,7 +66,7 @@ def test_a_run_that_failed_is_not_taken_for_one_that_worked(tmp_path):
     log = tmp_path / "a.csv"
     log.write_text("\n".join(["step,reward,learning_rate", *(f"{s},{r},1e-6" for s, r in enumerate(rewards, 1))]))
     found = json.loads(call("stability", log, "--json")[1])
-    assert found["failing"]["p"] == pytest.approx(plan(log).kept.p_fails)
+    assert found["failure_risk"]["p"] == pytest.approx(plan(log).kept.failure_risk)
     assert "from public runs that failed" in found["sentence"]
 
 
@@ -81,7 +81,7 @@ def test_a_log_gives_learning_time_and_rate(tmp_path):
     )
     assert more["gain"]["median"] == pytest.approx(10.0 * same["gain"]["median"])
     assert [x["rate"] for x in (same, more)] == pytest.approx([rate, rate])
-    assert more["failing"]["p"] > same["failing"]["p"]
+    assert more["failure_risk"]["p"] > same["failure_risk"]["p"]
     log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
     code, _, err = call("stability", log, "--learning-rate", rate)
     assert (code, "--set learning_rate=" in err) == (3, True)

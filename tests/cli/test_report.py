@@ -80,11 +80,11 @@ def test_demo_does_everything(tmp_path: Path):
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 
-def test_siblings_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
+def test_reference_runs_are_those_of_the_forecast(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def seen(*_, like: list[str] | None, **__):
-        asked.append(like)
+    def seen(*_, reference_runs: list[str] | None, **__):
+        asked.append(reference_runs)
         raise FitError("seen")
 
     monkeypatch.setattr("bayes_grpo.forecasting.forecast.forecast", seen)

@@ -89,6 +89,14 @@ def test_a_jump_counts_in_the_change():
     assert low < 0.67 < high
 
 
+def test_a_change_since_a_step_counts_a_jump_right_after_it_in_full():
+    x = np.arange(1.0, 53.0)
+    y = np.select([x <= 10, x <= 20], [0.08, 0.5], 0.77) + 0.03 * np.random.default_rng(2).standard_normal(52)
+    change = fit_trend(x, y).change_since(10.0, 50.0)
+    assert np.mean(change) == pytest.approx(0.69, abs=0.05)
+    assert np.std(change) < 0.06
+
+
 def test_one_wild_row_is_no_rise():
     value = 0.5 + 0.02 * np.random.default_rng(2).standard_normal(60)
     value[20] = 0.0

@@ -23,7 +23,7 @@ def relaxing(
     learning_rate: float | None = None,
     **settings: Any,
 ) -> Run:
-    """A run of the exponential law, one row a step."""
+    """A run of the exponential regime, one row a step."""
     rng = np.random.default_rng(seed)
     keep, u, y = np.exp(-1.0 / time), 0.0, []
     for t in range(rows):

@@ -7,7 +7,7 @@ from numpyro.infer.util import log_density
 from scipy.stats import norm
 
 from bayes_grpo.families.members import members_of
-from bayes_grpo.families.model import TRAITS, family_data, family_model, spread_of
+from bayes_grpo.families.model import TRAITS, spread_of, sweep_data, sweep_model
 from tests.families.made import swept
 from tests.helpers.reference import dense_log_density
 
@@ -19,7 +19,7 @@ def test_a_spread_is_at_least_the_floor_and_grows_with_its_number():
 
 def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the_learning_rate():
     members = members_of(swept(3), ["learning_rate"])[0]
-    data = family_data(members, ["learning_rate"])
+    data = sweep_data(members, ["learning_rate"])
     assert data.slope[0, TRAITS.index("initial_reward")] == 0.0
     assert np.all(data.slope[0, :4] > 0.0)
     assert np.all(data.offset == 0.0)  # windows of one length
@@ -28,12 +28,12 @@ def test_a_mean_over_more_steps_has_less_noise_and_the_start_is_no_effect_of_the
 def test_the_joint_density_is_that_of_a_dense_normal_for_every_run():
     """Traits by hand from the standard normal numbers, rows by matrix exponentials: no filter, no shared formula."""
     members = members_of(swept(3), ["learning_rate"])[0]
-    data = family_data(members, ["learning_rate"])
+    data = sweep_data(members, ["learning_rate"])
     rng, size = np.random.default_rng(5), len(TRAITS)
     z = {"mean_z": (size,), "slopes_z": (1, size), "spread_z": (size,), "u_z": (3, 3)}
     numbers = {name: 0.5 * rng.standard_normal(shape) for name, shape in z.items()}
     with jax.enable_x64(True):
-        found = float(log_density(family_model, (data,), {}, numbers)[0])
+        found = float(log_density(sweep_model, (data,), {}, numbers)[0])
     wanted = sum(float(norm.logpdf(x).sum()) for x in numbers.values())
     mean = np.asarray(data.centre) + np.asarray(data.width) * numbers["mean_z"]
     scale = np.array([0.5, 0.4, 0.4, 0.5, 0.5])

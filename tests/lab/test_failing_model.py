@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.border import BORDER_NODES, borders, failure_probability, prior_weight
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import LearnedFailures
+from bayes_grpo.risk.failure import LearnedFailures
+from bayes_grpo.risk.threshold import THRESHOLD_NODES, failure_probability, prior_weight, thresholds_at
 from benchmarks.lab.failing_model import (
     EFFECTIVE_PAIRS,
     MOVED,
@@ -79,7 +79,7 @@ def test_siblings_share_the_border_of_the_run_that_worked():
     pairs = pairs_of([[View(changes, failed, math.log(1e-5), 0.0), View(changes, failed)]])
     with jax.enable_x64(True):
         found = np.asarray(log_density(q, pairs))
-    gap = np.exp(0.4 + 0.6 * BORDER_NODES)
+    gap = np.exp(0.4 + 0.6 * THRESHOLD_NODES)
     for told, rate, full in zip(found, pairs.rate, pairs.full, strict=True):
         weight = prior_weight(gap, rate, q["scale"] + (1.0 - full) * q["full"], q["scatter"])
         together = np.ones(len(gap))
@@ -99,7 +99,7 @@ def test_each_pair_of_the_laboratory_counts_by_itself_and_all_the_same():
     views = [View(changes, np.array([0.0, 1.0, 1.0]), math.log(1e-3)), View(changes[:1], np.array([0.0]))]
     with jax.enable_x64(True):
         found = float(composite_log_likelihood(q, pairs_of([[views[0]], [views[1]]])))
-    gap, total, count = np.exp(0.4 + 0.6 * BORDER_NODES), 0.0, 0
+    gap, total, count = np.exp(0.4 + 0.6 * THRESHOLD_NODES), 0.0, 0
     for view in views:
         weight = prior_weight(gap, view.rate, q["scale"], q["scatter"])
         for x, y in zip(view.changes[:, 0], view.failed, strict=True):
@@ -120,7 +120,7 @@ def test_the_share_that_fails_is_found_again(relearned):
         inside = (at >= low) & (at < high)
         q = relearned.posterior
         v = at[inside]
-        gap = borders(q["centre"], q["spread"])
+        gap = thresholds_at(q["centre"], q["spread"])
         told = np.mean(
             [
                 failure_probability(gap, x, q["sharpness"][:, None], q["base"][:, None]).mean()
@@ -128,4 +128,4 @@ def test_the_share_that_fails_is_found_again(relearned):
             ]
         )
         assert told == pytest.approx(failed[inside].mean(), abs=0.1), (low, high)
-    assert len(BORDER_NODES) == 24
+    assert len(THRESHOLD_NODES) == 24

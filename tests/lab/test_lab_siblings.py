@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("equinox")
 
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.risk.failing import learned_failures, p_fails
+from bayes_grpo.risk.failure import failure_risk, learned_failures
 from benchmarks.lab.learners.failing import as_pairs, told_of
 from benchmarks.lab.learners.failing_scores import calibration_error
 from benchmarks.lab.learners.lab_siblings import LADDER, REPO, family_draws, settings_of_draw
@@ -42,7 +42,7 @@ def test_a_small_network_has_no_rate_that_language_models_share():
     """Its rates have a scale of their own: by that of public runs they tell nothing."""
     own, public = learned_failures(), told_of(family_of(REPO), learned_failures(), 0.1, scaled=False)
     for row in public:
-        assert row["p"] == p_fails(Change(*row["change"]), known=own).p
+        assert row["p"] == failure_risk(Change(*row["change"]), known=own).p
     shifted = own._replace(posterior=dict(own.posterior) | {"scale": own.posterior["scale"] + math.log(1e3)})
     (by_ours,) = (r for r in told_of(family_of(REPO), shifted, 0.1) if r["from"] == "usual" and r["to"] == "fast")
     (by_public,) = (r for r in public if r["from"] == "usual" and r["to"] == "fast")
@@ -55,7 +55,7 @@ def test_pairs_are_told_what_plan_would_say():
     assert len(rows) == 4
     (worst,) = [row for row in rows if row["from"] == "usual" and row["to"] == "fast"]
     assert worst["failed"] == 1
-    assert worst["p"] == p_fails(Change(learning_rate=math.log(100.0)), rate=1e-5).p
+    assert worst["p"] == failure_risk(Change(learning_rate=math.log(100.0)), rate=1e-5).p
 
 
 def test_calibration_error_of_what_comes_true_is_small():

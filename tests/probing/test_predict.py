@@ -49,20 +49,13 @@ def test_adams_average_and_the_share_that_is_late():
             limits_of(adam, rate, 0.9, refresh)
 
 
-@pytest.mark.parametrize(("momentum", "interval"), [(0.0, 4), (0.9, 4)])
-def test_onset_where_nothing_is_late_is_the_free_one(momentum, interval):
-    assert frozen_policy_onset(momentum, interval, 0.0) == pytest.approx(
-        float(onset_of_oscillation(momentum)), rel=1e-6
-    )
-    assert frozen_policy_onset(momentum, interval, 0.3) <= critical_gain(momentum, interval, "hold", 0.3)
-
-
 @pytest.mark.parametrize(("momentum", "interval"), [(0.0, 1), (0.5, 1), (0.9, 1), (0.0, 4), (0.9, 4)])
-def test_onset_under_a_held_policy(momentum, interval):
-    """Below it both modes are real and positive, above it one is not; without lag it is the known one."""
-    onset = frozen_policy_onset(momentum, interval)
-    if interval == 1:
-        assert onset == pytest.approx(float(onset_of_oscillation(momentum)), rel=1e-6)
+def test_onset_under_a_frozen_policy(momentum, interval):
+    """Below it both modes are real and positive, above it one is not; where nothing is late it is the known one."""
+    onset, free = frozen_policy_onset(momentum, interval), float(onset_of_oscillation(momentum))
+    late = 1.0 if interval == 1 else 0.0
+    assert frozen_policy_onset(momentum, interval, late) == pytest.approx(free, rel=1e-6)
+    assert frozen_policy_onset(momentum, interval, 0.3) <= critical_gain(momentum, interval, "hold", 0.3)
     below, above = (
         np.asarray(np.linalg.eigvals(hold_map(g * onset, momentum, interval)), complex) for g in (0.99, 1.01)
     )
@@ -87,8 +80,8 @@ def test_nothing_felt_and_nothing_stable():
     assert "at no refresh interval" in text_of(limits_of(made(), 100.0))
 
 
-def test_course_of_a_sharpening_run():
-    """Foretold with a 90% interval that covers: random walks with drift whose last step is left out."""
+def test_trajectory_of_a_sharpening_run():
+    """Forecast with a 90% interval that covers: random walks with drift whose last step is left out."""
     rng, hits, probes = np.random.default_rng(0), [], []
     for _ in range(400):
         logs = np.cumsum(0.01 * 25 + 0.02 * math.sqrt(25) * rng.standard_normal(9))
@@ -96,12 +89,12 @@ def test_course_of_a_sharpening_run():
         ahead = stiffness_course(probes).at(200.0)
         hits.append(ahead.low <= math.exp(logs[8]) <= ahead.high)
     assert 0.85 <= np.mean(hits) <= 0.95
-    told = stiffness_course(probes)
-    assert told.at(400.0).high / told.at(400.0).low > told.at(200.0).high / told.at(200.0).low
+    course = stiffness_course(probes)
+    assert course.at(400.0).high / course.at(400.0).low > course.at(200.0).high / course.at(200.0).low
     with pytest.raises(SettingError, match="at least 4 probes"):
         stiffness_course(probes[:3])
     with pytest.raises(SettingError, match="from 175 on"):
-        told.at(10.0)
+        course.at(10.0)
 
 
 def test_a_probe_of_an_exact_update_says_yes_or_no():

@@ -1,6 +1,7 @@
 """A probe against dense matrices, over three kinds of vectors, with and without noise."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -58,14 +59,6 @@ def test_any_kind_of_vector_gives_the_same():
         assert one.stiffest.mean == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.thorough
-def test_a_network_in_adams_metric():
-    with jax.enable_x64(True):
-        problem = bandit("two layers", 8, (64,))
-        found = probe([problem.exact], scale=problem.scale)
-    assert found.stiffest.mean == pytest.approx(problem.stiffest, rel=1e-2)
-
-
 def test_of_sampled_halves_neither_too_large_nor_too_small():
     problem = quadratic(30)
     found = told(problem, 256, range(60))
@@ -77,11 +70,13 @@ def test_of_sampled_halves_neither_too_large_nor_too_small():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("problem", [quadratic(), bandit("softmax bandit", 0, (64,))], ids=lambda x: x.name)
-def test_coverage(problem):
+def test_coverage_and_a_network_in_adams_metric(problem):
     with jax.enable_x64(True):
-        found = told(problem, 512, range(200))
+        found, network = told(problem, 512, range(200)), bandit("two layers", 8, (64,))
+        exact = probe([network.exact], scale=network.scale)
     assert 0.84 <= found["coverage"] <= 0.96
     assert abs(found["bias"]) < 3.0 * found["bias_error"] + 0.01
+    assert exact.stiffest.mean == pytest.approx(network.stiffest, rel=1e-2)
 
 
 def test_adams_metric_as_it_stands():
@@ -105,21 +100,13 @@ def noisy(parts: int = 8) -> list:
     return [lambda s, m=m, p=p: p - m @ (np.ones(SIZE) + s) for m, p in zip(h, pushes, strict=True)]
 
 
-@pytest.mark.parametrize(("given", "late"), [(False, False), (True, False), (False, True)])
-def test_the_cost_is_how_often_the_updates_were_computed(given, late):
-    calls = 0
-
-    def seen(update):
-        def at(shift):
-            nonlocal calls
-            calls += 1
-            return update(shift)
-
-        return at
-
-    updates = [seen(update) for update in noisy()]
-    found = probe(updates, start=np.ones(SIZE) if given else None, unweighted=updates if late else None)
-    assert found.gradients == pytest.approx(calls / len(updates))
+@pytest.mark.parametrize("more", [{}, {"start": np.ones(SIZE)}, {"unweighted": True}], ids=str)
+def test_the_cost_is_how_often_the_updates_were_computed(more):
+    calls = []
+    updates = [lambda shift, u=update: (calls.append(1), u(shift))[1] for update in noisy()]
+    options: dict[str, Any] = {"unweighted": updates} if "unweighted" in more else more
+    found = probe(updates, **options)
+    assert found.gradients == pytest.approx(len(calls) / len(updates))
 
 
 def test_its_file_and_its_text(tmp_path):

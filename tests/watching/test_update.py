@@ -23,8 +23,8 @@ from bayes_grpo.watching.result import Memory, Outlook, Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
-from tests.siblings.made import family
-from tests.siblings.test_gather import written
+from tests.references.made import runs_of_orders
+from tests.references.test_gather import written
 
 ROWS = 60
 SWIFT = Watching(forecasts=False)
@@ -167,6 +167,8 @@ def test_an_alarm_says_what_to_do():
     assert alarm.action.startswith("stop, and go back to the checkpoint of about step ")
     assert found.sentence.startswith(f"Step 80, 80 rows. {found.top.sentence} ALARM: {alarm.sentence}")
     assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
+    assert "ALARM: dynamical instability. Do now: stop" in found.line
+    assert len(found.line) < 400
 
 
 def test_what_was_told_survives_a_restart_and_not_another_run():
@@ -233,9 +235,9 @@ def test_programs_that_a_log_has_outgrown_are_let_go(monkeypatch):
 
 
 def test_reference_runs_are_read_once(tmp_path):
-    runs = family([0] * 6, rows=60, share=0.3, seed=3)
+    runs = runs_of_orders([0] * 6, rows=60, share=0.3, seed=3)
     folder = written(tmp_path, runs[1:])
-    watching = Watching(like=(str(folder),), until=90.0)
+    watching = Watching(reference_runs=(str(folder),), until=90.0)
     first, memory = update_of(runs[0].until(50), watching)
     for log in folder.glob("*.csv"):
         log.unlink()
@@ -243,8 +245,8 @@ def test_reference_runs_are_read_once(tmp_path):
     assert after.references is memory.references
     for look in (first, second):
         assert any(note.startswith("with 5 reference runs") for note in look.notes)
-    gone, _ = update_of(runs[0].until(50), replace(watching, like=(str(folder / "gone"),)))
+    gone, _ = update_of(runs[0].until(50), replace(watching, reference_runs=(str(folder / "gone"),)))
     assert gone.outlook is not None  # the forecast goes on without them
     assert sum(note.startswith("no reference runs") for note in gone.notes) == 1
     with pytest.raises(SettingError, match="as a tuple"):
-        Watching(like=str(folder))  # pyright: ignore[reportArgumentType]
+        Watching(reference_runs=str(folder))  # pyright: ignore[reportArgumentType]

@@ -61,7 +61,7 @@ class RewardHacking(Mode):
         begin, end = max(train.step[0], held_out.step[0]), min(last, held_out.step[-1])
         if end <= begin:
             return "; ".join(parts)
-        rise, carried = train.change(begin, end), held_out.change(begin, end)
+        rise, carried = train.change_since(begin, end), held_out.change(begin, end)
         if functions is not None and functions.rises and np.median(carried) < THRESHOLDS.half * np.median(rise):
             parts.append(f"the {trends.held_out_name} reward does not share the rise of {functions.rises.name}")
         return "; ".join(

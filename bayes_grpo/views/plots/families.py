@@ -9,8 +9,8 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
 from bayes_grpo.common.text import drawable, title_lines
-from bayes_grpo.families.compared import Compared
-from bayes_grpo.families.result import Family
+from bayes_grpo.families.compare_runs import Compared
+from bayes_grpo.families.result import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ _NAMED = 12
 """Values whose colors fit into a legend."""
 
 
-def plot_family(family: Family, figure: Canvas | None = None) -> Canvas:
+def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
     """Draws the rows and the curve of every run, colored by the first varied setting.
 
     Args:
@@ -63,13 +63,13 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     """
     figure = canvas(figure, (9.2, 4.6))
     axes = figure.add_subplot()
-    seen: set[str] = set()
-    for curve in compared.curves:
-        color, label = _SIDES[curve.side], None if curve.side in seen else curve.side
-        axes.plot(curve.step, curve.reward, ".", ms=1.8, color=color, alpha=0.35)
-        axes.fill_between(curve.step, curve.low, curve.high, color=color, alpha=0.13, lw=0)
-        axes.plot(curve.step, curve.middle, color=color, lw=1.6, label=label)
-        seen.add(curve.side)
+    tail = (1.0 - LEVEL) / 2.0
+    for side, reading in ((side, x) for side, readings in compared.readings.items() for x in readings):
+        color, step = _SIDES[side], reading.table.step
+        low, middle, high = np.quantile(reading.latent, [tail, 0.5, 1.0 - tail], axis=0)
+        axes.plot(step, reading.table.y, ".", ms=1.8, color=color, alpha=0.35)
+        axes.fill_between(step, low, high, color=color, alpha=0.13, lw=0)
+        axes.plot(step, middle, color=color, lw=1.6, label=side if reading is compared.readings[side][0] else None)
     axes.set_title(f"rows and underlying rewards ({LEVEL:.0%} bands)", fontsize=9, loc="left")
     _finish(figure, axes, compared.signal, compared.sentence)
     return figure

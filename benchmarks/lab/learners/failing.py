@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.failing import FAILING_PATH, LearnedFailures, p_fails
+from bayes_grpo.risk.failure import FAILING_PATH, LearnedFailures, failure_risk
 from benchmarks.lab.failing_model import KEPT, MOST_BASE, Pairs, View, log_density, moved, pairs_of, sample_failing
 from benchmarks.lab.learners.failing_scores import both_scores, calibration_error, pair_scores
 from benchmarks.lab.learners.lab_siblings import LAB_SEEDS, lab_siblings
@@ -189,7 +189,7 @@ def told_of(
             rate = own.settings.get("learning_rate") if scaled else None
             for run, x, y in zip(other, changes, failed, strict=True):
                 if (x.tobytes(), rate) not in seen:
-                    seen[x.tobytes(), rate] = p_fails(Change(*x), rate=rate, known=known)
+                    seen[x.tobytes(), rate] = failure_risk(Change(*x), rate=rate, known=known)
                 found = seen[x.tobytes(), rate]
                 out.append(
                     {

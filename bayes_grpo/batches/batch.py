@@ -1,0 +1,182 @@
+"""`batch`: the same analysis of many logs, in one table; after a kill the next call does the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_of, keep_row, table_of, write_table
+from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
+from bayes_grpo.common.errors import BayesGrpoError, SettingError
+from bayes_grpo.common.executor import check_jobs, outcomes
+from bayes_grpo.common.progress import teller
+from bayes_grpo.common.text import plain
+from bayes_grpo.fitting.draws import check_settings
+from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.reading import PathLike, logs_at
+from bayes_grpo.logs.run import Run
+from bayes_grpo.regimes import get_regime
+
+Logs = PathLike | Run | Iterable[PathLike | Run]
+"""Files, folders, patterns and runs."""
+BatchProgress = Callable[..., None]
+
+
+def batch(
+    logs: Logs,
+    do: Sequence[str] = ("diagnose",),
+    *,
+    regime: str = "oscillator",
+    until: float | None = None,
+    signal: str = "auto",
+    out: PathLike | None = None,
+    resume: bool = True,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    read: Mapping[str, Any] | None = None,
+    sampler: SamplerSettings | None = None,
+    seed: int = 0,
+    progress: BatchProgress | None = None,
+) -> Batch:
+    """Diagnoses, fits and forecasts many logs, by `bayes_grpo.analyze`.
+
+    An error with one log is a text in its row. With ``out``, every finished row goes to a journal
+    (``results.parquet.journal.jsonl``), so that a call after a crash, or with more logs, does only the rest.
+    A row of the journal counts for a log of the same content under the same options and version of this package.
+    Numbers depend on seed, log and options alone: `bayes_grpo.fit` with the row's ``seed`` gives the same.
+
+    Args:
+        logs: Files, folders, patterns (``runs/**/*.jsonl``) and runs. A folder that a trainer wrote is one log, another
+            is looked into.
+        do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
+        regime: Regime to fit.
+        until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
+            that lies ahead, else 1.5 times its last step; the table says which.
+        signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
+        out: File for the table: .parquet or .csv.
+        resume: Whether to use the journal's rows; otherwise the journal is emptied first.
+        jobs: Worker processes; with 1 the work is done in this process.
+        executor: Any executor instead, such as ``distributed.Client(address).get_executor()``, whose workers see the
+            same files.
+        read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs, such as ``settings``.
+        sampler: Sampler settings; each part's own if None.
+        seed: Seed.
+        progress: Called with a short phrase, and with the share of the finished work once it is known.
+
+    Returns:
+        The table, one row a log.
+
+    Raises:
+        MissingExtraError: Parquet without pyarrow.
+        OutputError: ``out`` cannot be written.
+        SettingError: An unknown task, regime or setting.
+    """
+    begin, tell = time.perf_counter(), teller(progress)
+    table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
+    settings = AnalysisSettings(regime=regime, until=until, signal=signal, sampler=sampler, seed=seed)
+    _check(do, settings, options, table, jobs)
+    parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))
+    kept = None if table is None else journal_of(table)
+    skipped = set() if table is None or kept is None else {table.resolve(), kept.resolve()}
+    units: list[BatchUnit] = []
+    for n, log in enumerate(survey(logs, options, skipped), 1):
+        tell(f"reading: {n} logs")
+        units.append(BatchUnit(log, parts, settings, options))
+    done = finished_rows(kept, resume)
+    resumed = len({u.key for u in units} & set(done))
+    for key, row, finished in _work_through(units, done, jobs, executor, tell):
+        done[key] = row
+        if finished:
+            keep_row(kept, key, row)
+    frame = table_of([_row(u, done.get(u.key, {})) for u in units], parts)
+    if table is not None:
+        write_table(frame, table)
+    return Batch(frame, resumed, time.perf_counter() - begin)
+
+
+def _check(
+    do: Sequence[str], settings: AnalysisSettings, read: Mapping[str, Any], table: Path | None, jobs: int
+) -> None:
+    """Refuses now what would fail for every log."""
+    unknown = [task for task in do if task not in BATCH_TASKS]
+    if unknown or not do:
+        raise SettingError(f"do: expected some of {', '.join(BATCH_TASKS)}, found {unknown[0] if unknown else ''!r}")
+    get_regime(settings.regime)
+    if settings.signal not in ("auto", "reward", "eval"):
+        raise SettingError(f"signal: expected auto, reward or eval, found {settings.signal!r}")
+    check_settings(settings.sampler or SamplerSettings(), settings.seed)
+    check_jobs(jobs)
+    checked(read.get("settings") or {}, "settings")
+    if table is not None:
+        check_table(table)
+
+
+def _work_through(
+    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, tell: BatchProgress
+) -> Iterator[tuple[str, BatchRow, bool]]:
+    """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
+    # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
+    ordered = sorted(units, key=lambda u: u.log.rows)
+    left = list({u.key: u for u in ordered if not u.log.error and u.key not in done}.values())
+    if not left:
+        return
+    errors = 0
+    tell(f"0 of {len(left)}", 0.0)
+    with outcomes(work, left, jobs=jobs, executor=executor) as found:
+        for n, outcome in enumerate(found, 1):
+            unit = left[outcome.place]
+            row = outcome.value if outcome.error is None else {"error": _words(outcome.error)}
+            # A log that has grown since it was found, or can no longer be read, and an error that is no user's.
+            again = row.pop(UNFORESEEN, False) or row.get("log_hash") != unit.log.log_hash
+            errors += bool(row.get("error"))
+            yield unit.key, row, not again
+            tell(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
+
+
+def _row(unit: BatchUnit, row: BatchRow) -> BatchRow:
+    log = unit.log
+    who = {"log": log.name, "source": log.source, "log_hash": log.log_hash}
+    return who | ({"error": log.error} if log.error else row)
+
+
+def _words(error: Exception) -> str:
+    """An error as a cell; an unforeseen one names its kind."""
+    return plain(error if isinstance(error, BayesGrpoError) else f"{type(error).__name__}: {error}", 1000)
+
+
+def survey(logs: Logs, read: Mapping[str, Any], skipped: Collection[Path] = ()) -> Iterator[Log]:
+    """Finds the logs, each once, in the order in which they are named.
+
+    Args:
+        logs: Files, folders, patterns such as ``runs/**/*.jsonl``, and runs. A folder that a trainer wrote is a run;
+            of another one every log in it and in its folders is taken.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+        skipped: Resolved paths that are no logs.
+
+    Yields:
+        The logs; one that cannot be read has its error.
+    """
+    seen: set[Path] = set()
+    for given in [logs] if isinstance(logs, str | os.PathLike | Run) else logs:
+        if isinstance(given, Run):
+            yield _log(given, given)
+            continue
+        for path, found, _ in logs_at(os.fspath(given), read, skipped):
+            whole = path.resolve()
+            if whole in seen:
+                continue
+            seen.add(whole)
+            if isinstance(found, Run):
+                yield _log(found, path)
+            else:
+                yield Log(plain(path.stem if path.exists() else path.name), plain(path), path, error=plain(found, 1000))
+
+
+def _log(run: Run, place: Path | Run) -> Log:
+    return Log(plain(run.name), plain(run.source), place, run.log_hash, fingerprint(run), len(run.step))

@@ -1,0 +1,180 @@
+"""Effect of reference runs on the paths of a forecast: a shared data order and transfer from similar runs.
+
+Where the data order is shared, a future row at a step that reference runs have reached is shifted by the effect of
+that step, and its variance shrinks. A share of the paths follows similar reference runs
+(`bayes_grpo.references.transfer`):
+
+    share = ½ · P(reference runs help | the rows of the run)
+
+The probability compares the run's rows with and without reference runs, so the share vanishes where runs differ.
+The factor ½ is learned from public logs; leaving out each repository in turn gives .34 to .66, mostly .5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.results import Result
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.text import counted
+from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.references.gather import ExcludedRun
+from bayes_grpo.references.transfer import JointReading, TransferForecast
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.schedule import FutureGrid
+
+REFERENCES_NAME = "reference_runs"
+LEAST_HELP = 0.9
+"""Probability that runs which were found and not named have to help with, to get any paths (`benchmarks/nearby.py`)."""
+_NAMED = 5
+"""Reference runs that a sentence names."""
+MOST_SHARE = 0.5
+"""Share of the paths where reference runs certainly help."""
+
+
+@dataclass(frozen=True)
+class ReferencesUsed(Result):
+    """What a forecast took from reference runs.
+
+    Attributes:
+        used: Names of the reference runs that were read with the run.
+        left_out: Runs that were named and not taken, with the reasons.
+        share: Share of the paths that do as reference runs did.
+        same_order: Names of the reference runs that saw the same data at the same steps as the run.
+        order_share: Share of a row's noise that is an effect of the step; None where no order is shared.
+        without: The last row of the forecast without reference runs.
+        given: The same with them.
+        curves: Steps and rewards of those read, for pictures.
+    """
+
+    used: tuple[str, ...]
+    left_out: tuple[ExcludedRun, ...]
+    share: float
+    same_order: tuple[str, ...]
+    order_share: Interval | None
+    without: Interval
+    given: Interval
+    curves: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    in_json = ("sentence", ...)
+    not_in_json = ("curves",)
+
+    @property
+    def count(self) -> bool:
+        """Whether they change the forecast: paths follow them, or they share an order of data with the run."""
+        return self.share > 0.0 or self.order_share is not None
+
+    @property
+    def sentence(self) -> str:
+        """What was taken from how many, and what it changed, in one line."""
+        if not self.used:
+            return "no reference run: none of the runs named can be compared with this one; the forecast is its own"
+        order = "no order of data is shared"
+        if self.order_share is not None:
+            s = self.order_share
+            order = (
+                f"the same prompts at the same steps as {len(self.same_order)} of them, correlation {s.median:.2f} "
+                f"[{s.low:.2f}, {s.high:.2f}]"
+            )
+        change = ", ".join(
+            f"{x.median:.3g} [{x.low:.3g}, {x.high:.3g}] {word}"
+            for x, word in ((self.given, "with"), (self.without, "without"))
+        )
+        return (
+            f"{self.named}: {self.share:.0%} of the paths follow those that are alike; {order}; "
+            f"last row {change} them ({LEVEL:.0%} intervals)"
+        )
+
+    @property
+    def named(self) -> str:
+        """How many reference runs, and which."""
+        more = f" and {len(self.used) - _NAMED} more" if len(self.used) > _NAMED else ""
+        return f"with {counted(len(self.used), 'reference run')} ({', '.join(self.used[:_NAMED])}{more})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentence, and which runs were left out, reason by reason."""
+        why: dict[str, list[str]] = {}
+        for name, reason in self.left_out:
+            why.setdefault(reason, []).append(name)
+        lines = [
+            f"no reference runs ({reason}): {', '.join(names[:_NAMED])}"
+            + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
+            for reason, names in why.items()
+        ]
+        return (self.sentence, *lines)
+
+
+def paths_with_references(
+    paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange, horizon: int, seed: int
+) -> tuple[RewardPaths, np.ndarray, ReferencesUsed]:
+    """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
+
+    Args:
+        paths: Paths of the regimes and the last-value forecaster, shape (draws, h).
+        future: Future rows, shape (h,).
+        known: The run with its reference runs.
+        reward: Range of the reward; where it is known, paths are clipped to it.
+        horizon: Row whose distribution is reported with and without reference runs.
+        seed: Seed.
+
+    Returns:
+        The paths, a mask of those that follow reference runs, shape (draws,), and a record of the changes.
+    """
+    latent, trend = paths.latent.copy(), paths.trend.copy()
+    rows = with_effect(paths, future, known, reward)
+    transfer = known.transfer_forecast(future.step, future.window)
+    part = 0.0 if transfer is None else share_of_paths(transfer, known.searched)
+    rng = np.random.default_rng(seed_of(seed, REFERENCES_NAME))
+    taken = np.zeros(len(latent), bool)
+    count = round(part * len(latent))
+    if transfer is not None and count:
+        taken[rng.permutation(len(latent))[:count]] = True
+        one, its_rows = transfer.paths(count, rng)
+        clipped = rng.permutation(count)[: round(reward.share * count)] if reward.known else []
+        for x in (one, its_rows):
+            x[clipped] = np.clip(x[clipped], reward.low, reward.high)
+        latent[taken], trend[taken], rows[taken] = one, one, its_rows
+    used = ReferencesUsed(
+        used=known.names,
+        left_out=known.left_out,
+        share=count / len(latent),
+        same_order=() if known.order is None else tuple(known.names[i] for i in known.order.members),
+        order_share=None if known.order is None else known.order.share,
+        without=interval(paths.rows[:, horizon]),
+        given=interval(rows[:, horizon]),
+        curves=tuple((c.table.step, c.smooth) for c in known.curves),
+    )
+    return RewardPaths(latent, trend, rows), taken, used
+
+
+def share_of_paths(transfer: TransferForecast, searched: bool) -> float:
+    """Share of a forecast's paths that follow reference runs.
+
+    Args:
+        transfer: Forecast of the rows from the reference runs.
+        searched: Whether these were found and not named.
+    """
+    helps = float(expit(transfer.gain))
+    return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
+
+
+def with_effect(paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange) -> np.ndarray:
+    """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h).
+
+    Args:
+        paths: Paths of the rows to come, shape (draws, h).
+        future: Future rows.
+        known: The run with its reference runs.
+        reward: Range of the reward.
+    """
+    if known.order is None or known.own is None:
+        return paths.rows.copy()
+    effect, share = known.order.at(np.stack([future.step, future.window])), known.order.share.median
+    left = np.sqrt(1.0 - share * (1.0 - effect.var))
+    moved = paths.latent + (paths.rows - paths.latent) * left + known.own.sd * np.sqrt(share) * effect.mean
+    return np.clip(moved, reward.low, reward.high)

@@ -1,0 +1,1 @@
+"""Reference runs: several runs of one task read together."""

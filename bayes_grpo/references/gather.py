@@ -1,0 +1,242 @@
+"""Reference runs of a run: which named runs can be compared with it, why the others cannot, and those near its log.
+
+Logs do not name their task. So reference runs are the named runs, except those whose logs show a different signal,
+reward or unit, or the run itself. Of many, the nearest count, by the distance of their rows at the same steps.
+
+Runs of one experiment lie together: logs in one folder whose names begin alike, output directories in one folder, runs
+of one store. Where none is named, those of the same trainer with the same reward are taken (`NearbyRuns`). How much
+they count in a forecast is another question, which the rows of the run decide (`bayes_grpo.references.transfer`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import BayesGrpoError, FitError
+from bayes_grpo.common.text import plain
+from bayes_grpo.logs.finding import is_output_directory, runs_at
+from bayes_grpo.logs.reading import PathLike, RunLike, logs_at, read_log
+from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.tabular import is_tabular
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.series import Series
+
+type RunSources = RunLike | Iterable[RunLike] | NearbyRuns
+"""Files, folders, stores, patterns such as ``runs/*.json``, runs and data frames; or the runs near a log."""
+MOST_REFERENCES = 30
+"""Reference runs that are read together at most."""
+_SAME = 0.9
+"""Share of equal rows at the same steps from which a log is the run itself, or a copy of it."""
+_UNIT_RATIO = 20.0
+"""Times by which rewards of one run may exceed another's, where they exceed this number: percents and shares."""
+MOST_READ = 40
+"""Logs that are read at most, those with the most similar names first."""
+_SAME_START = 3
+"""Characters with which the names of two files begin alike, if they are of one experiment. A folder of files is often a
+collection of everything; output directories, stores and projects are not."""
+_MOST_BYTES = 16_000_000
+"""Bytes that are read at most, so that the search takes less than a second."""
+
+
+class ExcludedRun(NamedTuple):
+    """A run that was named and not taken, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceRuns:
+    """The reference runs of a run.
+
+    Attributes:
+        runs: The runs, each with its rows of the same signal.
+        left_out: Runs and files that were named and are none, with the reasons.
+        searched: Whether the runs were found near the log and not named.
+    """
+
+    runs: tuple[tuple[Run, Series], ...]
+    left_out: tuple[ExcludedRun, ...]
+    searched: bool = False
+
+
+@dataclass(frozen=True)
+class NearbyRuns:
+    """The runs near a log, read when they are needed.
+
+    Attributes:
+        log: A log, an output directory or a store.
+        run: Name of the run in a store that holds several; None for a log of one run.
+    """
+
+    log: PathLike
+    run: str | None = None
+
+    @cached_property
+    def found(self) -> tuple[Run, ...]:
+        """The runs that can be read, whatever their reward; files that are no logs are passed by."""
+        out, left = [], _MOST_BYTES
+        for path, name in islice(_candidates(Path(self.log), self.run), MOST_READ):
+            left -= _size(path)
+            if left < 0:
+                break
+            with suppress(Exception):  # a file that was not named must not cost the run its forecast
+                out.append(read_log(path, run=name))
+        return tuple(out)
+
+    def matching(self, run: Run) -> list[Run]:
+        """Those by the same trainer and with the same reward and parts of it as a run."""
+        return [other for other in self.found if kind_of(other) == kind_of(run)]
+
+
+def gather_references(run: Run, table: Series, sources: RunSources) -> ReferenceRuns:
+    """The reference runs of a run among those that are named.
+
+    Args:
+        run: The run.
+        table: Its rows as far as it is looked at.
+        sources: Where reference runs are. Settings of the run's own call do not hold for them.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found, left_out = (sources.matching(run), []) if isinstance(sources, NearbyRuns) else named_runs(sources)
+    kept: list[tuple[Run, Series]] = []
+    for other in found:
+        try:
+            rows = rows_of(other, "reward" if table.signal == "reward" else "eval")
+            if why := why_not(run, table, other, rows):
+                raise FitError(why)
+            kept.append((other, rows))
+        except FitError as error:
+            left_out.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
+    if len(kept) > MOST_REFERENCES:
+        far = f"further from the run's rows than the {MOST_REFERENCES} nearest"
+        order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
+        left_out += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
+        kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]
+    searched = isinstance(sources, NearbyRuns)
+    return ReferenceRuns(tuple(kept), () if searched else tuple(left_out), searched)
+
+
+def named_runs(sources: RunSources, read: Mapping[str, Any] | None = None) -> tuple[list[Run], list[ExcludedRun]]:
+    """Runs behind files, folders, stores and patterns, each once; and files in folders that are no logs.
+
+    Args:
+        sources: Where the runs are.
+        read: Keyword arguments of `bayes_grpo.read_log`.
+
+    Raises:
+        LogReadError: A path that was named does not exist or cannot be read.
+    """
+    found: list[Run] = []
+    left_out: list[ExcludedRun] = []
+    alone = isinstance(sources, str | os.PathLike | Run) or is_tabular(sources)
+    every: Any = [sources] if alone else sources
+    for given in every:
+        if not isinstance(given, str | os.PathLike):
+            found.append(given if isinstance(given, Run) else read_log(given, **dict(read or {})))
+            continue
+        for path, log, named in logs_at(os.fspath(given), read):
+            if isinstance(log, Run):
+                found.append(log)
+            elif named:
+                raise log
+            else:
+                left_out.append(ExcludedRun(plain(path.name, 80), "no log that can be read"))
+    once: dict[Any, Run] = {}
+    for run in found:
+        once.setdefault((run.source, run.log_hash, run.name), run)
+    return list(once.values()), left_out
+
+
+def why_not(run: Run, table: Series, other: Run, rows: Series) -> str:
+    """Why the rewards of two runs cannot be compared; "" where they can.
+
+    Args:
+        run: A run.
+        table: Its rows.
+        other: Another run.
+        rows: Its rows.
+    """
+    if table.signal != rows.signal:
+        return f"another signal: {rows.signal} in place of {table.signal}"
+    _, one, two = np.intersect1d(table.step, rows.step, return_indices=True)
+    if len(one) >= 3 and np.ptp(table.y[one]) > 0.0 and np.mean(table.y[one] == rows.y[two]) >= _SAME:
+        return "the run itself, or a copy of it: its rows are the same"
+    key, its = run.keys.get(table.signal), other.keys.get(table.signal)
+    if run.format == other.format and key and its and key != its:
+        return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
+    for name in ("reward_low", "reward_high"):
+        a, b = getattr(run.settings, name), getattr(other.settings, name)
+        known = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
+        if len(known) == 2 and known[0] != known[1]:
+            return f"another range of the reward: {name} {known[1]:g} in place of {known[0]:g}"
+    large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)
+    if large >= _UNIT_RATIO and large >= _UNIT_RATIO * small:
+        return "another unit: its rewards are of another size (shares and percents?)"
+    return ""
+
+
+def _distance(table: Series, rows: Series) -> float:
+    """Root mean square of the difference of two runs where both have rows, over four stretches of the first."""
+    inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
+    if not inside.any():
+        return float("inf")
+    difference = table.y[inside] - np.interp(table.step[inside], rows.step, rows.y)
+    means = [x.mean() for x in np.array_split(difference, 4) if len(x)]
+    return float(np.sqrt(np.mean(np.square(means))) / inside.mean())
+
+
+def kind_of(run: Run) -> tuple[object, ...]:
+    """Trainer, keys of the rewards and parts of the reward: what runs of one kind of task share."""
+    return run.format, run.keys.get("reward"), run.keys.get("eval_reward"), frozenset(run.components)
+
+
+def _candidates(log: Path, run: str | None) -> Iterator[tuple[Path, str | None]]:
+    """Paths near a log, each with the name of the run in it, the most similar names first."""
+    if run is not None:
+        with suppress(BayesGrpoError):
+            yield from ((log, name) for name in sorted(runs_at(log), key=lambda x: _unlike(x, run)) if name != run)
+        return
+    own = log.absolute()
+    if own.is_file() and is_output_directory(own.parent):
+        own = own.parent
+    paths = sorted(_entries(own.parent), key=lambda path: _unlike(path.name, own.name))
+    yield from ((path, None) for path in paths if path != own and _may_be_a_run(path, own))
+
+
+def _unlike(name: str, own: str) -> tuple[int, str]:
+    return -_same_start(name, own), name
+
+
+def _same_start(a: str, b: str) -> int:
+    """Characters with which two names begin alike."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _may_be_a_run(path: Path, own: Path) -> bool:
+    if own.is_file():
+        alike = path.suffix == own.suffix and _same_start(path.name, own.name) >= _SAME_START
+        return path.is_file() and alike
+    return path.is_dir() and is_output_directory(path) == is_output_directory(own)
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from (path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size if path.is_file() else sum(x.stat().st_size for x in path.iterdir() if x.is_file())
+    return 0

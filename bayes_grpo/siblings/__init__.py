@@ -1,1 +1,0 @@
-"""Siblings: several runs of one task read together."""

@@ -1,0 +1,30 @@
+"""Reference runs on the command line: a flag, a file next to the log, else the runs near it."""
+
+from pathlib import Path
+
+import pytest
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.references.gather import NearbyRuns
+from tests.helpers.command import call
+
+ROWS = "\n".join(["step,reward,learning_rate", *(f"{i},{0.5 + 0.01 * (i % 3)},1e-5" for i in range(1, 31))])
+
+
+def test_reference_runs_come_from_a_flag_a_file_or_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import bayes_grpo as bg
+
+    log, given = tmp_path / "run.csv", []
+    log.write_text(ROWS)
+
+    def seen(*_, reference_runs=None, **__):
+        given.append(reference_runs)
+        raise FitError("seen")
+
+    monkeypatch.setattr(bg, "plan", seen, raising=False)
+    call("plan", log, "--reference-runs", tmp_path, "--reference-runs", "other")
+    call("plan", log, "--reference-runs", "none")
+    call("plan", log)
+    (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
+    call("plan", log)
+    assert given == [[str(tmp_path), "other"], None, NearbyRuns(log), [str(tmp_path / "others")]]

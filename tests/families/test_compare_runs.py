@@ -1,0 +1,156 @@
+"""Two recipes: which is better, in what they differ, and when their totals are no comparison."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from bayes_grpo import compare_runs, save_plot, view
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
+from bayes_grpo.families.recipes import SeedPrior, Side, difference_of, further_seeds, seed_prior
+from bayes_grpo.views.plots.families import plot_compare_runs
+from tests.families.made import relaxing
+
+RNG = np.random.default_rng(0)
+FORM, CORRECT = (relaxing(name, plateau=p, seed=i).reward for i, (name, p) in enumerate((("x", 0.3), ("y", 0.6))))
+
+
+def made(name, parts, weights, **settings):
+    """A run whose total is a weighted sum of its parts."""
+    run = relaxing(name, **settings)
+    noisy = {k: v + 0.01 * RNG.standard_normal(len(v)) for k, v in parts.items()}
+    return replace(run, reward=sum(w * noisy[k] for k, w in weights.items()), components=noisy)
+
+
+BOTH = {"form": FORM, "correct": CORRECT}
+ONE = made("one", BOTH, {"form": 1.0, "correct": 1.0})
+
+
+def why(a, b):
+    class Open:
+        verdict = "cannot tell"
+
+    return why_not_comparable([a], [b], Open(), [])  # pyright: ignore[reportArgumentType]
+
+
+def test_totals_of_other_parts_or_other_weights_are_no_comparison():
+    other = made("other", BOTH | {"length": -FORM}, {"form": 1.0, "correct": 1.0, "length": 0.5})
+    assert why(ONE, other) == "A's reward is made of correct, form, B's of correct, form, length"
+    heavier = made("heavier", BOTH, {"form": 2.0, "correct": 1.0})
+    assert why(ONE, heavier) == "form counts 1 in A, 2 in B"
+    assert why(ONE, made("same", BOTH, {"form": 1.0, "correct": 1.0})) == ""
+    assert [x.at for x in shared_parts([ONE], [other], "reward")] == ["rewards/form", "rewards/correct"]
+
+
+def test_a_total_that_rises_while_the_task_falls_is_no_comparison():
+    fair = replace(relaxing("fair", plateau=0.3, seed=1), signals={"gold_reward": CORRECT})
+    hacked = replace(relaxing("hacked", plateau=0.7, seed=2), signals={"gold_reward": CORRECT - 0.3})
+    found = compare_runs(fair, hacked)
+    assert found.answers[0].verdict == "B is better"
+    assert found.answer("gold_reward").verdict == "A is better"
+    assert found.not_comparable == "by the total B is better, by the gold reward A is better"
+    assert found.sentence.startswith("The totals are no comparison: by the total B is better, by the gold reward A")
+    assert view(found).answer.startswith("The totals are no comparison")
+
+
+def test_settings_and_length_are_listed_and_runs_that_differ_are_no_seeds():
+    mixed = [relaxing(f"a{i}", seed=i, group_size=8 * (1 + i)) for i in range(2)]
+    found = compare_runs(mixed, relaxing("b", seed=5, group_size=8))
+    assert "runs of A differ in group_size: their spread is not noise of seeds alone" in found.cautions
+    a = [relaxing("a", group_size=8, kl_weight=0.1), relaxing("a2", group_size=8, kl_weight=0.1)]
+    b = [relaxing("b", group_size=16, kl_weight=0.1, rows=80)]
+    assert differences(a, b) == ("group size 8 in A, 16 in B", "last step 60 in A, 80 in B")
+    assert differences(a[:1], a[1:]) == ()
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_part_with_too_few_rows_is_none(rows):
+    gold = np.where(np.arange(60) < rows, 0.5, np.nan)
+    runs = [replace(relaxing(f"r{i}", seed=i), signals={"gold_reward": gold}) for i in range(2)]
+    assert shared_parts(runs[:1], runs[1:], "reward") == []
+
+
+def test_recipes_that_differ_are_found_and_one_recipe_is_not(tmp_path):
+    slow = [relaxing(f"a{i}", seed=i, group_size=8, prompts_per_step=4, plateau=0.4) for i in range(2)]
+    fast = [relaxing(f"b{i}", seed=9 + i, group_size=16, prompts_per_step=4, plateau=0.7) for i in range(2)]
+    clear = compare_runs(slow, fast)
+    assert clear.answer("step").verdict == "B is better"
+    assert [x.at for x in clear.answers] == ["step", "completions", "plateau"]
+    # At equal completions B, with twice the group, has made half of the steps.
+    assert clear.answer("completions").b.median < clear.answer("step").b.median
+    same = compare_runs(slow[0], slow[1])
+    assert 0.05 < same.answer("step").p_better < 0.95
+    assert "Cannot tell which is better at step 60" in same.sentence
+    assert "one seed of each" in view(same).unchecked
+    assert "public recipes" in same.spread_from
+    json.dumps(same.to_dict(), allow_nan=False)
+    assert save_plot(plot_compare_runs(same), tmp_path / "pair.png").stat().st_size > 10_000
+    with pytest.raises(SettingError, match="step: expected one that all runs have, 1 to 60, found 100"):
+        compare_runs(slow, fast, step=100.0)
+
+
+PRIOR = SeedPrior(np.log(0.2), 0.5, 1.0, {"recipes": 4, "runs": 10})
+
+
+def side(*values: float, error: float = 0.0) -> Side:
+    return Side(np.array(values), np.full(len(values), error))
+
+
+def test_equal_recipes_are_equal_and_swapping_them_swaps_the_probability():
+    assert difference_of(side(0.5), side(0.5), 0.2, PRIOR).p_better == pytest.approx(0.5)
+    a, b = side(0.5, 0.55, error=0.02), side(0.6, 0.52, error=0.03)
+    there, back = difference_of(a, b, 0.2, PRIOR).p_better, difference_of(b, a, 0.2, PRIOR).p_better
+    # The prior is about A and the difference: of no account beside data on both.
+    assert there + back == pytest.approx(1.0, abs=1e-3)
+    assert there > 0.5
+
+
+def test_a_known_spread_gives_the_textbook_answer():
+    sharp = SeedPrior(np.log(0.5), 1e-6, 1e3, {})
+    found = difference_of(side(0.0, 0.2), side(0.4, 0.3, 0.5), 0.2, sharp)
+    sd = 0.1 * np.sqrt(1 / 2 + 1 / 3)
+    assert found.p_better == pytest.approx(norm.cdf((0.4 - 0.1) / sd), abs=1e-4)
+    draws = found.draws(20000, np.random.default_rng(0))
+    assert draws["difference"].mean() == pytest.approx(0.3, abs=0.003)
+    assert draws["difference"].std() == pytest.approx(sd, rel=0.03)
+
+
+def test_probabilities_are_calibrated_over_draws_from_the_prior():
+    rng = np.random.default_rng(4)
+    p, truth = [], []
+    for _ in range(1500):
+        spread, true = 0.2 * np.exp(PRIOR.centre + PRIOR.width * rng.standard_normal()), 0.2 * rng.standard_normal()
+        a = Side(0.5 + spread * rng.standard_normal(2) + 0.01 * rng.standard_normal(2), np.full(2, 0.01))
+        b = Side(0.5 + true + spread * rng.standard_normal(1) + 0.01 * rng.standard_normal(1), np.full(1, 0.01))
+        p.append(float(difference_of(a, b, 0.2, PRIOR).p_better))
+        truth.append(true > 0)
+    fifth = np.digitize(p, [0.2, 0.4, 0.6, 0.8])
+    for inside in (fifth == k for k in range(5)):
+        error = 3.0 * np.sqrt(0.25 / max(inside.sum(), 1))
+        assert abs(np.mean(np.array(truth)[inside]) - np.mean(np.array(p)[inside])) < error
+
+
+def test_seeds_that_differ_widen_the_spread():
+    alike = difference_of(side(0.5, 0.51, 0.5), side(0.6), 0.2, PRIOR)
+    apart = difference_of(side(0.2, 0.8, 0.5), side(0.6), 0.2, PRIOR)
+    assert (alike.weight * alike.spread).sum() < 0.5 * (apart.weight * apart.spread).sum()
+    assert alike.p_better > apart.p_better
+
+
+def test_further_seeds_are_few_for_a_clear_difference_and_none_are_enough_for_none():
+    rng = np.random.default_rng(1)
+    clear = further_seeds(side(0.50), side(0.58), 0.2, PRIOR, rng)
+    assert clear is not None
+    hidden = further_seeds(side(0.5, 0.5, 0.5, 0.5), side(0.5, 0.5, 0.5, 0.5), 0.2, PRIOR, rng)
+    assert hidden is None or hidden > clear
+
+
+def test_the_kept_prior_says_where_it_is_from():
+    prior = seed_prior()
+    assert prior.about["made by"] == "benchmarks/lab/learners/seeds.py"
+    assert f"{prior.about['recipes']} public recipes" in prior.words
+    assert prior.width > 0
+    assert prior.difference > 0

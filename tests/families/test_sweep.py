@@ -1,0 +1,144 @@
+"""A sweep from its logs to its sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayes_grpo
+from bayes_grpo import save_plot, sweep
+from bayes_grpo.cli.command import each_by_itself
+from bayes_grpo.families.members import LeftOutRun, failure_in_short
+from bayes_grpo.families.model import TRAITS, SweepDraws
+from bayes_grpo.fitting.sampling.convergence import check_convergence
+from bayes_grpo.views.plots.families import plot_sweep
+from tests.families.made import relaxing, swept
+from tests.helpers.command import call
+from tests.helpers.runs import make_run, steps
+from tests.helpers.shown import text_of
+
+EXAMPLE = Path(__file__).parents[2] / "notebooks" / "data" / "softmax_policy_grpo.json"
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A sweep from given draws: the rate follows the learning rate, all else is as before."""
+
+    def drawn(data, seed):
+        rng = np.random.default_rng(seed)
+        slopes = data.slope * rng.standard_normal((4, 500, 1, len(TRAITS)))
+        slopes[..., TRAITS.index("relaxation_time")] = -1.0 + 0.2 * rng.standard_normal((4, 500, 1))
+        numbers = rng.standard_normal((4, 500))
+        mean = np.zeros((4, 500, len(TRAITS)))
+        return SweepDraws(slopes, mean, mean), check_convergence({"x": numbers}, numbers, numbers > 9.0, retried=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayes_grpo.families.sweep.sample_sweep", drawn)
+        return sweep(swept())
+
+
+@pytest.fixture
+def folder(tmp_path, write_trl_log):
+    """Logs of three runs."""
+    for run in swept(3):
+        rate = float(run.signals["learning_rate"][0])
+        write_trl_log(tmp_path / f"{run.name}.json", run.reward, learning_rate=rate)
+    return tmp_path
+
+
+@pytest.mark.thorough
+def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not():
+    found = sweep(swept())
+    rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
+    assert found.converged
+    assert 0.3 < rate.posterior.low < 1.0 < rate.posterior.high
+    assert (rate.runs, rate.values) == (6, 3)
+    assert abs(plateau.posterior.median) < 0.1
+    assert plateau.p_zero > 0.8
+    assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
+    assert 0.5 < rate.contraction <= 1.0
+    assert found.to_frame().loc[("rate", "learning_rate"), "verdict"] == "moves"
+    assert "learning rate moves the response rate" in found.sentence
+
+
+def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path):
+    rate, plateau = found.exponent("rate", "learning_rate"), found.exponent("plateau", "learning_rate")
+    assert rate.posterior.median == pytest.approx(1.0, abs=0.02)
+    assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
+    assert rate.contraction == pytest.approx(0.96, abs=0.01)
+    assert found.sentence.startswith("The learning rate moves the response rate (exponent +1.0")
+    assert found.sentence.endswith("; 3 of 4 effects are open (90% intervals, 6 runs).")
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.to_frame().attrs["interval_level"] == 0.9
+    figure = plot_sweep(found)
+    assert figure.axes[0].get_legend_handles_labels()[1][0].startswith("learning_rate ")
+    assert save_plot(figure, tmp_path / "sweep.png").stat().st_size > 10_000
+    assert "mostly the prior" in plateau.sentence
+    wide = replace(rate, p_zero=0.03, p_positive=0.6, contraction=0.0)
+    assert wide.verdict == "cannot tell"
+    assert replace(rate, p_zero=0.96, p_positive=0.97).verdict == "does not move"
+
+
+def test_repetitions_are_named_and_what_one_more_would_show(found):
+    assert found.to_dict()["repetitions"] == [["run0", "run3"], ["run1", "run4"], ["run2", "run5"]]
+    assert found.repetition_sentence == (
+        "run0, run3; run1, run4; run2, run5 (all settings and names alike); only there is noise of seeds alone: "
+        "3 differences show its size within 41%, one more repetition would show its size within 35%."
+    )
+    none = replace(found, repetitions=())
+    assert "so no difference is noise of seeds alone; one repetition would" in none.repetition_sentence
+    assert none.repetition_sentence in text_of(none)
+
+
+def test_runs_that_collapsed_or_failed_are_named_first(found):
+    """No exponent shows them; and what fails first has the fewest rows, and would make its settings look safe."""
+    assert not any(run.collapsed for run in found.runs)
+    lost = replace(found.runs[-1], reward=np.where(np.arange(60) < 40, 0.7, 0.01))
+    fallen = replace(found, runs=(*found.runs[:-1], lost)).sentence
+    assert fallen.startswith(f"1 of 6 runs collapsed: {lost.name} (learning rate")
+    assert fallen.endswith(found.sentence[1:])
+    spent = {"entropy": 0.7 * np.exp(-np.arange(14) / 2.0)}
+    dead = {1.0: 0.3, 2.0: 0.28, 5.0: 0.02, 8.0: 0.0, 12.0: 0.0}
+    early = make_run(steps(14), np.full(14, np.nan), name="dead", signals=spent, evals=dead)
+    short = relaxing("short", rows=5, seed=9, learning_rate=1e-6)
+    failed, fine = (
+        LeftOutRun(run.name, "too few rows", {"learning_rate": 1e-4}, failure_in_short(run)) for run in (early, short)
+    )
+    assert (bool(failed.failed), fine.failed) == (True, "")
+    without = replace(found, left_out=(failed, fine))
+    assert without.sentence.startswith(
+        f"1 further run is left out and failed: dead (learning rate 0.0001): {failed.failed}. "
+    )
+    assert "short" not in without.sentence
+    assert without.to_dict()["left_out"][0]["failed"] == failed.failed
+
+
+def test_the_command_line(found, folder, monkeypatch):
+    calls = []
+    monkeypatch.setattr(bayes_grpo, "sweep", lambda logs, vary, **_: calls.append(([*map(str, logs)], vary)) or found)
+    done = call("sweep", folder, "--vary", "learning_rate", "--json", "--plot", folder / "sweep.png")
+    assert done.code == 0, done.err
+    printed: dict[str, Any] = json.loads(done.out)
+    assert printed.pop("headline") == found.sentence
+    assert printed == {"schema": 1} | json.loads(json.dumps(found.to_dict()))
+    assert (folder / "sweep.png").stat().st_size > 10_000
+    assert calls == [([str(folder)], ["learning_rate"])]
+    monkeypatch.undo()
+    lacking = call("sweep", folder, "--vary", "model_size")
+    assert (lacking.code, lacking.err.count("\n")) == (3, 1)
+    assert "model_size: not known of run run0" in lacking.err
+
+
+def test_the_command_line_of_two_recipes(folder):
+    several = [folder / f"run{i}.json" for i in range(3)]
+    seeds = call("compare-runs", "--a", *several[:2], "--json", "--b", several[2])
+    assert json.loads(seeds.out)["counts"] == {"a": 2, "b": 1}
+    for wrong in (("compare-runs", EXAMPLE), ("compare-runs", "--a", EXAMPLE), ("sweep",)):
+        assert call(*wrong).code == 2
+    words = ["compare-runs", "--a", "x", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    written = ["compare-runs", "--a", "x", "--a", "y", "--b", "z", "--seed", "3", "--step", "9"]
+    assert each_by_itself(words) == written
+    assert each_by_itself(["fit", "--a", "x", "y"]) == ["fit", "--a", "x", "y"]
