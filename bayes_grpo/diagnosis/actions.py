@@ -123,7 +123,7 @@ ACTIONS: dict[str, ActionRow] = {
     "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
     "go back": ActionRow(
         lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
-        lambda f: f.checkpoint is not None,
+        lambda f: f.checkpoint is not None and not f.latest,
         _never,
     ),
     "take checkpoint": ActionRow(

@@ -39,10 +39,12 @@ class Facts:
         held_out: Whether a held-out or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         chosen_by: Score that chooses it, in words.
+        latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
         crept: Whether it lies above the start almost surely, by any amount.
         resting: Whether its last half has changed by no more than its noise, in enough rows.
         level: Its level as a share of its range; NaN where that is unknown.
+        least_level: The level less two standard errors of it; NaN likewise.
         solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
         waste: Share of zero-variance groups or rows; NaN without a signal for it.
         idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
@@ -74,10 +76,12 @@ class Facts:
     held_out: bool = False
     checkpoint: float | None = None
     chosen_by: str = ""
+    latest: bool = False
     rose: bool = False
     crept: bool = False
     resting: bool = False
     level: float = np.nan
+    least_level: float = np.nan
     solved: bool = False
     waste: float = np.nan
     idle: bool = False
@@ -113,8 +117,8 @@ class Facts:
 
     @property
     def top(self) -> bool:
-        """Whether it is at the top of that range."""
-        return self.level > THRESHOLDS.solved
+        """Whether it is at the top of that range, with rows enough to tell it from a lower level."""
+        return self.level > THRESHOLDS.solved and not self.least_level < THRESHOLDS.easy
 
 
 def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
@@ -142,10 +146,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         held_out=judged is not None,
         checkpoint=step,
         chosen_by=by,
+        latest=step is not None and step >= rows.last_step,
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
         crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
+        least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         idle=bool(rows.waste > THRESHOLDS.share_named) or bool(rows.idle_lately > THRESHOLDS.dead),
