@@ -130,8 +130,9 @@ def components_of(index: KeyIndex) -> dict[str, str]:
     named = {}
     for key in reversed(single_rewards(index)):
         joined = "/".join(part.strip() for part in key.split("/"))
-        named[clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))] = key
-    named = {name: k for name, k in named.items() if name not in _TOTALS}
+        start = joined.lower().rfind("rewards/") + len("rewards/")
+        named[clean(joined[start:].removesuffix("/mean"))] = key
+    named = {name: k for name, k in named.items() if name.lower() not in _TOTALS}
     parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
     total = total_of(index, parts)
     for key in parts if total is not None else ():
@@ -141,11 +142,17 @@ def components_of(index: KeyIndex) -> dict[str, str]:
     return named
 
 
+def _words(key: str) -> set[str]:
+    """The words of a reward's key that say which one it is."""
+    return set(re.split(r"[/_]", normal(key))) - {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
+
+
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    named = [k for k in candidates if normal(k).removesuffix("/mean").rpartition("/")[2] in _WHOLE]
+    words = {k: _words(k) for k in candidates}
+    named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
     if len(named) == 1:
         return named[0]
     columns = np.array([index.table.column(k) for k in candidates])

@@ -127,7 +127,8 @@ def _kind(
         if not found:
             raise nothing_found(example, source)
         table = Table.from_rows(row for row, _ in found)
-        return Parsed(table, total_steps=usual(n for _, n in found), notes=notes(source.text))
+        planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
+        return Parsed(table, total_steps=usual(planned or [n for _, n in found]), notes=notes(source.text))
 
     return Reader(name, sniff, read)
 
