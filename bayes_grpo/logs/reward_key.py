@@ -63,7 +63,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
     "loss": (r"loss|objective", -math.inf, math.inf),
     "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
-    "reward_std": (r"std|stdev|spread", 0.0, math.inf),
+    "reward_std": (r"^(?!.*(?:zero|frac)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"zero|flat|degenerate|no_spread", 0.0, 1.0),
     "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
@@ -84,7 +84,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
-        fits = [k for k in fits if name == "reward_std" or not normal(k).endswith("std")]
+        fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
