@@ -109,6 +109,18 @@ def _longer(f: Facts) -> str:
     return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
+def _again(f: Facts) -> str:
+    wanted = max(2 * f.rows, THRESHOLDS.waste_rows)
+    if f.ended:
+        return f"plan more steps, or log more often: {f.rows} rewards are too few for a verdict"
+    if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
+        few = f"{f.rows_planned:.0f} rewards, too few to judge"
+        return f"go on, and log more often: at its planned end the log has {few}"
+    if f.rows_planned is not None:
+        wanted = min(wanted, round(f.rows_planned))
+    return f"go on, and check again when the log has {wanted} rewards"
+
+
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
@@ -116,7 +128,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: _broken(f) or _failing(f) or _ended(f) or (f.resting and not f.rose),
     ),
     "look again": ActionRow(
-        lambda f: f"go on, and check again when the log has {max(2 * f.rows, THRESHOLDS.waste_rows)} rewards",
+        _again,
         forbidden=lambda f: _broken(f) or _failing(f),
     ),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),

@@ -62,6 +62,7 @@ class Facts:
         noisy: Whether that could hide a relevant rise.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
+        rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
         falls: Components and environments that fall, in words.
         held_out_falls: Whether the held-out reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
@@ -99,6 +100,7 @@ class Facts:
     noisy: bool = True
     rate_spent: float | None = None
     planned: float | None = None
+    rows_planned: float | None = None
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -168,12 +170,26 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
-        planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
+        planned=float(planned) if planned is not None and _over(run, planned) else None,
+        rows_planned=_rows_planned(y, planned),
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
         happened=_happened(rows, run),
     )
+
+
+def _over(run: Run, planned: float) -> bool:
+    """Whether the planned steps are over; a log that goes on far beyond them had another plan."""
+    last = float(run.step[-1]) if len(run.step) else 0.0
+    return planned <= last <= THRESHOLDS.past_plan * planned + 1.0
+
+
+def _rows_planned(y: Logged, planned: float | None) -> float | None:
+    """Rewards at the planned end, at the pace of those that are logged."""
+    if planned is None or y.rows < 2 or y.step[-1] >= planned:
+        return None
+    return y.rows + float(np.floor((planned - y.step[-1]) * (y.rows - 1) / (y.step[-1] - y.step[0])))
 
 
 def _highest_rate(run: Run) -> float | None:

@@ -35,7 +35,8 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
     """
     if timeline is None:
         text = "The log has fewer than three rewards."
-        return TopLine("unclear", CANNOT_TELL, 1.0, text, "check again when it has 20.", "the number of rewards")
+        do = f"{ACTIONS['look again'].text(facts)}."
+        return TopLine("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     line = (

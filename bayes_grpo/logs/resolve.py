@@ -100,8 +100,6 @@ UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grp
 """Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
 
 _LEAST_AGES = 3
-_PAST_PLAN = 1.1
-"""Times the planned steps beyond which a log contradicts its plan: the number was that of something else."""
 """Rows with a staleness from which on its mean is believed."""
 
 DECAYS = ("linear", "cosine")
@@ -216,8 +214,7 @@ def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     rate = rows.train.get("learning_rate")
     if rate is not None and np.any(rate > 0):
         found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
-    last = float(rows.step[-1]) if len(rows.step) else 0.0
-    if parsed.total_steps and last <= _PAST_PLAN * parsed.total_steps + 1.0:
+    if parsed.total_steps:
         found["total_steps"] = (parsed.total_steps, "")
     if parsed.logging_steps:
         found["logging_window"] = (parsed.logging_steps, "logging_steps")

@@ -120,9 +120,9 @@ GENERIC = Trainer(
         "eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward eval_mean_reward "
         "val_reward val/reward validation/reward validation_reward test/reward test_reward eval_accuracy "
         "eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy test/accuracy "
-        "val-core/**/mean@* val/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 "
-        "test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate eval/score "
-        "eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
+        "val-core/**/mean@* val/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 "
+        "val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate "
+        "eval/score eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
         "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
     ),
     signals=_table(

@@ -11,6 +11,9 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
+_LAST = 2
+"""Rows at the end in which nearly all completions are truncated; each is a share of hundreds."""
+
 
 class Truncated(Mode):
     """Truncated completions."""
@@ -21,9 +24,12 @@ class Truncated(Mode):
     remedies = ("longer limit", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Share of completions that hit the length limit."""
+        """Share of completions that hit the length limit; where nearly all did, a few rows measure it."""
         cut = rows.signals.get("completions_clipped_ratio", NOTHING)
-        return cut.now / THRESHOLDS.truncated if cut.rows >= THRESHOLDS.least_rows else np.nan
+        if cut.rows < THRESHOLDS.least_rows:
+            return np.nan
+        every = float(cut.value[-_LAST:].min()) >= THRESHOLDS.all_truncated
+        return np.inf if every else cut.now / THRESHOLDS.truncated
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""
