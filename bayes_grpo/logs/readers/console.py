@@ -292,8 +292,10 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
         yield row
 
 
-_GOES_ON = re.compile(r"(?![(\[]|\d{4}-|step:)[^\n]{0,160}? - [\w/@.()-]+:[-+.\d]")
-"""A line that goes on with a row of verl's, which a terminal's width has broken."""
+_GOES_ON = re.compile(
+    r"(?![(\[]|\d{4}-|step:)(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+)
+"""A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
 
 def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
