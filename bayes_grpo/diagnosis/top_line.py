@@ -107,7 +107,7 @@ def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
 
 def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLine | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
-    idle = facts.waste > THRESHOLDS.half
+    idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])

@@ -225,7 +225,8 @@ def test_a_row_of_verl_that_a_terminal_has_wrapped(tmp_path, width):
         return (
             f"(TaskRunner pid=7) step:{i} - global_seqlen/mean:4794643.875 - actor/entropy:0.3{i:02d} - "
             f"actor/grad_norm:0.11136 - actor/lr:1e-06 - val-core/aime/acc/mean@30:0.4 - critic/score/mean:{reward} - "
-            f"critic/rewards/mean:{reward} - response_length/mean:352.5 - response_length/clip_ratio:0.03 - timing_s/step:12.5"
+            f"critic/rewards/mean:{reward} - response_length/mean:352.5 - response_length/clip_ratio:0.03 - "
+            f"timing_s/step:12.5"
         )
 
     made = rows(20)
