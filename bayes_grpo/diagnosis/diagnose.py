@@ -123,7 +123,8 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
 
 def _is_logged(wanted: str, trends: RunTrends) -> bool:
     """Whether a run has a signal that a mode wants."""
-    return trends.held_out is not None if wanted == HELD_OUT else wanted in trends.run.signals
+    run = trends.run
+    return bool(len(run.eval_step)) or "gold_reward" in run.signals if wanted == HELD_OUT else wanted in run.signals
 
 
 def _what_to_do(

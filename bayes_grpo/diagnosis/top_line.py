@@ -151,7 +151,7 @@ def _signs(facts: Facts) -> TopLine | None:
         _upper(text),
         facts,
         "the logged signals",
-        of="instability signs",
+        of="ended" if facts.ended else "instability signs",
     )
 
 

@@ -145,3 +145,18 @@ def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
     top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).top
     assert (top.status, top.finding) == ("watch", "truncated_completions")
     assert "length limit" in top.action
+
+
+def test_two_evaluations_are_a_held_out_score_that_is_logged():
+    run = make_run(steps(20), 0.02 + 0.008 * steps(20), evals=evaluated(np.array([10.0, 20.0]), np.array([0.04, 0.15])))
+    assert not any("held-out" in x for x in diagnose(run).missing)
+
+
+def test_a_run_that_is_over_is_not_to_be_watched():
+    """Gradient norms that grew by ten while the learning rate went to 0: nothing is left to check again."""
+    n = 60
+    signals = {"grad_norm": np.geomspace(0.5, 30.0, n), "learning_rate": 1e-5 * (1.0 - steps(n) / n)}
+    run = make_run(steps(n), 0.1 + 0.008 * steps(n), signals=signals, schedule="logged")
+    top = diagnose(run).top
+    assert "gradient norm" in top.headline
+    assert "check again" not in top.action
