@@ -181,8 +181,10 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
 
 def _over(run: Run, planned: float) -> bool:
     """Whether the planned steps are over; a log that goes on far beyond them had another plan."""
-    last = float(run.step[-1]) if len(run.step) else 0.0
-    return planned <= last <= THRESHOLDS.past_plan * planned + 1.0
+    if not len(run.step):
+        return False
+    from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: steps 0 to N - 1
+    return planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
 
 
 def _rows_planned(y: Logged, planned: float | None) -> float | None:

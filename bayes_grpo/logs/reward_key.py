@@ -71,6 +71,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
 }
 """Column → words of keys that may be it, and the range that its values have."""
 _SUGGESTED = 2
+_SCORE = re.compile(r"acc|correct|solve|success|pass_?(?:at|@)")
 
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -82,6 +83,9 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
         if name in known:
             continue
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
+        if name == "heldout":  # scores of seldom rows are those of an evaluation
+            seldom = [k for k in free if _SCORE.search(normal(k)) and _seldom(table, k) and ranges[k][1] <= 1.0]
+            fits += [k for k in seldom if k not in fits]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
@@ -91,10 +95,46 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
     return found
 
 
+def _seldom(table: Table, key: str) -> bool:
+    """Whether at most half of the rows hold a value, and several do."""
+    return 1 < int(np.isfinite(table.column(key)).sum()) <= table.n // 2
+
+
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _PART = re.compile(r"component|bonus|penalty|shaping")
+_FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
+_NOT_A_PART = frozenset(
+    [
+        "best",
+        "final",
+        "running",
+        "moving",
+        "ema",
+        "smoothed",
+        "cumulative",
+        "gold",
+        "true",
+        "target",
+        "baseline",
+        "sum",
+        "raw",
+        "shaped",
+        "advantage",
+        "episode",
+        "group",
+        "groups",
+        "rollout",
+        "total",
+        "all",
+        "overall",
+        "combined",
+        "delta",
+    ]
+)
+_ADDS_UP = 0.02
+"""Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
@@ -125,9 +165,9 @@ def single_rewards(index: KeyIndex) -> list[str]:
     return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
 
 
-def components_of(index: KeyIndex) -> dict[str, str]:
-    """Reward function → raw key of its mean."""
-    named = {}
+def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str]:
+    """Reward function → raw key of its mean; ``total`` are the keys whose sum is the train reward."""
+    named = _adding_up(index, next(iter(total))) if len(total) == 1 else {}
     for key in reversed(single_rewards(index)):
         joined = "/".join(part.strip() for part in key.split("/"))
         start = joined.lower().rfind("rewards/") + len("rewards/")
@@ -140,6 +180,27 @@ def components_of(index: KeyIndex) -> dict[str, str]:
         if key != total and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
+
+
+def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
+    """Keys such as ``format_reward`` and ``answer_reward`` that add up to the total with some weight each."""
+    found: dict[str, str] = {}
+    for name in sorted(index.names, key=len):  # the name without its wrapper first
+        words, key = re.split(r"[/_ ]", name), index.raw(name)
+        what = "_".join(w for w in words if w not in _FILLS)
+        other = _NOT_A_MEAN.search(name) or _EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
+        if what and "reward" in words and not other and not _NOT_A_PART.intersection(words) and key != total:
+            found |= {what: key} if key not in found.values() else {}
+    if len(found) < 2 or len(found) > MAX_COLUMNS:
+        return {}
+    columns = np.array([index.table.column(key) for key in (total, *found.values())])
+    columns = columns[:, np.isfinite(columns).all(axis=0)]
+    if columns.shape[1] <= 2 * len(columns):
+        return {}
+    y, *parts = columns - columns.mean(axis=1, keepdims=True)
+    x = np.column_stack(parts)
+    rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    return found if y.any() and float(rest.std()) < _ADDS_UP * float(y.std()) else {}
 
 
 def _words(key: str) -> set[str]:

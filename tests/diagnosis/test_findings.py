@@ -160,3 +160,9 @@ def test_a_run_that_is_over_is_not_to_be_watched():
     top = diagnose(run).top
     assert "gradient norm" in top.headline
     assert "check again" not in top.action
+
+
+def test_steps_from_0_are_over_one_step_before_their_number():
+    reward = 0.2 + 0.02 * np.arange(30.0)
+    assert diagnose(make_run(np.arange(30.0), reward, total_steps=30)).top.status == "done"
+    assert diagnose(make_run(steps(29), reward[:29], total_steps=30)).top.status == "fine"

@@ -270,3 +270,40 @@ def test_a_total_in_words_is_the_reward_and_a_mean_of_all_no_part(tmp_path):
     run = bg.read_log(tmp_path / "notes.md")
     assert not run.components
     assert len(run.eval_step) == 9
+
+
+def test_columns_that_add_up_to_the_reward_are_its_parts(tmp_path):
+    rng = np.random.default_rng(3)
+    made = []
+    for i in range(30):
+        answer, form = round(0.01 * i + 0.02 * rng.standard_normal(), 4), round(0.5 + 0.1 * rng.standard_normal(), 4)
+        parts = {"answer_reward": answer, "mean_format_reward": form, "best_reward": 0.4, "reward_groups": i % 2}
+        made.append({"step": i + 1, "reward": round(answer + 0.2 * form, 6)} | parts)
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, made)))
+    assert set(bg.read_log(tmp_path / "log.jsonl").components) == {"answer", "format"}
+    (tmp_path / "other.jsonl").write_text("\n".join(json.dumps(r | {"reward": rng.random()}) for r in made))
+    assert not bg.read_log(tmp_path / "other.jsonl").components
+
+
+@pytest.mark.parametrize(
+    "banner",
+    [
+        "  Total optimization steps = 1,200",
+        "   \\\\   /|    Num examples = 9,600 | Total steps = 1,200",
+        "Training: 9 problems, 1,200 total steps",
+    ],
+)
+def test_the_plan_in_a_banner(tmp_path, banner):
+    lines = [f"step:{i} | loss=0.1 | mean_reward={r['reward']}" for i, r in enumerate(rows(20))]
+    (tmp_path / "pairs.log").write_text("\n".join([banner, *lines]))
+    assert bg.read_log(tmp_path / "pairs.log").settings.total_steps.value == 1200
+    (tmp_path / "dicts.log").write_text("\n".join([banner, *map(str, rows(20))]))
+    assert bg.read_log(tmp_path / "dicts.log").settings.total_steps.value == 1200
+
+
+def test_a_score_of_seldom_rows_may_be_the_held_out_one(tmp_path):
+    made = [{"iteration": i, "loss": 0.1, "mean_reward": r["reward"]} for i, r in enumerate(rows(30))]
+    for row in made[::5]:
+        row |= {"final_answer_accuracy": 0.7 + 0.001 * row["iteration"], "final_answer_correct": 118}
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, made)))
+    assert bg.read_log(tmp_path / "log.jsonl").suggested["heldout"] == ("final_answer_accuracy",)

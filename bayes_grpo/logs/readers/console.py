@@ -71,6 +71,17 @@ def usual(values: Iterable[float | None]) -> float | None:
     return found[0][0] if found else None
 
 
+_PLAN = re.compile(
+    r"\btotal (?:optimization )?steps\s{0,3}[=:]\s{0,3}([\d,]{1,12})|\b([\d,]{1,12}) total steps\b", re.I
+)
+
+
+def planned_in(text: str) -> float | None:
+    """The planned steps that a banner states, as "Total optimization steps = 1,200"; None without one or with many."""
+    found = {a or b for a, b in _PLAN.findall(text)}
+    return float(found.pop().replace(",", "")) if len(found) == 1 else None
+
+
 def nothing_found(expected: str, source: Source) -> LogReadError:
     """The error where a reader that a user named finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
@@ -142,7 +153,8 @@ def _kind(
             raise nothing_found(example, source)
         table = Table.from_rows(row for row, _ in found)
         planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
-        return Parsed(table, total_steps=usual(planned or [n for _, n in found]), notes=notes(source.text))
+        total = usual(planned or [n for _, n in found]) or planned_in(source.text)
+        return Parsed(table, total_steps=total, notes=notes(source.text))
 
     return Reader(name, sniff, read)
 

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
-from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
+from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, planned_in, too_long, usual
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import to_float
 
@@ -74,6 +74,7 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
+        total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     return parsed_rows(rows, notes=notes)
 
