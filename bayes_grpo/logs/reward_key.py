@@ -137,6 +137,8 @@ _ADDS_UP = 0.02
 """Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
+_TENSORBOARD = {"wall_time", "step", "value"}
+"""Columns of a curve that was downloaded from TensorBoard."""
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
@@ -262,6 +264,9 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     whole = [key for key in near if not _PART.search(normal(key))] or near
     plain = [key for key in whole if normal(key) in ("reward", "train/reward", "reward/mean", "train/reward/mean")]
     whole = plain or whole
+    if not whole and {*index.names} == _TENSORBOARD:
+        notes.append("a curve from TensorBoard; its values are taken for the train reward")
+        return index.raw("value")
     if not whole:
         return None
     key = _only_one(index, whole, notes)

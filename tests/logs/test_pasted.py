@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayes_grpo as bg
@@ -307,3 +308,52 @@ def test_a_score_of_seldom_rows_may_be_the_held_out_one(tmp_path):
         row |= {"final_answer_accuracy": 0.7 + 0.001 * row["iteration"], "final_answer_correct": 118}
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, made)))
     assert bg.read_log(tmp_path / "log.jsonl").suggested["heldout"] == ("final_answer_accuracy",)
+
+
+def table_texts():
+    """A table as libraries print it and as people paste it, under its form."""
+    frame = pd.DataFrame(rows(12)).assign(step=range(1, 13))
+    bars = [
+        " ┆ ".join(map(str, row)) for row in [list(frame.columns), ["---"] * 3, ["f64"] * 3, *frame.to_numpy().tolist()]
+    ]
+    return {
+        "frame": frame.to_string(),
+        "without index": frame.to_string(index=False),
+        "boxes": "shape: (12, 3)\n┌──┬──┐\n" + "\n".join(f"│ {x} │" for x in bars) + "\n└──┴──┘",
+        "commas in prose": f"Why does it not learn, at step 3 or later?\n\n{frame.to_csv(index=False)}\nThanks!",
+        "bars in prose": "Here:\n\nstep | loss | reward\n-- | -- | --\n"
+        + "\n".join(f"{i} | {x} | {y}" for x, y, i in frame.to_numpy().tolist()),
+    }
+
+
+@pytest.mark.parametrize("form", table_texts())
+def test_a_table_in_a_text(tmp_path, form):
+    (tmp_path / "a.txt").write_text(table_texts()[form])
+    run = bg.read_log(tmp_path / "a.txt")
+    assert run.step.tolist() == list(range(1, 13))
+    assert run.reward == pytest.approx([row["reward"] for row in rows(12)])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[step={i}][reward={r}][kl=0.1]",
+        "step {i:04d} → reward={r} · kl=0.1",
+        "Episode {i}: avg_reward={r}, kl=0.1",
+        "Iteration {i} of 12\n  avg reward : {r}\n  kl   : 0.1",
+    ],
+)
+def test_lines_of_other_hands(tmp_path, form):
+    (tmp_path / "a.log").write_text("\n".join(form.format(i=i, r=r["reward"]) for i, r in enumerate(rows(12), 1)))
+    run = bg.read_log(tmp_path / "a.log")
+    assert run.step.tolist() == list(range(1, 13))
+    assert run.reward.tolist() == [row["reward"] for row in rows(12)]
+    assert set(run.signals) == {"kl"}
+
+
+def test_a_curve_downloaded_from_tensorboard(tmp_path):
+    lines = [f"{1.7e9 + i},{10 * i},{row['reward']}" for i, row in enumerate(rows(12), 1)]
+    (tmp_path / "curve.csv").write_text("\n".join(["Wall time,Step,Value", *lines]))
+    run = bg.read_log(tmp_path / "curve.csv")
+    assert run.reward.tolist() == [row["reward"] for row in rows(12)]
+    assert any("TensorBoard" in note for note in run.notes)

@@ -91,6 +91,7 @@ _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|u
 _LINE_STEP = re.compile(
     rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE
 )
+_LINE_EPISODE = re.compile(r"(?<![\w/.])(?:episode|round)\s*+[:=#]?\s*+(\d{1,12})()(?![\w/.]\d)", re.IGNORECASE)
 _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
@@ -111,7 +112,7 @@ _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){
 
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
@@ -186,6 +187,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
         epoch = _EPOCH.search(line.text)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
+        step = step or _LINE_EPISODE.search(line.text)
         if (place := step or epoch) is None:
             continue
         rest = line.text[place.end() :]

@@ -24,6 +24,7 @@ _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
 _EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
+_PAIR = re.compile(r".*[\s:=][-+]?\.?\d[\d.e+-]*%?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -41,6 +42,8 @@ def header(source: Source) -> tuple[list[str], str] | None:
         return None
     if not any(names) or any(_is_number(name) for name in names):
         return None
+    if all(map(_PAIR.fullmatch, names)) or (len(names) == 1 and len(names[0].split()) > 1):
+        return None  # a row of "step 1 | reward 0.2", or columns between spaces
     return names, delimiter
 
 
