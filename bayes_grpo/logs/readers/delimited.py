@@ -24,7 +24,6 @@ _CELLS_A_BYTE = 4
 """A full row has a delimiter or an end of line for each of its cells."""
 _CHEAP = 1_000_000
 _EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "None", "none", "<NA>", "-"]
-_PAIR = re.compile(r".*[\s:=][-+]?\.?\d[\d.e+-]*%?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -42,7 +41,7 @@ def header(source: Source) -> tuple[list[str], str] | None:
         return None
     if not any(names) or any(_is_number(name) for name in names):
         return None
-    if all(map(_PAIR.fullmatch, names)) or (len(names) == 1 and len(names[0].split()) > 1):
+    if all(map(_is_pair, names)) or (len(names) == 1 and len(names[0].split()) > 1):
         return None  # a row of "step 1 | reward 0.2", or columns between spaces
     return names, delimiter
 
@@ -121,6 +120,12 @@ def _split(line: str, delimiter: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:
         return []
+
+
+def _is_pair(text: str) -> bool:
+    """Whether text ends with a number of its own, as "step 12" and "reward=0.3"."""
+    *name, number = re.split(r"[\s=:]", text)
+    return bool(name) and _is_number(number.rstrip("%"))
 
 
 def _is_number(text: str) -> bool:
