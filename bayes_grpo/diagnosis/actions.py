@@ -110,14 +110,12 @@ def _longer(f: Facts) -> str:
 
 
 def _again(f: Facts) -> str:
-    wanted = max(2 * f.rows, THRESHOLDS.waste_rows)
     if f.ended:
         return f"plan more steps, or log more often: {f.rows} rewards are too few for a verdict"
     if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
         few = f"{f.rows_planned:.0f} rewards, too few to judge"
         return f"go on, and log more often: at its planned end the log has {few}"
-    if f.rows_planned is not None:
-        wanted = min(wanted, round(f.rows_planned))
+    wanted = round(min(max(2 * f.rows, THRESHOLDS.waste_rows), f.rows_planned or math.inf))
     return f"go on, and check again when the log has {wanted} rewards"
 
 

@@ -216,14 +216,8 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
-        if y.rows < THRESHOLDS.held_out_rows - 1:
-            continue
-        fall = y.best - y.now
-        unit = is_share(y.value)
-        if fall > THRESHOLDS.going_errors * y.error and fall > THRESHOLDS.sign_fall * (
-            y.best if unit else np.ptp(y.value)
-        ):
-            clear = y is not rows.reward and fall > THRESHOLDS.gain_errors * y.error
+        if y.rows >= THRESHOLDS.held_out_rows - 1 and y.falls:
+            clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=fall_text(name, y), strong=clear))
     for name, signal, most, strong in (
         ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),

@@ -34,7 +34,7 @@ class DynamicalInstability(Mode):
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(_falls(x) for x in (y, held_out))
+            falls = any(x.falls for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
@@ -74,14 +74,6 @@ class DynamicalInstability(Mode):
 
 def _name(rows: RunSoFar) -> str:
     return "the held-out score" if rows.uses_eval else "the reward"
-
-
-def _falls(y: Logged) -> bool:
-    """Whether a reward has fallen from its best beyond noise, by a part that matters."""
-    if not y.rows:
-        return False
-    size = y.best if is_share(y.value) else float(np.ptp(y.value))
-    return y.best - y.now > max(THRESHOLDS.going_errors * y.error, THRESHOLDS.sign_fall * size)
 
 
 def _ends(y: Logged) -> tuple[float, float]:

@@ -11,9 +11,6 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
-_LAST = 2
-"""Rows at the end in which nearly all completions are truncated; each is a share of hundreds."""
-
 
 class Truncated(Mode):
     """Truncated completions."""
@@ -28,7 +25,7 @@ class Truncated(Mode):
         cut = rows.signals.get("completions_clipped_ratio", NOTHING)
         if cut.rows < THRESHOLDS.least_rows:
             return np.nan
-        every = float(cut.value[-_LAST:].min()) >= THRESHOLDS.all_truncated
+        every = float(cut.value[-2:].min()) >= THRESHOLDS.all_truncated  # each is a share of hundreds
         return np.inf if every else cut.now / THRESHOLDS.truncated
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:

@@ -128,24 +128,15 @@ type Notes = Callable[[str], tuple[str, ...]]
 
 
 def _kind(
-    name: str,
-    rows: Callable[[str], Rows],
-    example: str,
-    notes: Notes,
-    mark: int = 1,
-    share: float = 0,
-    few: bool = False,
+    name: str, rows: Callable[[str], Rows], example: str, notes: Notes, mark: int = 1, share: float = 0
 ) -> Reader:
-    """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``.
-
-    With ``few``, one or two of a short text tell where nothing speaks for another format.
-    """
+    """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
     def sniff(source: Source) -> Evidence | None:
         found = [names_reward(row) for row, _ in rows(source.head)]
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
-        pasted = few and rewarded and len(source.text) <= _SHORT
+        pasted = mark > 1 and rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
         return Evidence(mark, rewarded) if enough else Evidence(0, rewarded) if pasted else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
@@ -327,7 +318,7 @@ def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
-    _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2, few=True),
+    _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
     _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
     _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE),
     Reader("verl_console", _sniff_verl_console, _read_verl_console),
