@@ -176,10 +176,10 @@ def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str
         named[clean(joined[start:].removesuffix("/mean"))] = key
     named = {name: k for name, k in named.items() if name.lower() not in _TOTALS}
     parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
-    total = total_of(index, parts)
-    for key in parts if total is not None else ():
+    whole = total_of(index, parts)
+    for key in parts if whole is not None else ():
         name = normal(key).rpartition("/")[2]
-        if key != total and name not in _WHOLE:
+        if key != whole and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
 

@@ -1,5 +1,7 @@
 """Findings that a logged quantity defines: lost values, one-sided groups, idle steps, engines that part."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -100,7 +102,7 @@ def test_bursts_of_single_rows_are_no_instability():
 
 
 def test_a_few_noisy_rows_show_no_ceiling():
-    settings = {"reward_low": 0.0, "reward_high": 1.0}
+    settings: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
     few = np.array([0, 0.75, 0.625, 0.75, 0.625, 1, 0.5, 1, 0.875, 0.75, 1, 1, 0.875])
     whole = {"frac_reward_zero_std": np.isin(few, (0.0, 1.0)).astype(float)}  # one group a row
     for signals in ({}, whole):
