@@ -20,7 +20,7 @@ from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.decomposition import Decomposition
