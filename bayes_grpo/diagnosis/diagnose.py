@@ -13,10 +13,10 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
-from bayes_grpo.diagnosis.plausibility import implausible
+from bayes_grpo.diagnosis.plausibility import implausible, of_groups
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.rows import RunSoFar, of_groups
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.story import progress_text, story
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
