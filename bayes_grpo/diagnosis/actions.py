@@ -109,6 +109,16 @@ def _longer(f: Facts) -> str:
     return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
+def _again(f: Facts) -> str:
+    if f.ended:
+        return f"plan more steps, or log more often: {f.rows} rewards are too few for a verdict"
+    if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
+        few = f"{f.rows_planned:.0f} rewards, too few to judge"
+        return f"go on, and log more often: at its planned end the log has {few}"
+    wanted = round(min(max(2 * f.rows, THRESHOLDS.waste_rows), f.rows_planned or math.inf))
+    return f"go on, and check again when the log has {wanted} rewards"
+
+
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
@@ -116,14 +126,14 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: _broken(f) or _failing(f) or _ended(f) or (f.resting and not f.rose),
     ),
     "look again": ActionRow(
-        lambda f: f"go on, and check again when the log has {max(2 * f.rows, THRESHOLDS.waste_rows)} rewards",
+        _again,
         forbidden=lambda f: _broken(f) or _failing(f),
     ),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
     "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
     "go back": ActionRow(
         lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
-        lambda f: f.checkpoint is not None,
+        lambda f: f.checkpoint is not None and not f.latest,
         _never,
     ),
     "take checkpoint": ActionRow(

@@ -123,7 +123,9 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
 
 def _is_logged(wanted: str, trends: RunTrends) -> bool:
     """Whether a run has a signal that a mode wants."""
-    return trends.held_out is not None if wanted == HELD_OUT else wanted in trends.run.signals
+    if wanted != HELD_OUT:
+        return wanted in trends.run.signals
+    return trends.held_out is not None or (bool(len(trends.run.eval_step)) and not trends.uses_eval)
 
 
 def _what_to_do(

@@ -39,10 +39,12 @@ class Facts:
         held_out: Whether a held-out or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         chosen_by: Score that chooses it, in words.
+        latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
         crept: Whether it lies above the start almost surely, by any amount.
         resting: Whether its last half has changed by no more than its noise, in enough rows.
         level: Its level as a share of its range; NaN where that is unknown.
+        least_level: The level less two standard errors of it; NaN likewise.
         solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
         waste: Share of zero-variance groups or rows; NaN without a signal for it.
         idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
@@ -60,6 +62,7 @@ class Facts:
         noisy: Whether that could hide a relevant rise.
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
+        rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
         falls: Components and environments that fall, in words.
         held_out_falls: Whether the held-out reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
@@ -74,10 +77,12 @@ class Facts:
     held_out: bool = False
     checkpoint: float | None = None
     chosen_by: str = ""
+    latest: bool = False
     rose: bool = False
     crept: bool = False
     resting: bool = False
     level: float = np.nan
+    least_level: float = np.nan
     solved: bool = False
     waste: float = np.nan
     idle: bool = False
@@ -95,6 +100,7 @@ class Facts:
     noisy: bool = True
     rate_spent: float | None = None
     planned: float | None = None
+    rows_planned: float | None = None
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -113,8 +119,8 @@ class Facts:
 
     @property
     def top(self) -> bool:
-        """Whether it is at the top of that range."""
-        return self.level > THRESHOLDS.solved
+        """Whether it is at the top of that range, with rows enough to tell it from a lower level."""
+        return self.level > THRESHOLDS.solved and not self.least_level < THRESHOLDS.easy
 
 
 def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
@@ -142,10 +148,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         held_out=judged is not None,
         checkpoint=step,
         chosen_by=by,
+        latest=step is not None and step >= rows.last_step,
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
         crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
+        least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         idle=bool(rows.waste > THRESHOLDS.share_named) or bool(rows.idle_lately > THRESHOLDS.dead),
@@ -162,12 +170,28 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
-        planned=float(planned) if planned is not None and len(run.step) and run.step[-1] >= planned else None,
+        planned=float(planned) if planned is not None and _over(run, planned) else None,
+        rows_planned=_rows_planned(y, planned),
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
         happened=_happened(rows, run),
     )
+
+
+def _over(run: Run, planned: float) -> bool:
+    """Whether the planned steps are over; a log that goes on far beyond them had another plan."""
+    if not len(run.step):
+        return False
+    from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: steps 0 to N - 1
+    return planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
+
+
+def _rows_planned(y: Logged, planned: float | None) -> float | None:
+    """Rewards at the planned end, at the pace of those that are logged."""
+    if planned is None or y.rows < 2 or y.step[-1] >= planned:
+        return None
+    return y.rows + float(np.floor((planned - y.step[-1]) * (y.rows - 1) / (y.step[-1] - y.step[0])))
 
 
 def _highest_rate(run: Run) -> float | None:
@@ -192,14 +216,8 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
-        if y.rows < THRESHOLDS.held_out_rows - 1:
-            continue
-        fall = y.best - y.now
-        unit = is_share(y.value)
-        if fall > THRESHOLDS.going_errors * y.error and fall > THRESHOLDS.sign_fall * (
-            y.best if unit else np.ptp(y.value)
-        ):
-            clear = y is not rows.reward and fall > THRESHOLDS.gain_errors * y.error
+        if y.rows >= THRESHOLDS.held_out_rows - 1 and y.falls:
+            clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=fall_text(name, y), strong=clear))
     for name, signal, most, strong in (
         ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),

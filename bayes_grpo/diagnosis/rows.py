@@ -20,6 +20,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
+from bayes_grpo.rows.series import is_share
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.decomposition import Decomposition
@@ -101,6 +102,14 @@ class Logged:
     def best(self) -> float:
         """Highest running mean."""
         return float(self.means.max())
+
+    @property
+    def falls(self) -> bool:
+        """Whether it has fallen from its best beyond noise, by a part that matters."""
+        if not self.rows:
+            return False
+        size = self.best if is_share(self.value) else float(np.ptp(self.value))
+        return self.best - self.now > max(THRESHOLDS.going_errors * self.error, THRESHOLDS.sign_fall * size)
 
     @property
     def since_best(self) -> int:

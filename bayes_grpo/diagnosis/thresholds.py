@@ -64,11 +64,15 @@ class Thresholds:
     # Truncated completions
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 
+    all_truncated: float = _row(0.95, "of the completions", "in each of the last rows, from which few rows measure it")
+
     # Other findings
     one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
 
     # The learning rate
     rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which the policy no longer moves")
+
+    past_plan: float = _row(1.1, "of the planned steps", "above which a log contradicts its plan")
 
     # Oscillations
     swing_damping: float = _row(0.4, "damping ratio", "below which a linear regime oscillates")

@@ -35,7 +35,8 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
     """
     if timeline is None:
         text = "The log has fewer than three rewards."
-        return TopLine("unclear", CANNOT_TELL, 1.0, text, "check again when it has 20.", "the number of rewards")
+        do = f"{ACTIONS['look again'].text(facts)}."
+        return TopLine("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     line = (
@@ -106,7 +107,7 @@ def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
 
 def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLine | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
-    idle = facts.waste > THRESHOLDS.half
+    idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])
@@ -150,7 +151,7 @@ def _signs(facts: Facts) -> TopLine | None:
         _upper(text),
         facts,
         "the logged signals",
-        of="instability signs",
+        of="ended" if facts.ended else "instability signs",
     )
 
 

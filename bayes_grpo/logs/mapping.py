@@ -53,7 +53,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         raise LogReadError(no_reward(columns))
     columns.train = {"reward": reward, **signals}
     _share_rollouts(columns)
-    components = components_of(index)
+    components = components_of(index, found or ())
     columns.parts = _columns_of(index, COMPONENT, components)
     for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values

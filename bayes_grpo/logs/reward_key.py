@@ -63,7 +63,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
     "loss": (r"loss|objective", -math.inf, math.inf),
     "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
-    "reward_std": (r"std|stdev|spread", 0.0, math.inf),
+    "reward_std": (r"^(?!.*(?:zero|frac)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"zero|flat|degenerate|no_spread", 0.0, 1.0),
     "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
@@ -71,6 +71,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
 }
 """Column → words of keys that may be it, and the range that its values have."""
 _SUGGESTED = 2
+_SCORE = re.compile(r"acc|correct|solve|success|pass_?(?:at|@)")
 
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -82,20 +83,61 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
         if name in known:
             continue
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
+        if name == "heldout":  # scores of seldom rows are those of an evaluation
+            seldom = [k for k in free if _SCORE.search(normal(k)) and _seldom(table, k) and ranges[k][1] <= 1.0]
+            fits += [k for k in seldom if k not in fits]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
-        fits = [k for k in fits if name == "reward_std" or not normal(k).endswith("std")]
+        fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
 
 
+def _seldom(table: Table, key: str) -> bool:
+    """Whether at most half of the rows hold a value, and several do."""
+    return 1 < int(np.isfinite(table.column(key)).sum()) <= table.n // 2
+
+
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _PART = re.compile(r"component|bonus|penalty|shaping")
+_FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
+_NOT_A_PART = frozenset(
+    [
+        "best",
+        "final",
+        "running",
+        "moving",
+        "ema",
+        "smoothed",
+        "cumulative",
+        "gold",
+        "true",
+        "target",
+        "baseline",
+        "sum",
+        "raw",
+        "shaped",
+        "advantage",
+        "episode",
+        "group",
+        "groups",
+        "rollout",
+        "total",
+        "all",
+        "overall",
+        "combined",
+        "delta",
+    ]
+)
+_ADDS_UP = 0.02
+"""Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
+_TENSORBOARD = {"wall_time", "step", "value"}
+"""Columns of a curve that was downloaded from TensorBoard."""
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
@@ -124,25 +166,55 @@ def single_rewards(index: KeyIndex) -> list[str]:
     return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
 
 
-def components_of(index: KeyIndex) -> dict[str, str]:
-    """Reward function → raw key of its mean."""
-    spelled = {"/".join(x.strip() for x in key.split("/")): key for key in reversed(single_rewards(index))}
-    named = {clean(name.rpartition("rewards/")[2].removesuffix("/mean")): key for name, key in spelled.items()}
-    named = {name: k for name, k in named.items() if name not in _TOTALS}
+def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str]:
+    """Reward function → raw key of its mean; ``total`` are the keys whose sum is the train reward."""
+    named = _adding_up(index, next(iter(total))) if len(total) == 1 else {}
+    for key in reversed(single_rewards(index)):
+        joined = "/".join(part.strip() for part in key.split("/"))
+        start = joined.lower().rfind("rewards/") + len("rewards/")
+        named[clean(joined[start:].removesuffix("/mean"))] = key
+    named = {name: k for name, k in named.items() if name.lower() not in _TOTALS}
     parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
-    total = total_of(index, parts)
-    for key in parts if total is not None else ():
+    whole = total_of(index, parts)
+    for key in parts if whole is not None else ():
         name = normal(key).rpartition("/")[2]
-        if key != total and name not in _WHOLE:
+        if key != whole and name not in _WHOLE:
             named.setdefault(clean(name), key)
     return named
+
+
+def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
+    """Keys such as ``format_reward`` and ``answer_reward`` that add up to the total with some weight each."""
+    found: dict[str, str] = {}
+    for name in sorted(index.raw, key=len):  # the name without its wrapper first
+        words, key = re.split(r"[/_ ]", name), index.raw[name]
+        what = "_".join(w for w in words if w not in _FILLS)
+        other = _NOT_A_MEAN.search(name) or _EVALUATION.search(name) or name.startswith(("rewards/", "reward/"))
+        if what and "reward" in words and not other and not _NOT_A_PART.intersection(words) and key != total:
+            found |= {what: key} if key not in found.values() else {}
+    if len(found) < 2 or len(found) > MAX_COLUMNS:
+        return {}
+    columns = np.array([index.table.column(key) for key in (total, *found.values())])
+    columns = columns[:, np.isfinite(columns).all(axis=0)]
+    if columns.shape[1] <= 2 * len(columns):
+        return {}
+    y, *parts = columns - columns.mean(axis=1, keepdims=True)
+    x = np.column_stack(parts)
+    rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    return found if y.any() and float(rest.std()) < _ADDS_UP * float(y.std()) else {}
+
+
+def _words(key: str) -> set[str]:
+    """The words of a reward's key that say which one it is."""
+    return set(re.split(r"[/_]", normal(key))) - {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
 
 
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    named = [k for k in candidates if normal(k).removesuffix("/mean").rpartition("/")[2] in _WHOLE]
+    words = {k: _words(k) for k in candidates}
+    named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
     if len(named) == 1:
         return named[0]
     columns = np.array([index.table.column(k) for k in candidates])
@@ -178,6 +250,9 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not _NOT_A_MEAN.search(x)]
     near = list(dict.fromkeys(index.raw[name] for name in like if _REWARD_LIKE.search(name)))
     whole = [key for key in near if not _PART.search(normal(key))] or near
+    if not whole and {*index.raw} == _TENSORBOARD:
+        notes.append("a curve from TensorBoard; its values are taken for the train reward")
+        return index.raw["value"]
     if not whole:
         return None
     key = _only_one(index, whole, notes)

@@ -120,14 +120,15 @@ GENERIC = Trainer(
         "eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward eval_mean_reward "
         "val_reward val/reward validation/reward validation_reward test/reward test_reward eval_accuracy "
         "eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy test/accuracy "
-        "val-core/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 "
-        "test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate eval/score "
-        "eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
+        "val-core/**/mean@* val/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 "
+        "val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate "
+        "eval/score eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
         "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
     ),
     signals=_table(
         "reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std; "
         "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio "
+        "frac_zero_std "
         "flat_group_fraction; "
         "entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy; "
         "kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss; "
@@ -324,9 +325,10 @@ TRAINERS = (
         evals=_keys("eval/*"),
         signals=_table(
             "entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac; "
-            "completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; "
+            "completion_length: rollout/response_len/mean rollout/response_lengths; learning_rate: train/lr-pg_0; "
             "loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff; "
-            "step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio"
+            "step_time: perf/step_time; "
+            "completions_clipped_ratio: rollout/truncated_ratio rollout/truncated"
         ),
         rollouts=_keys("rollout/step eval/step"),
         config=_table(

@@ -125,7 +125,7 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
     if not falling or len(rate) - peak < 4:
         return replace(stays, assumed="learning rate: stays at its last logged value")
     begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]
-    ends = [float(total_steps)] if total_steps is not None else list(now + (now - begin) * np.geomspace(0.01, 20, 300))
+    ends = [float(total_steps)] if total_steps is not None else _ends(t, r).tolist()
     fits = [
         (float(np.sum((decay(shape, t, begin, end) - r) ** 2)), shape, end)
         for shape in ("linear", "cosine")
@@ -137,6 +137,14 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
         return replace(stays, assumed=words)
     where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
     return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: goes on as {shape} decay to 0 {where}")
+
+
+def _ends(step: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Steps at which a decay may end: a grid that reaches far beyond the rows, and the end of a line through them."""
+    gone, now = step - step[0], float(step[-1])
+    grid = now + (now - step[0]) * np.geomspace(0.01, 100.0, 400)
+    line = step[0] + float(np.sum(gone**2)) / max(float(np.sum(gone * (1.0 - rate))), 1e-300)
+    return np.append(grid, line) if line > now else grid
 
 
 def decay(shape: str, step: np.ndarray, begin: float, end: float) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Findings that a logged quantity defines: lost values, one-sided groups, idle steps, engines that part."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.diagnosis.modes.one_sided_groups import sides_of
-from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
 ROWS = 40
 RISING = 0.8 - 0.6 * np.exp(-steps(ROWS) / 15.0) + 0.02 * np.random.default_rng(0).standard_normal(ROWS)
@@ -84,3 +86,85 @@ def test_engines_that_part_are_told_from_those_that_do_not():
     assert apart.probability["engine_gap"] > 0.9 > 0.1 > near.probability["engine_gap"]
     assert apart.evidence["engine_gap"].startswith("the mismatch is ")
     assert "weight sync" in apart.remedies["engine_gap"][0]
+
+
+def test_bursts_of_single_rows_are_no_instability():
+    rng = np.random.default_rng(5)
+    norm, kl = np.full(80, 1.0), np.full(80, 0.08)
+    norm[[3, 16, 26, 32, 71]], kl[[25, 27, 68]] = 3000.0, 20.0
+    reward = 0.7 - 0.55 * np.exp(-steps(80) / 15.0) + 0.04 * rng.standard_normal(80)
+    reward[-10:] -= 0.03  # a little below its best
+    found = diagnose(make_run(steps(80), reward, signals={"grad_norm": norm, "kl": kl}))
+    assert not found.top.alarming
+    assert found.probability["dynamical_instability"] < 0.3
+    kl[-20:] = 20.0
+    assert diagnose(make_run(steps(80), reward, signals={"kl": kl})).probability["dynamical_instability"] > 0.6
+
+
+def test_a_few_noisy_rows_show_no_ceiling():
+    settings: dict[str, Any] = {"reward_low": 0.0, "reward_high": 1.0}
+    few = np.array([0, 0.75, 0.625, 0.75, 0.625, 1, 0.5, 1, 0.875, 0.75, 1, 1, 0.875])
+    whole = {"frac_reward_zero_std": np.isin(few, (0.0, 1.0)).astype(float)}  # one group a row
+    for signals in ({}, whole):
+        top = diagnose(make_run(steps(13), few, signals=signals, **settings)).top
+        assert top.status in ("unclear", "fine")
+    many = 0.98 + 0.02 * np.sin(np.arange(40.0))
+    assert diagnose(make_run(steps(40), many, **settings)).top.status == "done"
+
+
+def test_the_last_checkpoint_is_nothing_to_go_back_to():
+    """A gradient norm that grew a hundredfold while both rewards are at their best: nothing is lost."""
+    n = 60
+    reward, norm = 0.1 + 0.008 * steps(n), np.geomspace(0.05, 30.0, n)
+    found = diagnose(
+        make_run(
+            steps(n),
+            reward,
+            signals={"grad_norm": norm},
+            evals=evaluated(np.arange(10.0, n + 1, 10), 0.1 + 0.008 * np.arange(10, n + 1, 10)),
+        )
+    )
+    assert not found.top.alarming
+    assert "go back" not in " ".join((found.top.action, *found.top.remedies))
+
+
+def test_what_to_wait_for_fits_the_plan():
+    reward = np.array([0.3, 0.32, 0.31])
+    coarse = diagnose(make_run([10, 20, 30], reward, window=10.0, total_steps=43)).top
+    assert "log more often: at its planned end the log has 4 rewards" in coarse.action
+    assert (
+        "28 rewards"
+        in diagnose(make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)).top.action
+    )
+    over = diagnose(make_run(steps(5), np.array([1.0, 1.1, 1.0, 1.1, 0.6]), total_steps=5)).top
+    assert over.action.startswith("plan more steps")
+    passed = diagnose(make_run(steps(30), 0.3 + 0.01 * steps(30), total_steps=7)).top
+    assert passed.status == "fine"
+
+
+def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
+    signals = {"completions_clipped_ratio": np.array([0.3, 0.97, 0.995])}
+    top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).top
+    assert (top.status, top.finding) == ("watch", "truncated_completions")
+    assert "length limit" in top.action
+
+
+def test_two_evaluations_are_a_held_out_score_that_is_logged():
+    run = make_run(steps(20), 0.02 + 0.008 * steps(20), evals=evaluated(np.array([10.0, 20.0]), np.array([0.04, 0.15])))
+    assert not any("held-out" in x for x in diagnose(run).missing)
+
+
+def test_a_run_that_is_over_is_not_to_be_watched():
+    """Gradient norms that grew by ten while the learning rate went to 0: nothing is left to check again."""
+    n = 60
+    signals = {"grad_norm": np.geomspace(0.5, 30.0, n), "learning_rate": 1e-5 * (1.0 - steps(n) / n)}
+    run = make_run(steps(n), 0.1 + 0.008 * steps(n), signals=signals, schedule="logged")
+    top = diagnose(run).top
+    assert "gradient norm" in top.headline
+    assert "check again" not in top.action
+
+
+def test_steps_from_0_are_over_one_step_before_their_number():
+    reward = 0.2 + 0.02 * np.arange(30.0)
+    assert diagnose(make_run(np.arange(30.0), reward, total_steps=30)).top.status == "done"
+    assert diagnose(make_run(steps(29), reward[:29], total_steps=30)).top.status == "fine"

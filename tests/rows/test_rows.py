@@ -11,6 +11,7 @@ from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import bucket, doubled, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import decay, schedule_of
 from tests.helpers.runs import make_run, rising_run, steps
 
 
@@ -137,3 +138,13 @@ def test_default_priors_know_scale_and_length_alone():
     for name, prior in one.items():
         assert prior.median == pytest.approx(other[name].median, abs=1e-12)
         assert prior.spread == pytest.approx(other[name].spread)
+
+
+@pytest.mark.parametrize(("shape", "end"), [("linear", 501.0), ("linear", 40.0), ("cosine", 301.0)])
+def test_a_decay_that_has_hardly_begun_is_read_off_to_its_end(shape, end):
+    step = np.arange(1.0, 31.0)
+    rate = 1e-6 * decay(shape, step, 1.0, end)
+    run = make_run(step, 0.01 * step, signals={"learning_rate": rate}, schedule="logged")
+    found = schedule_of(rows_of(run), dict(run.settings.items()))
+    assert found.shape == shape
+    assert found.total_steps == pytest.approx(end, rel=0.03)  # rates are means over rows, half a step late

@@ -34,7 +34,7 @@ class DynamicalInstability(Mode):
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.rows and x.best - x.now > THRESHOLDS.going_errors * x.error for x in (y, held_out))
+            falls = any(x.falls for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
@@ -90,10 +90,14 @@ def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
 
 
 def _bursts(values: np.ndarray) -> tuple[float, float, float]:
-    """Sizes of a signal: median of its first quarter, of the rest, and of the highest quarter of the rest."""
+    """Sizes of a signal: median of its first quarter, of the rest, and of the highest running medians of the rest.
+
+    A running median passes over a burst of one row: a row far off its neighbors is a batch, not a state of the run.
+    """
     size, quarter = np.abs(values), len(values) // THRESHOLDS.late_part
-    rest = np.sort(size[quarter:])
-    highest = rest[-max(THRESHOLDS.least_rows, quarter // THRESHOLDS.late_part) :]
+    rest = size[quarter:]
+    lasting = np.sort(np.median(np.lib.stride_tricks.sliding_window_view(rest, THRESHOLDS.least_rows), axis=1))
+    highest = lasting[-max(THRESHOLDS.least_rows, quarter // THRESHOLDS.late_part) :]
     return float(np.median(size[:quarter])), float(np.median(rest)), float(np.median(highest))
 
 

@@ -15,7 +15,7 @@ class IdleSteps(Mode):
 
     name = "idle_steps"
     label = "steps with zero gradient"
-    remedies = ("mixed prompts", "larger groups", "harder prompts")
+    remedies = ("mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows that are idle."""

@@ -27,10 +27,12 @@ class OneSidedGroups(Mode):
     remedies = ("harder prompts", "easier prompts", "mixed prompts")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Share of the groups that are of the larger kind."""
+        """Share of the groups that are of the larger kind, in rows enough for a verdict on them."""
         share = rows.signals.get("frac_reward_zero_std", NOTHING)
         if share.rows < THRESHOLDS.least_rows or not rows.has_range or rows.uses_eval:
             return np.nan
+        if share.rows < THRESHOLDS.waste_rows:
+            return 0.0
         return float(np.maximum(*_sides(rows, np.array(share.now)))) / THRESHOLDS.one_sided
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:

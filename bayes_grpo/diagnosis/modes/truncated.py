@@ -21,9 +21,12 @@ class Truncated(Mode):
     remedies = ("longer limit", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:
-        """Share of completions that hit the length limit."""
+        """Share of completions that hit the length limit; where nearly all did, a few rows measure it."""
         cut = rows.signals.get("completions_clipped_ratio", NOTHING)
-        return cut.now / THRESHOLDS.truncated if cut.rows >= THRESHOLDS.least_rows else np.nan
+        if cut.rows < THRESHOLDS.least_rows:
+            return np.nan
+        every = float(cut.value[-2:].min()) >= THRESHOLDS.all_truncated  # each is a share of hundreds
+        return np.inf if every else cut.now / THRESHOLDS.truncated
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""

@@ -72,6 +72,17 @@ def usual(values: Iterable[float | None]) -> float | None:
     return found[0][0] if found else None
 
 
+_PLAN = re.compile(
+    r"\btotal (?:optimization )?steps\s{0,3}[=:]\s{0,3}([\d,]{1,12})|\b([\d,]{1,12}) total steps\b", re.I
+)
+
+
+def planned_in(text: str) -> float | None:
+    """The planned steps that a banner states, as "Total optimization steps = 1,200"; None without one or with many."""
+    found = {a or b for a, b in _PLAN.findall(text)}
+    return float(found.pop().replace(",", "")) if len(found) == 1 else None
+
+
 def nothing_found(expected: str, source: Source) -> LogReadError:
     """The error where a reader that a user named finds no row."""
     return LogReadError(f"expected {expected}, found none; seen: {clean(source.head)!r}; choose another --format")
@@ -81,8 +92,11 @@ _WORD = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter|u
 _LINE_STEP = re.compile(
     rf"(?<![\w/.]){_WORD}\s*+[:=#]?\s*+(\d{{1,12}})(?:\s*+/\s*+(\d{{1,12}}))?(?![\w/.]\d)", re.IGNORECASE
 )
+_LINE_EPISODE = re.compile(r"(?<![\w/.])(?:episode|round)\s*+[:=#]?\s*+(\d{1,12})()(?![\w/.]\d)", re.IGNORECASE)
 _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
-_EPOCH = re.compile(r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6})(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE)
+_EPOCH = re.compile(
+    r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
+)
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
@@ -99,11 +113,13 @@ _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){
 
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
-_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—]|[A-Za-z_][\w./@]*\s?[=:])")
+_AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
 
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
+_SHORT = 20_000
+"""Characters of a text that was pasted."""
 _SHARE = 0.8
 
 type Rows = Iterator[tuple[dict[str, float], float | None]]
@@ -121,21 +137,32 @@ def _kind(
         found = [names_reward(row) for row, _ in rows(source.head)]
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
-        return Evidence(mark, rewarded) if enough else None
+        pasted = mark > 1 and rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
+        return Evidence(mark, rewarded) if enough else Evidence(0, rewarded) if pasted else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
         found = list(rows(source.text))
         if not found:
             raise nothing_found(example, source)
         table = Table.from_rows(row for row, _ in found)
-        return Parsed(table, total_steps=usual(n for _, n in found), notes=notes(source.text))
+        planned = [n for row, n in found if names_reward(row)]  # other lines count ranks, files and prompts
+        total = usual(planned or [n for _, n in found]) or planned_in(source.text)
+        return Parsed(table, total_steps=total, notes=notes(source.text))
 
     return Reader(name, sniff, read)
 
 
 def _pair_rows(text: str) -> Rows:
-    """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step"."""
+    """Lines with a step and named numbers; the step is ``i`` of ``i/N``, or the number after "step".
+
+    Where no line has a step, those with an epoch and a reward are the rows.
+    """
     rows = list(_placed_rows(text))
+    if any("step" in row for row, *_ in rows):
+        rows = [x for x in rows if "step" in x[0]]
+    else:
+        yield from ((row, None) for row, *_ in rows if names_reward(row))
+        return
     turned = (
         b["step"] < a["step"] and b.get("epoch", 0.0) > a.get("epoch", 0.0) for (a, *_), (b, *_) in pairwise(rows)
     )
@@ -152,16 +179,19 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
         epoch = _EPOCH.search(line.text)
         # Counts of epochs are none of steps.
         step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
-        if step is None:
+        step = step or _LINE_EPISODE.search(line.text)
+        if (place := step or epoch) is None:
             continue
-        rest = line.text[step.end() :]
+        rest = line.text[place.end() :]
         if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
-        inside = epoch is not None and line.text[epoch.end() : step.start()].strip() == "("  # "Epoch:[1/3](5/100)"
-        start = epoch.start() if inside and epoch is not None else step.start()
+        inside = epoch is not None and line.text[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
+        start = epoch.start() if inside and epoch is not None else place.start()
         if row := _numbers(line.text[:start]) | _numbers(rest):
             row |= {"epoch": float(epoch[1])} if epoch else {}
-            yield {**row, "step": float(step[1])}, float(step[2] or 0), float(epoch[2] or 0) if epoch else 0.0, inside
+            row |= {"step": float(step[1])} if step else {}
+            epochs = float(epoch[2] or 0) if epoch else 0.0
+            yield row, float(step[2] or 0) if step else 0.0, epochs, inside
 
 
 def _numbers(text: str) -> dict[str, float]:
@@ -210,6 +240,17 @@ _BLOCK_PAIR = re.compile(
 """A line that holds nothing but a name and a number."""
 
 
+_ASIDE = re.compile(r"\([^()\n]{0,200}\)")
+
+
+def _block_pairs(text: str) -> list[re.Match[str]]:
+    """The pairs of a line: one, or several between bars or commas, but for what stands in parentheses."""
+    if (pair := _BLOCK_PAIR.fullmatch(text)) is not None:
+        return [pair]
+    parts = re.split(r"\||,\s", _ASIDE.sub("", text))
+    return [pair for part in parts if (pair := _BLOCK_PAIR.fullmatch(part)) is not None]
+
+
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once."""
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
@@ -218,8 +259,8 @@ def _block_rows(text: str) -> Rows:
             continue
         if (heading := _HEADING.fullmatch(line.text)) is not None:
             blocks.append((heading, []))
-        elif blocks and (pair := _BLOCK_PAIR.fullmatch(line.text)) is not None:
-            blocks[-1][1].append((pair[1], pair[2]))
+        elif blocks:
+            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line.text))
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}
@@ -246,15 +287,33 @@ def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
 
 
 def _verl_rows(text: str) -> Iterator[dict[str, float]]:
-    for line in lines_of(text):
-        if (found := _VERL_STEP.search(line.text)) is None:
+    for line in _unwrapped(lines_of(text)):
+        if (found := _VERL_STEP.search(line)) is None:
             continue
         row = {"step": float(found[1])}
-        for part in _REPEATED.split(line.text[found.end() :], maxsplit=1)[0].split(" - "):
+        for part in _REPEATED.split(line[found.end() :], maxsplit=1)[0].split(" - "):
             key, colon, value = part.rpartition(":")
             if colon and key:
                 row[key.strip()] = to_float(value)
         yield row
+
+
+_GOES_ON = re.compile(
+    r"(?![(\[]|\d{4}-|step:)(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+)
+"""A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
+
+
+def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
+    """Lines, those of a row that a terminal has wrapped joined."""
+    whole, row = "", False
+    for text in (line.text for line in lines):
+        if row and _GOES_ON.match(text):
+            whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
+            continue
+        yield whole
+        whole, row = text, _VERL_STEP.search(text) is not None
+    yield whole
 
 
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"

@@ -16,7 +16,15 @@ import numpy as np
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
-from bayes_grpo.logs.readers.console import JSON_START, lines_of, names_reward, nothing_found, too_long, usual
+from bayes_grpo.logs.readers.console import (
+    JSON_START,
+    lines_of,
+    names_reward,
+    nothing_found,
+    planned_in,
+    too_long,
+    usual,
+)
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import to_float
 
@@ -29,7 +37,13 @@ _NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
 """A dict that was pasted without its braces."""
 _OUTCOME = re.compile(r" reward (\d{1,6}(?:\.\d{1,6})?)$")
 """The end of an outcome's name: the reward of its answer."""
-_STEP_KEY = re.compile(r"step(?!s_per_second)")
+_METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoch|train|eval|/", re.IGNORECASE)
+"""A key of a row of metrics; before the first row, dictionaries of settings are printed too."""
+_STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
+"""A key that counts steps, and not how long one took (TRL's ``step_time``)."""
+
+_PANEL = ("│", "┃", "║")
+"""How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
 
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
@@ -68,6 +82,7 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
         starts = _starts(found)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
+        total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
     return parsed_rows(rows, notes=notes)
 
@@ -197,11 +212,11 @@ def _dicts(text: str) -> Iterator[_Found]:
             passed.pop(planned, None)
             passed[planned] = done
         piece = line.text
-        if line.bars and not piece.strip():
+        if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
         at = 0
         while True:
-            if display is None or (at == 0 and _OPEN.match(piece)):
+            if display is None or (at == 0 and _OPEN.match(piece, _indent(piece) if line.bars else 0)):
                 start = _OPEN.search(piece, at)
                 if start is None:
                     display = None
@@ -215,11 +230,16 @@ def _dicts(text: str) -> Iterator[_Found]:
             if end is None:
                 display = display if display.length <= _MAX_LENGTH else None
                 break
-            if row := parse_dict(display.text):
+            row = parse_dict(display.text)
+            if row and (counting is not None or any(map(_METRIC.search, row))):
                 yield found(_dict_counted(display.before, row))
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, display = end, None
     yield _Found({}, _NO_BARS, passed)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 class _Display:

@@ -42,6 +42,8 @@ def header(source: Source) -> tuple[list[str], str] | None:
         return None
     if not any(names) or any(_is_number(name) for name in names):
         return None
+    if all(map(_is_pair, names)) or (len(names) == 1 and len(names[0].split()) > 1):
+        return None  # a row of "step 1 | reward 0.2", or columns between spaces
     return names, delimiter
 
 
@@ -119,6 +121,12 @@ def _split(line: str, delimiter: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:
         return []
+
+
+def _is_pair(text: str) -> bool:
+    """Whether text ends with a number of its own, as "step 12" and "reward=0.3"."""
+    *name, number = re.split(r"[\s=:]", text)
+    return bool(name) and _is_number(number.rstrip("%"))
 
 
 def _is_number(text: str) -> bool:

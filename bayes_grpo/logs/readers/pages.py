@@ -43,6 +43,9 @@ _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
 _LEAST, _MAX_TABLES = 2, 200
+_BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
+_MISSES = 4
+"""Lines that are no rows, such as rules and types, after which a table in prose has ended."""
 
 
 def html_tables(text: str) -> list[Parsed]:
@@ -87,6 +90,39 @@ def plain_tables(text: str) -> list[Parsed]:
         return []
     names = lines[0]
     return _metrics([names, *(x[len(x) - len(names) :] for x in lines[1:] if len(x) in (len(names), len(names) + 1))])
+
+
+def text_tables(text: str) -> list[Parsed]:
+    """Tables of metrics between lines of prose: columns between bars, commas, tabs or spaces, below their names."""
+    found, lines, end = [], text.split("\n")[:_MAX_ROWS], 0
+    for i, line in enumerate(lines):
+        if i < end or len(line) > _MAX_ROW or not names_reward((line,)):
+            continue
+        for split in (_between_boxes, _between_commas, str.split):
+            names = split(line)
+            if not names_reward(names) or not any(normal(name) in _STEPS for name in names):
+                continue
+            rows = []
+            for end, other in enumerate(lines[i + 1 :], i + 1):
+                cells = split(other[:_MAX_ROW])
+                wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
+                rows += [cells[1:] if wide else cells] if wide or len(cells) == len(names) else []
+                if end - i - len(rows) > _MISSES:
+                    break
+            if tables := _metrics([names, *rows]):
+                found += tables
+                break
+        else:
+            end = i
+    return found
+
+
+def _between_boxes(line: str) -> list[str]:
+    return _between_bars(_BAR.sub("|", line)) if _BAR.search(line) else []
+
+
+def _between_commas(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"[,\t;]", line)]
 
 
 def _runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:
@@ -152,14 +188,14 @@ _PAGE = ("<!doctype html", "<html", "<div", "<table", "<p", "<style")
 @lru_cache(maxsize=1)
 def _tables_in(page: str) -> tuple[Parsed, ...]:
     """The tables of metrics in a page, found once for its evidence and its rows."""
-    return tuple(html_tables(page) or markdown_tables(page))
+    return tuple(html_tables(page) or markdown_tables(page) or text_tables(page))
 
 
 def _sniff_marked_table(source: Source) -> Evidence | None:
     """Recognises a page with a table of metrics, by its ending or its beginning."""
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
-    found = _tables_in(source.text) if marked else ()
-    return Evidence(2, sum(x.table.n for x in found)) if found else None
+    found = _tables_in(source.text) if marked else text_tables(source.head)
+    return Evidence(2 if marked else 1, sum(x.table.n for x in found)) if found else None
 
 
 def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
