@@ -143,6 +143,14 @@ ACTIONS: dict[str, ActionRow] = {
         _broken,
         _never,
     ),
+    "update path": ActionRow(
+        "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
+        "the next",
+    ),
+    "trainable weights": ActionRow(
+        "check that the trained parameters require a gradient: frozen adapters, gradient checkpointing without "
+        "input gradients, a loss scale of 0",
+    ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
         forbidden=_never,

@@ -23,6 +23,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
+from bayes_grpo.diagnosis.zeros import zeros_text
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition
@@ -118,6 +119,7 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
             found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
+    found["zero_loss"] = zeros_text(rows, trends.run)
     return {name: text for name, text in found.items() if text}
 
 

@@ -61,6 +61,10 @@ class Thresholds:
     least_rate: float = _row(0.002, "success rate", "at least, and at most 1 less it, that implies a share")
     half: float = _row(0.5, "share", "of zero-variance groups, or of a rise in form, above which it is uninformative")
 
+    # Loss and clip ratio
+    reads_as_zero: float = _row(1e-6, "loss or share", "up to which a loss or clip ratio reads as 0")
+    mostly_zero: float = _row(0.9, "of the rows", "that read as 0, from which the reason is given")
+
     # Truncated completions
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 

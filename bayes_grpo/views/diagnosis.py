@@ -46,7 +46,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.top.status,
         chance=d.top.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier) if x),
+        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier, _zeros(d)) if x),
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
@@ -77,6 +77,12 @@ def diagnosis_document(d: Diagnosis) -> Document:
         docs="how/diagnose",
         series=None if reward is None else Series(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
     )
+
+
+def _zeros(d: Diagnosis) -> str:
+    """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
+    text = d.evidence.get("zero_loss", "")
+    return f"{sentence_case(text)}." if text.startswith("the loss") else ""
 
 
 def _maybe(d: Diagnosis) -> str:
