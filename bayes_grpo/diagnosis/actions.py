@@ -109,6 +109,16 @@ def _longer(f: Facts) -> str:
     return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
+def _resume(f: Facts) -> str:
+    if f.resumed is None:
+        return ""
+    seen = f" (here {', '.join(f.resumed.changes)})" if f.resumed.changes else ""
+    return (
+        f"stop, and compare both sides of the resume at {f.step_text(f.resumed.step)}: the optimizer state is loaded, "
+        f"the learning rate and the data order continue{seen}"
+    )
+
+
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
@@ -134,6 +144,7 @@ ACTIONS: dict[str, ActionRow] = {
     "score checkpoints": ActionRow(
         "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
     ),
+    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
     "compare checkpoints": ActionRow(
         "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=_never
     ),

@@ -16,6 +16,7 @@ from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.diagnosis.resumed import resume_behind
 from bayes_grpo.diagnosis.rows import RunSoFar, of_groups
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.story import progress_text, story
@@ -75,7 +76,11 @@ def diagnose(
     if trends is not None:
         estimate, timeline = probabilities_of(rows), timeline_of(rows, trends)
         evidence = _evidence(timeline, rows, trends)
-        facts = replace(facts_of(trends, rows, estimate.failing), suggested=shown.suggested)
+        resumed = resume_behind(timeline, rows, shown)
+        facts = facts_of(trends, rows, estimate.failing)
+        facts = replace(facts, suggested=shown.suggested, resumed=resumed)
+        if resumed is not None:
+            evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.

@@ -68,6 +68,9 @@ class Thresholds:
     # Truncated completions
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 
+    # Resumes
+    resumed: float = _row(1.5, "ratio", "of a signal's medians before and after a resume, from which it is named")
+
     # Other findings
     one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
 

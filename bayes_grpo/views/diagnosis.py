@@ -103,10 +103,12 @@ def episodes(d: Diagnosis) -> list[Episode]:
 
 
 def marks(d: Diagnosis) -> dict[str, float]:
-    """Events to mark on a curve, label → step: the onsets of at most three failures, the one of the status first."""
+    """Events to mark on a curve, label → step: the onsets of three failures, the first that of the status; resumes."""
     failures = [e for e in episodes(d) if e.mode not in _MOVES]
     failures.sort(key=lambda e: (e.mode != d.top.finding, -e.probability))
-    return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]}
+    resumes = () if d.trends is None else d.trends.run.resumes[-2:]
+    found = {"resumed" if i == 0 else "resumed again": step for i, step in enumerate(resumes)}
+    return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
 
 
 def _weighed(d: Diagnosis, name: str) -> str:
