@@ -2,6 +2,7 @@
 
 from .diagnosis.status import MODES as MODES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
+from .passing.passing import passing as passing
 from .planning.curvature import curvature_of as curvature_of
 from .planning.tried import run_failed as run_failed
 from .probing.course import StiffnessCourse as StiffnessCourse

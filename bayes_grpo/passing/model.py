@@ -1,0 +1,111 @@
+"""Success rates of prompts as a beta-binomial in NumPyro, one law for each phase of a training.
+
+    p of a prompt in phase b ~ Beta(m_b κ_b, (1 − m_b) κ_b),   right completions ~ Binomial(n, p),
+    logit m_b ~ N(0, 2²),   log κ_b ~ N(log κ, 0.5²),   log κ ~ N(0.5, 1)
+
+    pass@k of all prompts = 1 − E (1 − p)^k = 1 − Π_{j<k} ((1 − m) κ + j) / (κ + j)
+
+p is integrated out, and equal counts are counted, so that a million completions cost as much as a hundred. The prompts
+of a phase are drawn from one population; a prompt that comes twice in a phase counts once, with all its completions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.rollouts.passes import PassCounts
+from bayes_grpo.rows.padding import doubled
+
+CHAINS, _WARMUP, _DRAWS = 4, 300, 500
+
+
+class PassData(NamedTuple):
+    """Counts of prompts, padded to one of few lengths with a weight of 0.
+
+    Attributes:
+        phase: Phase of each, from 0, shape (m,).
+        n: Completions, shape (m,).
+        c: Right ones, shape (m,).
+        weight: Prompts with these counts, shape (m,).
+    """
+
+    phase: Any
+    n: Any
+    c: Any
+    weight: Any
+
+
+class PassDraws(NamedTuple):
+    """Draws of the model, shape (draws, phases) each: mean success rate and concentration of the prompts."""
+
+    mean: np.ndarray
+    concentration: np.ndarray
+
+    def pass_at(self, k: int) -> np.ndarray:
+        """Draws of pass@k of all prompts, shape (draws, phases)."""
+        fails = np.ones_like(self.mean)
+        for j in range(k):
+            fails = fails * ((1.0 - self.mean) * self.concentration + j) / (self.concentration + j)
+        return 1.0 - fails
+
+
+def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
+    """What the model takes: the completions of each prompt in each phase, equal ones counted."""
+    prompts = np.unique(np.stack([phase, counts.prompt], axis=1), axis=0, return_inverse=True)
+    place = prompts[1].ravel()
+    n, c = np.bincount(place, counts.n).astype(int), np.bincount(place, counts.c).astype(int)
+    rows, weight = np.unique(np.stack([prompts[0][:, 0], n, c], axis=1), axis=0, return_counts=True)
+    size = doubled(len(rows))
+    padded = np.concatenate([rows, np.tile(rows[-1:], (size - len(rows), 1))]).astype(float)
+    weights = np.concatenate([weight, np.zeros(size - len(rows))]).astype(float)
+    return PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)
+
+
+def pass_model(data: PassData, phases: int) -> None:
+    """Success rates of prompts in phases, as a NumPyro model."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+
+    def standard(*shape: int) -> Any:
+        return dist.Normal(0.0, 1.0).expand([*shape]).to_event(len(shape))
+
+    logit: Any = 2.0 * numpyro.sample("logit_z", standard(phases))
+    common: Any = 0.5 + numpyro.sample("common_z", standard(1))
+    mean = jax.nn.sigmoid(logit)
+    concentration = jnp.exp(common + 0.5 * numpyro.sample("own_z", standard(phases)))
+    numpyro.deterministic("mean", mean)
+    numpyro.deterministic("concentration", concentration)
+    a, b = (mean * concentration)[data.phase], ((1.0 - mean) * concentration)[data.phase]
+    law: Any = dist.BetaBinomial(a, b, data.n)
+    numpyro.factor("y", jnp.sum(data.weight * law.log_prob(data.c)))
+
+
+def sample_passes(data: PassData, phases: int, seed: int = 0, chains: int = CHAINS) -> tuple[PassDraws, Convergence]:
+    """Draws of the model by NUTS, once more and more carefully where the checks fail."""
+    return sample_model(
+        pass_model,
+        (phases,),
+        (data,),
+        partial(_checked, phases),
+        seed=seed,
+        chains=chains,
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        target_accept=(0.9, 0.98),
+        max_tree_depth=6,
+    )
+
+
+def _checked(phases: int, sites: Any, stats: Any, retried: bool) -> tuple[PassDraws, Convergence]:
+    mean, concentration = (np.asarray(sites[name]) for name in ("mean", "concentration"))
+    named = {f"mean of phase {b + 1}": mean[..., b] for b in range(phases)}
+    named |= {f"concentration of phase {b + 1}": np.log(concentration[..., b]) for b in range(phases)}
+    draws = PassDraws(mean.reshape(-1, phases), concentration.reshape(-1, phases))
+    return draws, check_convergence(named, stats["energy"], stats["diverging"], retried)
