@@ -3,6 +3,7 @@
 from .diagnosis.status import MODES as MODES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .passing.passing import passing as passing
+from .passing.verifier import verifier_errors as verifier_errors
 from .planning.curvature import curvature_of as curvature_of
 from .planning.tried import run_failed as run_failed
 from .probing.course import StiffnessCourse as StiffnessCourse
@@ -11,7 +12,12 @@ from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
+from .rollouts.agreement import agreement_of as agreement_of
+from .rollouts.labels import read_labels as read_labels
+from .rollouts.labels import to_label as to_label
+from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
+from .rollouts.passes import right_of as right_of
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .siblings.nearby import NearbyRuns as NearbyRuns
 from .views.plots.families import plot_compare_runs as plot_compare_runs

@@ -14,7 +14,11 @@ from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_val
 from bayes_grpo.cli.terminal import progress
 
 
-@command("rollouts outputs/run/completions", "rollouts completions.csv --pass-at-k --right correct")
+@command(
+    "rollouts outputs/run/completions",
+    "rollouts completions.csv --pass-at-k --right correct",
+    "rollouts completions.csv --labels labels.csv",
+)
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
     log: Annotated[Path | None, typer.Option(help="Log of the same run, to compare both.")] = None,
@@ -37,7 +41,18 @@ def rollouts(
     ] = False,
     right: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="Part of 0 and 1 that says which answers are right; default: the reward."),
+        typer.Option(metavar="PART", help="Part of 0 and 1, or NAME>=X, that says which answers are right."),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="CSV file with the columns id and right (1 or 0): how often the verifier is wrong."),
+    ] = None,
+    to_label: Annotated[
+        Path | None, typer.Option(help="Write a CSV file with the ids of the 20 completions to label next.")
+    ] = None,
+    second_scorer: Annotated[
+        str | None,
+        typer.Option(metavar="PART", help="Part of 0 and 1 by another scorer, to bound the verifier's errors."),
     ] = None,
     plot: Plot = None,
     seed: Seed = 0,
@@ -64,6 +79,17 @@ def rollouts(
         if pass_at_k:
             tell("sampling pass@k")
             then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
+        if labels is not None or to_label is not None or second_scorer is not None:
+            verdict = internal.right_of(found, right)
+            given = None if labels is None else internal.read_labels(labels, found)
+            if given is not None:
+                tell("sampling errors of the verifier")
+                then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
+            if second_scorer is not None:
+                other = internal.right_of(found, second_scorer)
+                then["agreement"] = internal.agreement_of(found, verdict, other, seed=seed)
+            if to_label is not None:
+                internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
         if plot is not None:
             bg.save_plot(internal.plot_rollouts(summary), plot)
     output.show(summary, more={name: x.to_dict() for name, x in then.items()}, then=then.values())

@@ -1,1 +1,1 @@
-"""pass@1 and pass@k over a training: whether the policy solves more prompts, or the same ones more often."""
+"""pass@1 and pass@k of completions over a training, and the errors of the verifier that grades them."""

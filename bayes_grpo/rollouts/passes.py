@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.text import listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.parts import is_task
 from bayes_grpo.rollouts.records import Rollouts
 
@@ -29,22 +29,19 @@ class Right(NamedTuple):
 
 
 def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
-    """Which completions are right: by a part of 0 and 1, else by a reward of two values.
+    """Which completions are right: by a part of 0 and 1 or a threshold, else by a reward of two values.
 
     Args:
         rollouts: The completions.
-        name: Name of the part; by default the reward, or the first part of 0 and 1 that is named after the task.
+        name: Name of a part of 0 and 1, or "NAME>=X" with the reward or any part; by default the reward, or the first
+            part of 0 and 1 that is named after the task.
 
     Raises:
         SettingError: There is no such part, or it has other values.
         FitError: Nothing says which completions are right.
     """
     if name is not None:
-        if name not in rollouts.parts:
-            raise SettingError(f"--right: expected one of {listed(list(rollouts.parts), 20)}, found {name!r}")
-        if not _binary(rollouts.parts[name]):
-            raise SettingError(f"--right: expected a part of 0 and 1, found other values in {name!r}")
-        return Right(np.asarray(rollouts.parts[name], float), name)
+        return _named(rollouts, name)
     values = np.unique(rollouts.reward)
     if len(values) == 2 or (len(values) == 1 and values[0] in (0.0, 1.0)):
         middle = float(values.mean()) if len(values) == 2 else 0.5
@@ -53,9 +50,30 @@ def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
     if found is None:
         raise FitError(
             f"pass@k: expected a reward of two values or a part of 0 and 1 for right answers, found neither in "
-            f"{rollouts.name}; name a part with --right NAME"
+            f"{rollouts.name}; name one with --right, such as --right 'reward>=1'"
         )
     return Right(np.asarray(rollouts.parts[found], float), found)
+
+
+def _named(rollouts: Rollouts, text: str) -> Right:
+    """By a part of 0 and 1, or by a threshold of the reward or a part."""
+    name, least, number = (x.strip() for x in text.partition(">="))
+    known = {"reward": rollouts.reward} | dict(rollouts.parts)
+    if name not in known:
+        raise SettingError(f"--right: expected one of {listed(list(known), 20)}, found {clean(name)!r}; correct it")
+    values = np.asarray(known[name], float)
+    if not least:
+        if not _binary(values):
+            raise SettingError(
+                f"--right: expected values of 0 and 1, found others in {clean(name)!r}; add a threshold, such as "
+                f"{clean(name)}>=0.5"
+            )
+        return Right(values, clean(name))
+    try:
+        threshold = float(number)
+    except ValueError:
+        raise SettingError(f"--right: expected NAME>=NUMBER, found {clean(text)!r}; correct it") from None
+    return Right(np.where(np.isfinite(values), values >= threshold, np.nan), clean(text))
 
 
 def _binary(values: np.ndarray) -> bool:

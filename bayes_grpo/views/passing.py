@@ -1,10 +1,11 @@
-"""pass@1 and pass@k over a training, as a document."""
+"""pass@1 and pass@k over a training, and a verifier's errors, as documents."""
 
 from __future__ import annotations
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.passing.passing import Passing
-from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, table
+from bayes_grpo.passing.verifier import VerifierErrors
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, split, table
 
 
 @shows(Passing)
@@ -33,6 +34,28 @@ def passing_document(p: Passing) -> Document:
         table=table(f"Prompts solved ({LEVEL:.0%} intervals)", heads, rows, note),
         sections=(section("Sampler", p.convergence.sentence),),
         unchecked=f"{texts}tries beyond {p.k}, and prompts that the run does not draw",
+        docs="how/rollouts",
+    )
+
+
+@shows(VerifierErrors)
+def verifier_document(v: VerifierErrors) -> Document:
+    """How often the verifier is wrong, and what that is worth."""
+    answer, why = split(v.sentence, ". It ")
+    heads = ("completions", "labels", "accepted", "right", "wrong ones accepted", "right ones rejected")
+    rows = (
+        (x.name, x.labels, number(f"{x.accepted:.0%}"), *map(_share, (x.right, x.false_accept, x.false_reject)))
+        for x in (*v.phases, *v.lengths)
+    )
+    return Document(
+        title=f"Verifier ({v.by})",
+        answer=answer,
+        why=f"It {why[:1].lower()}{why[1:]}",
+        do=f"label next: {', '.join(v.next[:5])}, … (--to-label FILE writes all {len(v.next)})",
+        tone="" if v.convergence.passed else "doubt",
+        table=table(f"The verifier by hand labels ({LEVEL:.0%} intervals)", heads, rows),
+        sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence, *v.notes)),
+        assumed="labels are right; within accepted and within rejected completions they are chosen at random",
         docs="how/rollouts",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.rollouts.agreement import Agreement
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
@@ -64,6 +65,28 @@ def by_prompt_document(found: ByPrompt) -> Document:
         answer=answer,
         why=why,
         unchecked=f"other seeds: {percent(found.p_better)} is the chance for these two runs, not for their recipes",
+        docs="how/rollouts",
+    )
+
+
+@shows(Agreement)
+def agreement_document(a: Agreement) -> Document:
+    """What two scorers say of each other."""
+    answer, why = split(sentence_case(a.sentence, 1200))
+    heads = ("share", "of the completions")
+    rows = (
+        ("on which they disagree", a.disagree),
+        ("the same, first fifth of the steps", a.early),
+        ("the same, last fifth", a.late),
+        (f"accepted, if {a.second} is right and rejects", a.false_accept),
+        (f"rejected, if {a.second} is right and accepts", a.false_reject),
+    )
+    return Document(
+        title=f"{a.by} and {a.second}",
+        answer=answer,
+        why=why,
+        table=table(f"Two scorers ({LEVEL:.0%} intervals over groups)", heads, rows),
+        unchecked="errors that both scorers make",
         docs="how/rollouts",
     )
 

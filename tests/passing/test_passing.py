@@ -60,14 +60,14 @@ def test_right_answers_are_those_of_the_reward_or_of_a_part():
     assert right_of(run, "format_ok").by == "format_ok"
     plain = made((-1.0, 0.0), (1.0, 1.0))
     assert np.array_equal(right_of(plain).right, plain.reward)
-    with pytest.raises(SettingError, match="expected one of accuracy, format_ok, found 'none'"):
+    with pytest.raises(SettingError, match="expected one of reward, accuracy, format_ok, found 'none'"):
         right_of(run, "none")
 
 
 def test_what_has_no_pass_at_k_is_refused_in_words():
     with pytest.raises(FitError, match="found groups of one"):
         passing(made((-1.0, 0.0), (1.0, 1.0), group=1))
-    with pytest.raises(FitError, match="name a part with --right NAME"):
+    with pytest.raises(FitError, match="name one with --right"):
         passing(made((-1.0, 0.0), (1.0, 1.0), parts=("style",)))
     with pytest.raises(FitError, match="at 6 steps or more"):
         passing(made((-1.0, 0.0), (1.0, 1.0)).until(4))

@@ -1,0 +1,288 @@
+"""`verifier_errors`: how often a verifier accepts wrong answers and rejects right ones, by hand labels.
+
+In a stratum s (a phase of the training, or short and long completions) a share π_s of the completions is right, the
+verifier accepts a wrong one with probability a_s and rejects a right one with r_s:
+
+    accepted:              q_s = π_s (1 − r_s) + (1 − π_s) a_s
+    right, if accepted:    π_s (1 − r_s) / q_s                   right, if rejected:    π_s r_s / (1 − q_s)
+
+    logit a_s ~ N(a, 0.5²),  logit r_s ~ N(r, 0.5²),  a, r ~ N(−2, 1.5²),  logit π_s ~ N(0, 2²)
+
+Labels count given the verdict, so that accepted and rejected completions may be labeled in any proportion; within each
+they are taken to be labeled at random. Completions of one group are alike: accepted shares count with the variance
+that they have between groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayes_grpo.common.errors import FitError
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.rollouts.labels import Labels, to_label
+from bayes_grpo.rollouts.passes import Right
+from bayes_grpo.rollouts.records import Rollouts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CHAINS, _WARMUP, _DRAWS = 4, 400, 500
+_PHASES, _PHASE_STEPS, _LEAST = 5, 3, 10
+"""Phases at most, steps of one at least, labels at least."""
+
+
+class _Counts(NamedTuple):
+    """What the model takes, S strata.
+
+    Attributes:
+        accepted: Share of accepted completions, shape (S,).
+        size: Independent completions that it is worth, shape (S,).
+        labels: Labels, wrong and right of rejected, then of accepted completions, shape (S, 2, 2).
+    """
+
+    accepted: Any
+    size: Any
+    labels: Any
+
+
+@dataclass(frozen=True)
+class VerifierStratum(Result):
+    """A verifier's errors in one phase, or at one length.
+
+    Attributes:
+        name: The stratum in words.
+        labels: Labels in it.
+        accepted: Share that the verifier accepts.
+        right: Share that is right: the corrected value.
+        false_accept: Share of the wrong ones that it accepts.
+        false_reject: Share of the right ones that it rejects.
+    """
+
+    name: str
+    labels: int
+    accepted: float
+    right: Interval
+    false_accept: Interval
+    false_reject: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierErrors(Result):
+    """A verifier's errors by hand labels.
+
+    Attributes:
+        name: Of the run.
+        by: What says whether the verifier accepts.
+        labels: Number of labels.
+        accepted: Share that the verifier accepts.
+        right: Share that is right.
+        false_accept: Share of the wrong ones that it accepts.
+        false_reject: Share of the right ones that it rejects.
+        overstated: Accepted share less right share: what its errors are worth.
+        gain_accepted: Change of the accepted share from the first phase to the last.
+        gain_right: Change of the right share likewise.
+        p_hacked: Probability that the false accept rate is higher in the last phase than in the first.
+        phases: The training in equal parts: the corrected curve.
+        lengths: Shorter and longer completions; empty where lengths are unknown.
+        next: Ids of the completions to label next.
+        convergence: Checks of the sampler.
+        notes: What a user should know.
+    """
+
+    name: str
+    by: str
+    labels: int
+    accepted: float
+    right: Interval
+    false_accept: Interval
+    false_reject: Interval
+    overstated: Interval
+    gain_accepted: float
+    gain_right: Interval
+    p_hacked: float
+    phases: tuple[VerifierStratum, ...]
+    lengths: tuple[VerifierStratum, ...]
+    next: tuple[str, ...]
+    convergence: Convergence
+    notes: tuple[str, ...]
+
+    in_json = ("sentence", ("interval_level", LEVEL), ...)
+
+    @property
+    def sentence(self) -> str:
+        """The rates and what they are worth."""
+        a, r, o, g = self.false_accept, self.false_reject, self.overstated, self.gain_right
+        way = "overstates" if o.median >= 0.0 else "understates"
+        low, high = sorted((abs(o.low), abs(o.high))) if o.low * o.high > 0.0 else (o.low, o.high)
+        return (
+            f"The verifier accepts {a.median:.0%} [{a.low:.0%}, {a.high:.0%}] of the wrong answers and rejects "
+            f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] of the right ones ({LEVEL:.0%}, {self.labels} labels). "
+            f"It {way} the success rate by {abs(o.median):.1%} [{low:.1%}, {high:.1%}]; the accepted share changed by "
+            f"{self.gain_accepted:+.0%}, the right share by {g.median:+.0%} [{g.low:+.0%}, {g.high:+.0%}]."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a phase or length."""
+        return frame_of((*self.phases, *self.lengths), "name")
+
+
+def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed: int = 0) -> VerifierErrors:
+    """False accept and false reject rates of a verifier, by phase and by length, and the corrected curve.
+
+    Args:
+        rollouts: The completions.
+        verdict: Which of them the verifier accepts.
+        labels: Hand labels of some of them.
+        seed: Seed.
+
+    Raises:
+        FitError: Too few labels.
+    """
+    accepted = verdict.right
+    known = np.isfinite(accepted[labels.place])
+    if known.sum() < _LEAST:
+        raise FitError(
+            f"--labels: expected at least {_LEAST} labels of completions with a verdict, found {int(known.sum())}; "
+            "--to-label names the completions to label"
+        )
+    steps = np.unique(rollouts.step)
+    many = max(1, min(_PHASES, len(steps) // _PHASE_STEPS))
+    phase = np.searchsorted(steps, rollouts.step) * many // len(steps)
+    draws, convergence = _sampled(rollouts, accepted, labels, phase, many, seed)
+    weight = np.bincount(phase, np.isfinite(accepted), many)
+    weight = weight / weight.sum()
+    right = draws["right"] @ weight
+    wrong = (1.0 - draws["right"]) * weight
+    good = draws["right"] * weight
+    share = float(np.nanmean(accepted))
+    names = [f"steps {steps[phase_ends(many, len(steps), b)[0]]} to {steps[phase_ends(many, len(steps), b)[1]]}"
+             for b in range(many)]  # fmt: skip
+    phases = _strata(draws, accepted, labels, phase, names)
+    lengths: tuple[VerifierStratum, ...] = ()
+    size = rollouts.length
+    if np.isfinite(size).all() and np.ptp(size) > 0.0:
+        middle = float(np.median(size))
+        long = (size > middle).astype(int)
+        by_length, more = _sampled(rollouts, accepted, labels, long, 2, seed)
+        lengths = _strata(by_length, accepted, labels, long, [f"length up to {middle:g}", f"length above {middle:g}"])
+        convergence = convergence if more.passed else more
+    gains = draws["right"][:, -1] - draws["right"][:, 0]
+    return VerifierErrors(
+        name=rollouts.name,
+        by=verdict.by,
+        labels=int(known.sum()),
+        accepted=share,
+        right=interval(right),
+        false_accept=interval((draws["accept"] * wrong).sum(axis=1) / wrong.sum(axis=1)),
+        false_reject=interval((draws["reject"] * good).sum(axis=1) / good.sum(axis=1)),
+        overstated=interval(share - right),
+        gain_accepted=phases[-1].accepted - phases[0].accepted,
+        gain_right=interval(gains),
+        p_hacked=float(np.mean(draws["accept"][:, -1] > draws["accept"][:, 0])) if many > 1 else float("nan"),
+        phases=phases,
+        lengths=lengths,
+        next=to_label(rollouts, accepted, labels, seed=seed),
+        convergence=convergence,
+        notes=labels.notes,
+    )
+
+
+def phase_ends(many: int, steps: int, b: int) -> tuple[int, int]:
+    """Places of the first and the last of so many steps that are in phase b."""
+    places = np.flatnonzero(np.arange(steps) * many // steps == b)
+    return int(places[0]), int(places[-1])
+
+
+def _strata(
+    draws: dict[str, np.ndarray], accepted: np.ndarray, labels: Labels, stratum: np.ndarray, names: list[str]
+) -> tuple[VerifierStratum, ...]:
+    return tuple(
+        VerifierStratum(
+            name=name,
+            labels=int(np.sum(stratum[labels.place] == s)),
+            accepted=float(np.nanmean(accepted[stratum == s])),
+            right=interval(draws["right"][:, s]),
+            false_accept=interval(draws["accept"][:, s]),
+            false_reject=interval(draws["reject"][:, s]),
+        )
+        for s, name in enumerate(names)
+    )
+
+
+def _sampled(
+    rollouts: Rollouts, accepted: np.ndarray, labels: Labels, stratum: np.ndarray, many: int, seed: int
+) -> tuple[dict[str, np.ndarray], Convergence]:
+    known = np.isfinite(accepted)
+    counts = np.zeros((many, 2, 2))
+    place = labels.place[known[labels.place]]
+    right = labels.right[known[labels.place]]
+    np.add.at(counts, (stratum[place], accepted[place].astype(int), right.astype(int)), 1.0)
+    shares, sizes = np.array([_share(rollouts, accepted, known & (stratum == s)) for s in range(many)]).T
+    return sample_model(
+        verifier_model,
+        (many,),
+        (_Counts(shares, sizes, counts),),
+        partial(_checked, many),
+        seed=seed,
+        chains=_CHAINS,
+        warmup=_WARMUP,
+        draws=_DRAWS,
+        target_accept=(0.9, 0.98),
+        max_tree_depth=7,
+    )
+
+
+def _share(rollouts: Rollouts, accepted: np.ndarray, inside: np.ndarray) -> tuple[float, float]:
+    """Accepted share of some completions, and how many independent ones it is worth."""
+    y, group = accepted[inside], rollouts.group[inside]
+    p = float(y.mean())
+    unit = np.where(group >= 0, group, -1 - np.arange(len(group)))
+    place = np.unique(unit, return_inverse=True)[1]
+    off = np.bincount(place, y - p)
+    error = float(np.sum(off**2)) / len(y) ** 2
+    return p, float(np.clip(p * (1.0 - p) / error if error > 0.0 else len(off), 1.0, len(y)))
+
+
+def verifier_model(data: _Counts, strata: int) -> None:
+    """Right shares and a verifier's errors in strata, as a NumPyro model."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+
+    def standard(name: str, size: int) -> Any:
+        return numpyro.sample(name, dist.Normal(0.0, 1.0).expand([size]).to_event(1))
+
+    right: Any = jax.nn.sigmoid(2.0 * standard("right_z", strata))
+    accept, reject = (
+        jax.nn.sigmoid(-2.0 + 1.5 * standard(f"{name}_z", 1) + 0.5 * standard(f"{name}_own_z", strata))
+        for name in ("accept", "reject")
+    )
+    for name, value in (("right", right), ("accept", accept), ("reject", reject)):
+        numpyro.deterministic(name, value)
+    tiny = 1e-9
+    both = jnp.stack(
+        [
+            jnp.stack([(1.0 - right) * (1.0 - accept), right * reject], axis=-1),
+            jnp.stack([(1.0 - right) * accept, right * (1.0 - reject)], axis=-1),
+        ],
+        axis=-2,
+    )  # verdict (rejected, accepted) × truth (wrong, right)
+    verdict = both.sum(axis=-1)
+    share = jnp.stack([1.0 - data.accepted, data.accepted], axis=-1)
+    numpyro.factor("verdicts", jnp.sum(data.size[:, None] * share * jnp.log(verdict + tiny)))
+    numpyro.factor("labels", jnp.sum(data.labels * jnp.log(both / (verdict[..., None] + tiny) + tiny)))
+
+
+def _checked(strata: int, sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
+    found = {name: np.asarray(sites[name]) for name in ("right", "accept", "reject")}
+    named = {f"{name} {s + 1}": x[..., s] for name, x in found.items() for s in range(strata)}
+    checks = check_convergence(named, stats["energy"], stats["diverging"], retried)
+    return {name: x.reshape(-1, strata) for name, x in found.items()}, checks
