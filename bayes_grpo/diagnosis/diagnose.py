@@ -13,6 +13,7 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
+from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
@@ -101,6 +102,7 @@ def diagnose(
         trends=trends,
         timeline=timeline,
         gain=gain,
+        parts=() if trends is None else parts_of(trends),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from bayes_grpo.common.intervals import Interval, percent, probability_text
@@ -21,6 +22,7 @@ from bayes_grpo.views.document import (
     section,
     sentence_case,
     shows,
+    span,
     split,
     table,
     words,
@@ -70,6 +72,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
                     for x in lines
                 ),
             ),
+            section("Parts", tables=(parts_table(d),) if d.parts else ()),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
             section("Notes", *d.notes),
         ),
@@ -83,6 +86,35 @@ def _zeros(d: Diagnosis) -> str:
     """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
     text = d.evidence.get("zero_loss", "")
     return f"{sentence_case(text)}." if text.startswith("the loss") else ""
+
+
+def parts_table(d: Diagnosis) -> Tabular:
+    """Reward functions and environments with their trends."""
+    late = max(d.about.first_step, 1.0)
+    rows = (
+        (
+            words(p.name, limit=60),
+            number("" if p.first_step <= late else f"{p.first_step:g}"),
+            p.before,
+            p.now,
+            chance(p.p_rises),
+            number("" if math.isnan(p.adds.median) else f"{p.adds.median:+.3g}"),
+            number(f"{p.share.median:.0%} {span(p.share, '.0%')}" if -1.0 <= p.share.median <= 2.0 else ""),
+            number("" if p.falls_since is None else f"{p.falls_since:.0f}"),
+        )
+        for p in d.parts
+    )
+    heads = (
+        d.parts[0].kind,
+        "appears at step",
+        "at its start",
+        "now",
+        "P(rises)",
+        "adds to the reward",
+        "share of the gain",
+        "falls since step",
+    )
+    return table(f"Parts of the reward ({d.about.interval_level:.0%} intervals)", heads, rows)
 
 
 def _maybe(d: Diagnosis) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.text import drawable, plain, title_lines
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -77,16 +77,41 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     return figure
 
 
+def plot_part(result: Diagnosis, name: str, figure: Canvas | None = None) -> Canvas:
+    """Draws one reward function or environment with its trend; a dotted line marks the step from which it falls.
+
+    Args:
+        result: The diagnosis.
+        name: Name of the part.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
+
+    Returns:
+        The figure; a new one is not registered with pyplot.
+    """
+    figure = canvas(figure, (3.7, 2.4))
+    axes = figure.add_subplot()
+    trends = result.trends
+    found = {} if trends is None else {plain(k, 40): t for k, t in (trends.components | trends.environments).items()}
+    if name in found:
+        _draw(axes, _Line(name, found[name]))
+    fall = next((p.falls_since for p in result.parts if p.name == name), None)
+    if fall is not None:
+        axes.axvline(fall, color=_ONSET, lw=1.1, ls=":")
+    since = "" if fall is None else f", falls since step {fall:.0f}"
+    axes.set_title(drawable(f"{name}{since}", 60), fontsize=9, loc="left")
+    return figure
+
+
 def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
     """Title of a panel → its trends."""
     rewards = [_Line("held-out reward" if trends.uses_eval else "train reward", trends.reward)]
     if trends.held_out is not None:
         rewards.append(_Line(f"{trends.held_out_name} reward", trends.held_out, _HELD_OUT))
     panels = {"reward": rewards}
-    functions = trends.components if len(trends.components) > 1 else {}
-    moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))
-    for name in moved[:_FUNCTIONS]:
-        panels[f"reward function {drawable(name, 32)}"] = [_Line(name, functions[name])]
+    for kind, functions in (("reward function", trends.components), ("environment", trends.environments)):
+        moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))
+        for name in moved[:_FUNCTIONS] if len(functions) > 1 else ():
+            panels[f"{kind} {drawable(name, 32)}"] = [_Line(name, functions[name])]
     for key in (*(k for k in _NAMES if k in trends.signals), *(k for k in trends.signals if k not in _NAMES)):
         trend, title = trends.signals[key], _NAMES.get(key, key.replace("_", " "))
         if key in LIVE and trend.rows < np.isfinite(trends.run.signals[key]).sum():
