@@ -6,7 +6,8 @@ verifier accepts a wrong one with probability a_s and rejects a right one with r
     accepted:              q_s = π_s (1 − r_s) + (1 − π_s) a_s
     right, if accepted:    π_s (1 − r_s) / q_s                   right, if rejected:    π_s r_s / (1 − q_s)
 
-    logit a_s ~ N(a, 0.5²),  logit r_s ~ N(r, 0.5²),  a, r ~ N(−2, 1.5²),  logit π_s ~ N(0, 2²)
+    logit a_s ~ N(a + b x_s, τ²),  a ~ N(−2, 1.5²),  b ~ N(0, 2²),  log τ ~ N(−1, 0.7²),  r_s likewise,
+    logit π_s ~ N(0, 2²),  x_s from −½ to ½ over the strata
 
 Labels count given the verdict, so that accepted and rejected completions may be labeled in any proportion; within each
 they are taken to be labeled at random. Completions of one group are alike: accepted shares count with the variance
@@ -261,10 +262,15 @@ def verifier_model(data: _Counts, strata: int) -> None:
         return numpyro.sample(name, dist.Normal(0.0, 1.0).expand([size]).to_event(1))
 
     right: Any = jax.nn.sigmoid(2.0 * standard("right_z", strata))
-    accept, reject = (
-        jax.nn.sigmoid(-2.0 + 1.5 * standard(f"{name}_z", 1) + 0.5 * standard(f"{name}_own_z", strata))
-        for name in ("accept", "reject")
-    )
+    x = jnp.linspace(-0.5, 0.5, strata) if strata > 1 else jnp.zeros(1)
+
+    def errors(name: str) -> Any:
+        line = -2.0 + 1.5 * standard(f"{name}_z", 1) + 2.0 * x * standard(f"{name}_slope_z", 1)
+        return jax.nn.sigmoid(
+            line + jnp.exp(-1.0 + 0.7 * standard(f"{name}_spread_z", 1)) * standard(f"{name}_own_z", strata)
+        )
+
+    accept, reject = errors("accept"), errors("reject")
     for name, value in (("right", right), ("accept", accept), ("reject", reject)):
         numpyro.deterministic(name, value)
     tiny = 1e-9

@@ -104,7 +104,7 @@ def to_label(
     """Ids of the completions whose labels say most about the true success rate.
 
     Labels go to accepted and to rejected completions so that the variance of w p + (1 − w) q falls most, w the accepted
-    share, p and q the right shares of both. Within each they are spread over steps and lengths, one a group.
+    share, p and q the right shares of both. Within each they are a random sample, spread over steps and lengths.
 
     Args:
         rollouts: The completions.
@@ -130,9 +130,6 @@ def to_label(
     length = np.nan_to_num(rollouts.length)
     for verdict, size in enumerate(wanted):
         free = rng.permutation(np.flatnonzero((accepted == verdict) & ~done))
-        grouped = rollouts.group[free]
-        first = np.unique(np.where(grouped >= 0, grouped, -1 - free), return_index=True)[1]
-        free = free[first] if len(first) >= size else free
         place = np.searchsorted(np.quantile(rollouts.step, np.linspace(0.0, 1.0, 6)[1:-1]), rollouts.step[free])
         free = free[np.lexsort((length[free], place))]
         chosen = free[((np.arange(size) + rng.random()) * len(free) / max(size, 1)).astype(int)] if len(free) else free
