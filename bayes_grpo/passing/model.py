@@ -11,7 +11,7 @@ of a phase are drawn from one population; a prompt that comes twice in a phase c
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,9 @@ from bayes_grpo.fitting.sampling.nuts import sample_model
 from bayes_grpo.rollouts.passes import PassCounts
 from bayes_grpo.rows.padding import doubled
 
-CHAINS, _WARMUP, _DRAWS = 4, 300, 500
+_CHAINS, _WARMUP, _DRAWS = 4, 400, 500
+_PHASES, PHASE_STEPS = 5, 3
+"""Phases at most, and steps of one at least."""
 
 
 class PassData(NamedTuple):
@@ -40,18 +42,13 @@ class PassData(NamedTuple):
     weight: Any
 
 
-class PassDraws(NamedTuple):
-    """Draws of the model, shape (draws, phases) each: mean success rate and concentration of the prompts."""
-
-    mean: np.ndarray
-    concentration: np.ndarray
-
-    def pass_at(self, k: int) -> np.ndarray:
-        """Draws of pass@k of all prompts, shape (draws, phases)."""
-        fails = np.ones_like(self.mean)
-        for j in range(k):
-            fails = fails * ((1.0 - self.mean) * self.concentration + j) / (self.concentration + j)
-        return 1.0 - fails
+def pass_at_of(draws: Mapping[str, np.ndarray], k: int) -> np.ndarray:
+    """Draws of pass@k of all prompts, shape (draws, phases), from those of mean and concentration."""
+    mean, concentration = draws["mean"], draws["concentration"]
+    fails = np.ones_like(mean)
+    for j in range(k):
+        fails = fails * ((1.0 - mean) * concentration + j) / (concentration + j)
+    return 1.0 - fails
 
 
 def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
@@ -87,25 +84,34 @@ def pass_model(data: PassData, phases: int) -> None:
     numpyro.factor("y", jnp.sum(data.weight * law.log_prob(data.c)))
 
 
-def sample_passes(data: PassData, phases: int, seed: int = 0, chains: int = CHAINS) -> tuple[PassDraws, Convergence]:
-    """Draws of the model by NUTS, once more and more carefully where the checks fail."""
+def sample_strata(
+    model: Any, data: Any, strata: int, names: Sequence[str], seed: int
+) -> tuple[dict[str, np.ndarray], Convergence]:
+    """Draws of a model's sites by NUTS, shape (draws, strata) each; once more and more carefully where checks fail.
+
+    Args:
+        model: Function of the data and the number of strata.
+        data: The data.
+        strata: Number of phases or other strata.
+        names: Sites of shape (strata,).
+        seed: Seed.
+    """
+
+    def checked(sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
+        found = {name: np.asarray(sites[name]) for name in names}
+        named = {f"{name} {s + 1}": x[..., s] for name, x in found.items() for s in range(strata)}
+        checks = check_convergence(named, stats["energy"], stats["diverging"], retried)
+        return {name: x.reshape(-1, strata) for name, x in found.items()}, checks
+
     return sample_model(
-        pass_model,
-        (phases,),
-        (data,),
-        partial(_checked, phases),
-        seed=seed,
-        chains=chains,
-        warmup=_WARMUP,
-        draws=_DRAWS,
-        target_accept=(0.9, 0.98),
-        max_tree_depth=6,
-    )
+        model, (strata,), (data,), checked, seed=seed, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS,
+        target_accept=(0.9, 0.98), max_tree_depth=7,
+    )  # fmt: skip
 
 
-def _checked(phases: int, sites: Any, stats: Any, retried: bool) -> tuple[PassDraws, Convergence]:
-    mean, concentration = (np.asarray(sites[name]) for name in ("mean", "concentration"))
-    named = {f"mean of phase {b + 1}": mean[..., b] for b in range(phases)}
-    named |= {f"concentration of phase {b + 1}": np.log(concentration[..., b]) for b in range(phases)}
-    draws = PassDraws(mean.reshape(-1, phases), concentration.reshape(-1, phases))
-    return draws, check_convergence(named, stats["energy"], stats["diverging"], retried)
+def phases_of(step: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Number of the phase of each step, shape (n,), and the phases in words: up to five parts of equally many steps."""
+    steps = np.unique(step)
+    parts = np.array_split(steps, max(1, min(_PHASES, len(steps) // PHASE_STEPS)))
+    first = np.array([part[0] for part in parts])
+    return np.searchsorted(first, step, side="right") - 1, [f"steps {part[0]} to {part[-1]}" for part in parts]

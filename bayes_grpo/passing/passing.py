@@ -15,15 +15,13 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.passing.model import PassDraws, pass_data, sample_passes
+from bayes_grpo.passing.model import PHASE_STEPS, pass_at_of, pass_data, pass_model, phases_of, sample_strata
 from bayes_grpo.rollouts.passes import PassCounts, pass_at, pass_counts, right_of
 from bayes_grpo.rollouts.records import Rollouts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PHASES, _PHASE_STEPS = 5, 3
-"""Phases at most, and steps of one at least."""
 _SURE = 0.9
 """Probability from which a change is stated as a fact."""
 
@@ -130,22 +128,22 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
     """
     good = right_of(rollouts, right)
     counts = pass_counts(rollouts, good)
-    steps = np.unique(counts.step)
-    many = min(_PHASES, len(steps) // _PHASE_STEPS)
-    if many < 2:
+    phase, names = phases_of(counts.step)
+    if len(names) < 2:
         raise FitError(
-            f"pass@k: expected groups at {2 * _PHASE_STEPS} steps or more to tell a change, found {len(steps)} in "
-            f"{rollouts.name}; give more steps"
+            f"pass@k: expected groups at {2 * PHASE_STEPS} steps or more to tell a change, found "
+            f"{len(np.unique(counts.step))} in {rollouts.name}; give more steps"
         )
-    phase = np.searchsorted(steps, counts.step) * many // len(steps)
-    draws, convergence = sample_passes(pass_data(counts, phase), many, seed)
-    drawn = {k: draws.pass_at(k) for k in (1, counts.k)}
+    draws, convergence = sample_strata(
+        pass_model, pass_data(counts, phase), len(names), ("mean", "concentration"), seed
+    )
+    drawn = {k: pass_at_of(draws, k) for k in (1, counts.k)}
     change_1, change_k = (x[:, -1] - x[:, 0] for x in (drawn[1], drawn[counts.k]))
     return Passing(
         name=rollouts.name,
         k=counts.k,
         by=good.by,
-        phases=tuple(_phase(counts, phase == b, draws, b) for b in range(many)),
+        phases=tuple(_phase(counts, phase == b, drawn[1][:, b], drawn[counts.k][:, b]) for b in range(len(names))),
         change_1=interval(change_1),
         change_k=interval(change_k),
         p_rise_1=float(np.mean(change_1 > 0.0)),
@@ -155,7 +153,7 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
     )
 
 
-def _phase(counts: PassCounts, inside: np.ndarray, draws: PassDraws, b: int) -> PassPhase:
+def _phase(counts: PassCounts, inside: np.ndarray, pass_1: np.ndarray, pass_k: np.ndarray) -> PassPhase:
     n, c, k = counts.n[inside], counts.c[inside], counts.k
     whole = n >= k
     distinct = counts.distinct[inside][c > 0]
@@ -163,8 +161,8 @@ def _phase(counts: PassCounts, inside: np.ndarray, draws: PassDraws, b: int) -> 
         first_step=int(counts.step[inside].min()),
         last_step=int(counts.step[inside].max()),
         prompts=len(np.unique(counts.prompt[inside])),
-        pass_1=interval(draws.pass_at(1)[:, b]),
-        pass_k=interval(draws.pass_at(k)[:, b]),
+        pass_1=interval(pass_1),
+        pass_k=interval(pass_k),
         estimate_1=float(np.mean(c / n)),
         estimate_k=float(np.mean(pass_at(n[whole], c[whole], k))) if whole.any() else float("nan"),
         distinct=float(np.mean(distinct)) if len(distinct) else float("nan"),

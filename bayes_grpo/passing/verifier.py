@@ -17,7 +17,6 @@ that they have between groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,8 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result, frame_of
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.passing.model import phases_of, sample_strata
 from bayes_grpo.rollouts.labels import Labels, to_label
 from bayes_grpo.rollouts.passes import Right
 from bayes_grpo.rollouts.records import Rollouts
@@ -34,9 +33,8 @@ from bayes_grpo.rollouts.records import Rollouts
 if TYPE_CHECKING:
     import pandas as pd
 
-_CHAINS, _WARMUP, _DRAWS = 4, 400, 500
-_PHASES, _PHASE_STEPS, _LEAST = 5, 3, 10
-"""Phases at most, steps of one at least, labels at least."""
+_LEAST = 10
+"""Labels at least."""
 
 
 class _Counts(NamedTuple):
@@ -153,9 +151,8 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
             f"--labels: expected at least {_LEAST} labels of completions with a verdict, found {int(known.sum())}; "
             "--to-label names the completions to label"
         )
-    steps = np.unique(rollouts.step)
-    many = max(1, min(_PHASES, len(steps) // _PHASE_STEPS))
-    phase = np.searchsorted(steps, rollouts.step) * many // len(steps)
+    phase, names = phases_of(rollouts.step)
+    many = len(names)
     draws, convergence = _sampled(rollouts, accepted, labels, phase, many, seed)
     weight = np.bincount(phase, np.isfinite(accepted), many)
     weight = weight / weight.sum()
@@ -163,8 +160,6 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
     wrong = (1.0 - draws["right"]) * weight
     good = draws["right"] * weight
     share = float(np.nanmean(accepted))
-    names = [f"steps {steps[phase_ends(many, len(steps), b)[0]]} to {steps[phase_ends(many, len(steps), b)[1]]}"
-             for b in range(many)]  # fmt: skip
     phases = _strata(draws, accepted, labels, phase, names)
     lengths: tuple[VerifierStratum, ...] = ()
     size = rollouts.length
@@ -195,12 +190,6 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
     )
 
 
-def phase_ends(many: int, steps: int, b: int) -> tuple[int, int]:
-    """Places of the first and the last of so many steps that are in phase b."""
-    places = np.flatnonzero(np.arange(steps) * many // steps == b)
-    return int(places[0]), int(places[-1])
-
-
 def _strata(
     draws: dict[str, np.ndarray], accepted: np.ndarray, labels: Labels, stratum: np.ndarray, names: list[str]
 ) -> tuple[VerifierStratum, ...]:
@@ -222,22 +211,10 @@ def _sampled(
 ) -> tuple[dict[str, np.ndarray], Convergence]:
     known = np.isfinite(accepted)
     counts = np.zeros((many, 2, 2))
-    place = labels.place[known[labels.place]]
-    right = labels.right[known[labels.place]]
+    place, right = labels.place[known[labels.place]], labels.right[known[labels.place]]
     np.add.at(counts, (stratum[place], accepted[place].astype(int), right.astype(int)), 1.0)
     shares, sizes = np.array([_share(rollouts, accepted, known & (stratum == s)) for s in range(many)]).T
-    return sample_model(
-        verifier_model,
-        (many,),
-        (_Counts(shares, sizes, counts),),
-        partial(_checked, many),
-        seed=seed,
-        chains=_CHAINS,
-        warmup=_WARMUP,
-        draws=_DRAWS,
-        target_accept=(0.9, 0.98),
-        max_tree_depth=7,
-    )
+    return sample_strata(verifier_model, _Counts(shares, sizes, counts), many, ("right", "accept", "reject"), seed)
 
 
 def _share(rollouts: Rollouts, accepted: np.ndarray, inside: np.ndarray) -> tuple[float, float]:
@@ -285,10 +262,3 @@ def verifier_model(data: _Counts, strata: int) -> None:
     share = jnp.stack([1.0 - data.accepted, data.accepted], axis=-1)
     numpyro.factor("verdicts", jnp.sum(data.size[:, None] * share * jnp.log(verdict + tiny)))
     numpyro.factor("labels", jnp.sum(data.labels * jnp.log(both / (verdict[..., None] + tiny) + tiny)))
-
-
-def _checked(strata: int, sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
-    found = {name: np.asarray(sites[name]) for name in ("right", "accept", "reject")}
-    named = {f"{name} {s + 1}": x[..., s] for name, x in found.items() for s in range(strata)}
-    checks = check_convergence(named, stats["energy"], stats["diverging"], retried)
-    return {name: x.reshape(-1, strata) for name, x in found.items()}, checks

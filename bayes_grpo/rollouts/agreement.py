@@ -33,9 +33,6 @@ class Agreement(Result):
         false_accept: Share of what the second rejects that the first accepts: the false accept rate if the second is
             right.
         false_reject: Share of what the second accepts that the first rejects, likewise.
-        early: Disagreement in the first fifth of the steps.
-        late: In the last fifth.
-        p_grows: Probability that it is higher late than early.
     """
 
     name: str
@@ -45,9 +42,6 @@ class Agreement(Result):
     disagree: Interval
     false_accept: Interval
     false_reject: Interval
-    early: Interval
-    late: Interval
-    p_grows: float
 
     in_json = ("sentence", ("interval_level", LEVEL), ...)
 
@@ -80,12 +74,9 @@ def agreement_of(rollouts: Rollouts, first: Right, second: Right, *, seed: int =
         found = "the same scorer twice" if first.by == second.by else "no completion that both scored"
         raise FitError(f"--second-scorer: expected another scorer of the same completions, found {found}")
     a, b = first.right[both] > 0.5, second.right[both] > 0.5
-    group, step = rollouts.group[both], rollouts.step[both]
+    group = rollouts.group[both]
     place = np.unique(np.where(group >= 0, group, -1 - np.arange(len(group))), return_inverse=True)[1]
-    steps = np.unique(step)
-    fifth = max(1, len(steps) // 5)
-    early, late = step <= steps[fifth - 1], step >= steps[-fifth]
-    kinds = (a != b, np.ones_like(a), a & ~b, ~b, ~a & b, b, early & (a != b), early, late & (a != b), late)
+    kinds = (a != b, np.ones_like(a), a & ~b, ~b, ~a & b, b)
     drawn = redrawn(np.stack([np.bincount(place, x) for x in kinds], axis=1), _DRAWS, seed)
     rates = drawn[:, ::2] / np.maximum(drawn[:, 1::2], 1e-12)
     return Agreement(
@@ -96,7 +87,4 @@ def agreement_of(rollouts: Rollouts, first: Right, second: Right, *, seed: int =
         disagree=interval(rates[:, 0]),
         false_accept=interval(rates[:, 1]),
         false_reject=interval(rates[:, 2]),
-        early=interval(rates[:, 3]),
-        late=interval(rates[:, 4]),
-        p_grows=float(np.mean(rates[:, 4] > rates[:, 3])),
     )

@@ -32,6 +32,9 @@ from bayes_grpo.views.rollouts import gain_table
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
+_PART_HEADS = (
+    "appears at step", "at its start", "now", "P(rises)", "adds to the reward", "share of the gain", "falls since step",
+)  # fmt: skip
 
 
 @shows(Diagnosis)
@@ -104,17 +107,7 @@ def parts_table(d: Diagnosis) -> Tabular:
         )
         for p in d.parts
     )
-    heads = (
-        d.parts[0].kind,
-        "appears at step",
-        "at its start",
-        "now",
-        "P(rises)",
-        "adds to the reward",
-        "share of the gain",
-        "falls since step",
-    )
-    return table(f"Parts of the reward ({d.about.interval_level:.0%} intervals)", heads, rows)
+    return table(f"Parts of the reward ({d.about.interval_level:.0%} intervals)", (d.parts[0].kind, *_PART_HEADS), rows)
 
 
 def _maybe(d: Diagnosis) -> str:

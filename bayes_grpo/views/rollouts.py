@@ -73,22 +73,8 @@ def by_prompt_document(found: ByPrompt) -> Document:
 def agreement_document(a: Agreement) -> Document:
     """What two scorers say of each other."""
     answer, why = split(sentence_case(a.sentence, 1200))
-    heads = ("share", "of the completions")
-    rows = (
-        ("on which they disagree", a.disagree),
-        ("the same, first fifth of the steps", a.early),
-        ("the same, last fifth", a.late),
-        (f"accepted, if {a.second} is right and rejects", a.false_accept),
-        (f"rejected, if {a.second} is right and accepts", a.false_reject),
-    )
-    return Document(
-        title=f"{a.by} and {a.second}",
-        answer=answer,
-        why=why,
-        table=table(f"Two scorers ({LEVEL:.0%} intervals over groups)", heads, rows),
-        unchecked="errors that both scorers make",
-        docs="how/rollouts",
-    )
+    unseen = "errors that both scorers make"
+    return Document(title=f"{a.by} and {a.second}", answer=answer, why=why, unchecked=unseen, docs="how/rollouts")
 
 
 def gain_table(gain: Decomposition) -> Tabular:
