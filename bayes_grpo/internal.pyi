@@ -12,8 +12,7 @@ from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
-from .rollouts.agreement import agreement_of as agreement_of
-from .rollouts.labels import read_labels as read_labels
+from .rollouts.labels import labels_of as labels_of
 from .rollouts.labels import to_label as to_label
 from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt

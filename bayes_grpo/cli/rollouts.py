@@ -44,15 +44,15 @@ def rollouts(
         typer.Option(metavar="PART", help="Part of 0 and 1, or NAME>=X, that says which answers are right."),
     ] = None,
     labels: Annotated[
-        Path | None,
-        typer.Option(help="CSV file with the columns id and right (1 or 0): how often the verifier is wrong."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file with the columns id and right (1 or 0), or a part by a second scorer: how often the "
+            "verifier is wrong.",
+        ),
     ] = None,
     to_label: Annotated[
         Path | None, typer.Option(help="Write a CSV file with the ids of the 20 completions to label next.")
-    ] = None,
-    second_scorer: Annotated[
-        str | None,
-        typer.Option(metavar="PART", help="Part of 0 and 1 by another scorer, to bound the verifier's errors."),
     ] = None,
     plot: Plot = None,
     seed: Seed = 0,
@@ -79,15 +79,12 @@ def rollouts(
         if pass_at_k:
             tell("sampling pass@k")
             then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
-        if labels is not None or to_label is not None or second_scorer is not None:
+        if labels is not None or to_label is not None:
             verdict = internal.right_of(found, right)
-            given = None if labels is None else internal.read_labels(labels, found)
+            given = None if labels is None else internal.labels_of(found, labels, verdict)
             if given is not None:
                 tell("sampling errors of the verifier")
                 then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
-            if second_scorer is not None:
-                other = internal.right_of(found, second_scorer)
-                then["agreement"] = internal.agreement_of(found, verdict, other, seed=seed)
             if to_label is not None:
                 internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
         if plot is not None:

@@ -156,11 +156,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "update path": ActionRow(
         "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
-        "the next",
-    ),
-    "trainable weights": ActionRow(
-        "check that the trained parameters require a gradient: frozen adapters, gradient checkpointing without "
-        "input gradients, a loss scale of 0",
+        "the next: frozen adapters, gradient checkpointing without input gradients and a loss scale of 0 prevent it",
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",

@@ -13,6 +13,7 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
+from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
@@ -25,7 +26,6 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
-from bayes_grpo.diagnosis.zeros import zeros_text
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rollouts.decomposition import Decomposition

@@ -15,7 +15,6 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import last_near_best
 from bayes_grpo.diagnosis.rows import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -28,16 +27,15 @@ _WHOLE, _IN_ALL = 0.05, 0.9
 
 
 @dataclass(frozen=True)
-class RewardPart(Result):
+class PartTrend(Result):
     """One reward function or environment.
 
     Attributes:
-        name: Its name in the log, made safe to show.
+        name: Its name in the log.
         kind: "reward function" or "environment".
         first_step: Step of its first value: a part may appear late.
         before: Its trend at its first value.
         now: Its trend at its last value.
-        change: The difference.
         p_rises: Probability that it rises; NaN where it is constant.
         adds: What its change adds to the reward; NaN where the parts do not add up to it.
         share: Share of the gain of the reward; NaN where the reward has no clear gain or the parts do not add up to it.
@@ -49,20 +47,15 @@ class RewardPart(Result):
     first_step: float
     before: Interval
     now: Interval
-    change: Interval
     p_rises: float
     adds: Interval
     share: Interval
     falls_since: float | None
 
 
-def parts_of(trends: RunTrends) -> tuple[RewardPart, ...]:
-    """The parts of a run's reward, the largest contribution first; empty where fewer than two were logged.
-
-    Args:
-        trends: Trends of the run.
-    """
-    out: list[tuple[float, RewardPart]] = []
+def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:
+    """The parts of a run's reward, the largest contribution first; empty where fewer than two were logged."""
+    out: list[tuple[float, PartTrend]] = []
     for kind, found, logged in (
         ("reward function", trends.components, trends.run.components),
         ("environment", trends.environments, trends.run.environments),
@@ -82,16 +75,15 @@ def parts_of(trends: RunTrends) -> tuple[RewardPart, ...]:
     return tuple(part for _, part in sorted(out, key=lambda x: x[0]))
 
 
-def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval) -> RewardPart:
+def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval) -> PartTrend:
     change, constant = trend.change(), bool(np.ptp(trend.raw) == 0.0)
     before, now = (np.full(1, trend.raw[0]) if constant else trend.draws[:, i] for i in (0, -1))
-    return RewardPart(
-        name=plain(name, 40),
+    return PartTrend(
+        name=name,
         kind=kind,
         first_step=float(trend.raw_step[0]),
         before=interval(before),
         now=interval(now),
-        change=interval(now - before),
         p_rises=float("nan") if constant else float(np.mean(change > 0.0)),
         adds=adds,
         share=share,
@@ -106,9 +98,8 @@ def fall_of(trend: Trend) -> float | None:
         return None
     best = int(trend.mean.argmax())
     surely = np.mean(trend.draws[:, -1] < trend.draws[:, best]) >= THRESHOLDS.sure
-    if not surely or y.best - y.now < THRESHOLDS.fall_errors * y.error:
-        return None
-    return last_near_best(trend, float(trend.step[-1]))
+    fell = surely and y.best - y.now >= THRESHOLDS.fall_errors * y.error
+    return last_near_best(trend, float(trend.step[-1])) if fell else None
 
 
 def _weights(trends: RunTrends, logged: Mapping[str, np.ndarray], of_mean: bool) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
-from bayes_grpo.diagnosis.parts import RewardPart
+from bayes_grpo.diagnosis.parts import PartTrend
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -69,7 +69,7 @@ class Diagnosis(ModeProbabilities, Result):
     timeline: Timeline | None
     gain: Decomposition | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    parts: tuple[RewardPart, ...] = ()
+    parts: tuple[PartTrend, ...] = ()
 
     in_json = (
         *(

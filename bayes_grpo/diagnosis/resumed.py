@@ -15,14 +15,8 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.logs.run import Run
 
-_COMPARED = {
-    "learning_rate": "learning rate",
-    "grad_norm": "gradient norm",
-    "kl": "KL",
-    "entropy": "entropy",
-    "completion_length": "completion length",
-}
-"""Signals that a faulty resume changes at once, in words."""
+_COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
+"""Signals that a faulty resume changes at once."""
 
 
 class Resume(NamedTuple):
@@ -40,13 +34,7 @@ class Resume(NamedTuple):
 
 
 def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None:
-    """The last resume at which a failure under way begins; None where none does.
-
-    Args:
-        timeline: Of the run.
-        rows: All rows.
-        run: The run.
-    """
+    """The last resume of a run at which a failure under way begins, by all rows; None where none does."""
     y = rows.reward
     slack = min(y.window // 2, THRESHOLDS.trend_rows) * float(np.median(np.diff(y.step))) if y.rows > 1 else 0.0
     for step in sorted(run.resumes, reverse=True):
@@ -60,22 +48,19 @@ def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None
 def changes_at(run: Run, step: float) -> tuple[str, ...]:
     """Signals whose median over six rows changed at a step by a factor that counts, a clause each."""
     out, size = [], THRESHOLDS.trend_rows // 2
-    for key, words in _COMPARED.items():
-        values = run.signals.get(key)
-        if values is None:
-            continue
+    for key in _COMPARED:
+        values = run.values(key)
         known = np.isfinite(values)
         sides = values[known & (run.step < step)][-size:], values[known & (run.step >= step)][:size]
         if min(map(len, sides)) < THRESHOLDS.least_rows:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)
         if max(before, after) > THRESHOLDS.resumed * min(before, after):
-            out.append(f"the {words} went from {before:.2g} to {after:.2g}")
+            out.append(f"the {key.replace('_', ' ')} went from {before:.2g} to {after:.2g}")
     return tuple(out)
 
 
 def near_resume(run: Run, step: float) -> float | None:
     """The resume at or at most two rows before a step; None without."""
-    row = int(np.searchsorted(run.step, step))
-    first = run.step[max(row - 2, 0)] if len(run.step) else step
+    first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
     return max((s for s in run.resumes if first <= s <= step), default=None)

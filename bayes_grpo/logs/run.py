@@ -143,8 +143,6 @@ class LoggedTraining(NamedTuple):
 
 _BY_ROW = ("signals", "components", "environments", "logged")
 """Fields of a run that map names to arrays over its rows."""
-_LEAST_PART = 3
-"""Values of a part that a run of its own needs."""
 _OF_TOTAL = ("reward_std", "frac_reward_zero_std", "accuracy", "gold_reward")
 """Signals that say nothing of a single part of the reward."""
 
@@ -297,23 +295,19 @@ class Run(Shown):
     def of_part(self, name: str) -> Run:
         """The run with one of its reward functions or environments as the reward; what belongs to the total goes.
 
-        Args:
-            name: Name of the part.
-
         Raises:
             SettingError: There is no such part.
             FitError: It has too few values.
         """
         parts = {**self.environments, **self.components}
-        shown, total = clean(name, 40), ("reward_low", "reward_high", "reward_std_kind")
+        shown = clean(name, 40)
         if name not in parts:
             known = listed(list(parts), 12) if parts else "a log that has none"
             raise SettingError(f"--part: expected a reward function or environment, found {shown!r} and {known}")
         values = parts[name]
         steps = self.step[np.isfinite(values)]
-        if len(steps) < _LEAST_PART:
-            since = f", from step {steps[0]:g} on" if len(steps) else ""
-            raise FitError(f"--part {shown}: expected {_LEAST_PART} rewards or more, found {len(steps)}{since}")
+        if len(steps) < 3:
+            raise FitError(f"--part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
         logged, none = self.logged.get(f"rewards/{name}"), np.empty(0)
         return replace(
             self,
@@ -322,7 +316,7 @@ class Run(Shown):
             signals={k: v for k, v in self.signals.items() if k not in _OF_TOTAL},
             eval_step=none,
             eval_reward=none,
-            settings=replace(self.settings, **{key: Setting() for key in total}),
+            settings=replace(self.settings, reward_low=Setting(), reward_high=Setting(), reward_std_kind=Setting()),
             notes=(*self.notes, f"the reward is the part {shown}, which has values from step {steps[0]:g} on"),
             components={},
             environments={},

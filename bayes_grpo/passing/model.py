@@ -87,14 +87,9 @@ def pass_model(data: PassData, phases: int) -> None:
 def sample_strata(
     model: Any, data: Any, strata: int, names: Sequence[str], seed: int
 ) -> tuple[dict[str, np.ndarray], Convergence]:
-    """Draws of a model's sites by NUTS, shape (draws, strata) each; once more and more carefully where checks fail.
+    """Draws of the named sites of a model by NUTS, shape (draws, strata) each; a second, careful try where checks fail.
 
-    Args:
-        model: Function of the data and the number of strata.
-        data: The data.
-        strata: Number of phases or other strata.
-        names: Sites of shape (strata,).
-        seed: Seed.
+    The model takes the data and the number of strata; its sites have the shape (strata,).
     """
 
     def checked(sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:

@@ -7,20 +7,16 @@ all (Yue et al. 2025, arXiv 2504.13837).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
-from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.passing.model import PHASE_STEPS, pass_at_of, pass_data, pass_model, phases_of, sample_strata
 from bayes_grpo.rollouts.passes import PassCounts, pass_at, pass_counts, right_of
 from bayes_grpo.rollouts.records import Rollouts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SURE = 0.9
 """Probability from which a change is stated as a fact."""
@@ -56,7 +52,6 @@ class Passing(Result):
     """Whether a policy solves more prompts, or the same ones more often.
 
     Attributes:
-        name: Of the run.
         k: Tries of pass@k: the usual size of a group.
         by: What says which completions are right.
         phases: The training in equal parts.
@@ -68,7 +63,6 @@ class Passing(Result):
         convergence: Checks of the sampler.
     """
 
-    name: str
     k: int
     by: str
     phases: tuple[PassPhase, ...]
@@ -109,18 +103,9 @@ class Passing(Result):
         more = f"P(pass@{self.k} rises) is {percent(self.p_rise_k)}, P(sharpening) is {percent(self.p_sharpening)}."
         return f"{self.verdict}: {moves}, {LEVEL:.0%} intervals. {more}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row a phase."""
-        return frame_of(self.phases, "first_step")
-
 
 def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> Passing:
-    """pass@1 and pass@k in phases of a training, with a posterior over prompts.
-
-    Args:
-        rollouts: Completions of a run in groups of at least two.
-        right: Part of 0 and 1 that says which are right; by default the reward or a part named after the task.
-        seed: Seed.
+    """pass@1 and pass@k in phases of a training, with a posterior over prompts; ``right`` is as in `right_of`.
 
     Raises:
         FitError: Nothing says which completions are right, groups of one, or fewer than two phases.
@@ -140,7 +125,6 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
     drawn = {k: pass_at_of(draws, k) for k in (1, counts.k)}
     change_1, change_k = (x[:, -1] - x[:, 0] for x in (drawn[1], drawn[counts.k]))
     return Passing(
-        name=rollouts.name,
         k=counts.k,
         by=good.by,
         phases=tuple(_phase(counts, phase == b, drawn[1][:, b], drawn[counts.k][:, b]) for b in range(len(names))),

@@ -17,34 +17,25 @@ that they have between groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.passing.model import phases_of, sample_strata
 from bayes_grpo.rollouts.labels import Labels, to_label
 from bayes_grpo.rollouts.passes import Right
 from bayes_grpo.rollouts.records import Rollouts
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _LEAST = 10
 """Labels at least."""
 
 
 class _Counts(NamedTuple):
-    """What the model takes, S strata.
-
-    Attributes:
-        accepted: Share of accepted completions, shape (S,).
-        size: Independent completions that it is worth, shape (S,).
-        labels: Labels, wrong and right of rejected, then of accepted completions, shape (S, 2, 2).
-    """
+    """Of S strata: accepted shares, the independent completions they are worth, labels by verdict and truth (2, 2)."""
 
     accepted: Any
     size: Any
@@ -77,8 +68,8 @@ class VerifierErrors(Result):
     """A verifier's errors by hand labels.
 
     Attributes:
-        name: Of the run.
         by: What says whether the verifier accepts.
+        labels_by: Who labels: "hand", or a second scorer.
         labels: Number of labels.
         accepted: Share that the verifier accepts.
         right: Share that is right.
@@ -95,8 +86,8 @@ class VerifierErrors(Result):
         notes: What a user should know.
     """
 
-    name: str
     by: str
+    labels_by: str
     labels: int
     accepted: float
     right: Interval
@@ -117,29 +108,20 @@ class VerifierErrors(Result):
     @property
     def sentence(self) -> str:
         """The rates and what they are worth."""
-        a, r, o, g = self.false_accept, self.false_reject, self.overstated, self.gain_right
-        way = "overstates" if o.median >= 0.0 else "understates"
-        low, high = sorted((abs(o.low), abs(o.high))) if o.low * o.high > 0.0 else (o.low, o.high)
+        accept, reject = (f"{i.median:.0%} [{i.low:.0%}, {i.high:.0%}]" for i in (self.false_accept, self.false_reject))
+        o, g = self.overstated, self.gain_right
         return (
-            f"The verifier accepts {a.median:.0%} [{a.low:.0%}, {a.high:.0%}] of the wrong answers and rejects "
-            f"{r.median:.0%} [{r.low:.0%}, {r.high:.0%}] of the right ones ({LEVEL:.0%}, {self.labels} labels). "
-            f"It {way} the success rate by {abs(o.median):.1%} [{low:.1%}, {high:.1%}]; the accepted share changed by "
-            f"{self.gain_accepted:+.0%}, the right share by {g.median:+.0%} [{g.low:+.0%}, {g.high:+.0%}]."
+            f"The verifier accepts {accept} of the wrong answers and rejects {reject} of the right ones ({LEVEL:.0%}, "
+            f"{self.labels} labels by {self.labels_by}). The accepted share less the right share is {o.median:+.1%} "
+            f"[{o.low:+.1%}, {o.high:+.1%}]. The accepted share changed by {self.gain_accepted:+.0%}, the right one by "
+            f"{g.median:+.0%} [{g.low:+.0%}, {g.high:+.0%}]."
         )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a phase or length."""
-        return frame_of((*self.phases, *self.lengths), "name")
 
 
 def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed: int = 0) -> VerifierErrors:
     """False accept and false reject rates of a verifier, by phase and by length, and the corrected curve.
 
-    Args:
-        rollouts: The completions.
-        verdict: Which of them the verifier accepts.
-        labels: Hand labels of some of them.
-        seed: Seed.
+    ``verdict`` says which completions the verifier accepts, ``labels`` which of some are right.
 
     Raises:
         FitError: Too few labels.
@@ -171,8 +153,8 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
         convergence = convergence if more.passed else more
     gains = draws["right"][:, -1] - draws["right"][:, 0]
     return VerifierErrors(
-        name=rollouts.name,
         by=verdict.by,
+        labels_by=labels.by,
         labels=int(known.sum()),
         accepted=share,
         right=interval(right),
@@ -212,8 +194,12 @@ def _sampled(
     known = np.isfinite(accepted)
     counts = np.zeros((many, 2, 2))
     place, right = labels.place[known[labels.place]], labels.right[known[labels.place]]
+    labeled = np.isin(np.arange(rollouts.size), place)
     np.add.at(counts, (stratum[place], accepted[place].astype(int), right.astype(int)), 1.0)
     shares, sizes = np.array([_share(rollouts, accepted, known & (stratum == s)) for s in range(many)]).T
+    for s in range(many):  # labels of one group are alike too
+        if (inside := labeled & (stratum == s)).any():
+            counts[s] *= _share(rollouts, accepted, inside)[1] / inside.sum()
     return sample_strata(verifier_model, _Counts(shares, sizes, counts), many, ("right", "accept", "reject"), seed)
 
 

@@ -117,8 +117,9 @@ def _parts(d: Any) -> Section:
     """Small multiples of the reward functions and environments, above their table."""
     if not d.parts:
         return Section("")
+    trends = d.trends.components | d.trends.environments
     plots = (
-        Drawing(partial(plot_part, d, p.name), f"{p.name} by step with its trend", size="small", ratio=0.66)
+        Drawing(partial(plot_part, trends[p.name], p.name, p.falls_since), p.name, size="small", ratio=0.66)
         for p in d.parts[:_SIGNALS]
     )
     return Section("", tables=(parts_table(d),), plots=tuple(plots))

@@ -15,6 +15,7 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError, SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.text import clean, listed
+from bayes_grpo.rollouts.passes import Right, right_of
 from bayes_grpo.rollouts.records import Rollouts
 
 NEXT = 20
@@ -23,7 +24,6 @@ _IDS = ("id", "completion_id", "completion")
 _LABELS = ("right", "label", "correct", "is_right", "is_correct")
 _YES = frozenset({"1", "1.0", "true", "right", "correct", "yes", "y"})
 _NO = frozenset({"0", "0.0", "false", "wrong", "incorrect", "no", "n"})
-_MOST_BYTES = 50_000_000
 
 
 class Labels(NamedTuple):
@@ -33,11 +33,13 @@ class Labels(NamedTuple):
         place: Numbers of the labeled completions, shape (m,).
         right: Whether each is right, shape (m,), bool.
         notes: What a user should know, such as ids that match nothing.
+        by: Who labels: "hand", or the name of a second scorer.
     """
 
     place: np.ndarray
     right: np.ndarray
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    by: str = "hand"
 
 
 def ids_of(rollouts: Rollouts) -> np.ndarray:
@@ -55,6 +57,27 @@ def ids_of(rollouts: Rollouts) -> np.ndarray:
     return found
 
 
+def labels_of(rollouts: Rollouts, named: str, verdict: Right) -> Labels:
+    """Labels of a file, or those of a second scorer, with what its agreement with a verdict says without any label.
+
+    Where two scorers disagree one of them is wrong, so that one is wrong in at least half of these completions. An
+    error that both make is not seen, and nothing bounds it from above.
+
+    Raises:
+        LogReadError: There is no such file, or it lacks the columns.
+        SettingError: Labels that cannot be used, or a scorer that is the verifier itself.
+    """
+    if Path(named).exists() or named.partition(">=")[0].strip() not in (*rollouts.parts, "reward"):
+        return read_labels(Path(named), rollouts)
+    other = right_of(rollouts, named)
+    place = np.flatnonzero(np.isfinite(other.right) & np.isfinite(verdict.right))
+    if other.by == verdict.by or not len(place):
+        raise SettingError(f"--labels: expected another scorer of the same completions than {verdict.by}, found none")
+    apart = float(np.mean(other.right[place] != verdict.right[place]))
+    note = f"{verdict.by} and {other.by} disagree on {apart:.1%} of {len(place)} completions: one of them is wrong in"
+    return Labels(place, other.right[place] > 0.5, (f"{note} at least {apart / 2.0:.1%}",), other.by)
+
+
 def read_labels(path: Path, rollouts: Rollouts) -> Labels:
     """Labels of a CSV file with the columns id and right; rows without a label are left out.
 
@@ -66,8 +89,6 @@ def read_labels(path: Path, rollouts: Rollouts) -> Labels:
         raise LogReadError(
             f"{path}: expected a CSV file with the columns id and right, found no file; --to-label {path} writes one"
         )
-    if path.stat().st_size > _MOST_BYTES:
-        raise LogReadError(f"{path}: expected hand labels, found {path.stat().st_size / 1e6:.0f} MB; check the file")
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.DictReader(file)
         names = {str(x).strip().lower(): x for x in rows.fieldnames or ()}
@@ -101,21 +122,15 @@ def read_labels(path: Path, rollouts: Rollouts) -> Labels:
 def to_label(
     rollouts: Rollouts, accepted: np.ndarray, labels: Labels | None = None, many: int = NEXT, seed: int = 0
 ) -> tuple[str, ...]:
-    """Ids of the completions whose labels say most about the true success rate.
+    """Ids of ``many`` completions whose labels say most about the true success rate, given the labels so far.
 
-    Labels go to accepted and to rejected completions so that the variance of w p + (1 − w) q falls most, w the accepted
-    share, p and q the right shares of both. Within each they are a random sample, spread over steps and lengths.
-
-    Args:
-        rollouts: The completions.
-        accepted: Verdict of the verifier, 1, 0, or NaN where unknown, shape (n,).
-        labels: Labels so far.
-        many: Number of completions.
-        seed: Seed.
+    ``accepted`` is the verdict of the verifier: 1, 0, or NaN where unknown, shape (n,). Labels go to accepted and to
+    rejected completions so that the variance of w p + (1 − w) q falls most, w the accepted share, p and q the right
+    shares of both. Within each they are a random sample, spread over steps and lengths.
     """
     done = np.zeros(rollouts.size, bool)
     counts = np.full((2, 2), 0.5)
-    if labels is not None:
+    if labels is not None and labels.by == "hand":
         done[labels.place] = True
         known = np.isfinite(accepted[labels.place])
         np.add.at(counts, (accepted[labels.place][known].astype(int), labels.right[known].astype(int)), 1.0)

@@ -31,10 +31,8 @@ class Right(NamedTuple):
 def right_of(rollouts: Rollouts, name: str | None = None) -> Right:
     """Which completions are right: by a part of 0 and 1 or a threshold, else by a reward of two values.
 
-    Args:
-        rollouts: The completions.
-        name: Name of a part of 0 and 1, or "NAME>=X" with the reward or any part; by default the reward, or the first
-            part of 0 and 1 that is named after the task.
+    ``name`` is a part of 0 and 1, or "NAME>=X" with the reward or any part; by default the reward, or the first part of
+    0 and 1 that is named after the task.
 
     Raises:
         SettingError: There is no such part, or it has other values.
@@ -82,13 +80,7 @@ def _binary(values: np.ndarray) -> bool:
 
 
 def pass_at(n: np.ndarray, c: np.ndarray, k: int) -> np.ndarray:
-    """Unbiased pass@k of prompts.
-
-    Args:
-        n: Completions of each, at least k, any shape.
-        c: Right ones, of the same shape.
-        k: Tries.
-    """
+    """Unbiased pass@k of prompts with n completions, at least k, of which c are right; arrays of one shape."""
     wrong = np.asarray(n, float) - c
     fits = wrong >= k
     m = np.where(fits, wrong, k)

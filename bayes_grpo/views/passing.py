@@ -41,7 +41,7 @@ def passing_document(p: Passing) -> Document:
 @shows(VerifierErrors)
 def verifier_document(v: VerifierErrors) -> Document:
     """How often the verifier is wrong, and what that is worth."""
-    answer, why = split(v.sentence, ". It ")
+    answer, why = split(v.sentence)
     heads = ("completions", "labels", "accepted", "right", "wrong ones accepted", "right ones rejected")
     rows = (
         (x.name, x.labels, number(f"{x.accepted:.0%}"), *map(_share, (x.right, x.false_accept, x.false_reject)))
@@ -50,12 +50,13 @@ def verifier_document(v: VerifierErrors) -> Document:
     return Document(
         title=f"Verifier ({v.by})",
         answer=answer,
-        why=f"It {why[:1].lower()}{why[1:]}",
-        do=f"label next: {', '.join(v.next[:5])}, … (--to-label FILE writes all {len(v.next)})",
+        why=why,
+        do=f"label by hand next: {', '.join(v.next[:5])}, … (--to-label FILE writes all {len(v.next)})",
         tone="" if v.convergence.passed else "doubt",
-        table=table(f"The verifier by hand labels ({LEVEL:.0%} intervals)", heads, rows),
-        sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence, *v.notes)),
-        assumed="labels are right; within accepted and within rejected completions they are chosen at random",
+        table=table(f"The verifier by labels ({LEVEL:.0%} intervals)", heads, rows),
+        sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence)),
+        assumed=f"labels by {v.labels_by} are right, and chosen at random within accepted and within rejected answers",
+        unchecked="; ".join(v.notes) + ("" if v.labels_by == "hand" else "; errors that both make are not seen"),
         docs="how/rollouts",
     )
 

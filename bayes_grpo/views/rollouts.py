@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.rollouts.agreement import Agreement
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
@@ -67,14 +66,6 @@ def by_prompt_document(found: ByPrompt) -> Document:
         unchecked=f"other seeds: {percent(found.p_better)} is the chance for these two runs, not for their recipes",
         docs="how/rollouts",
     )
-
-
-@shows(Agreement)
-def agreement_document(a: Agreement) -> Document:
-    """What two scorers say of each other."""
-    answer, why = split(sentence_case(a.sentence, 1200))
-    unseen = "errors that both scorers make"
-    return Document(title=f"{a.by} and {a.second}", answer=answer, why=why, unchecked=unseen, docs="how/rollouts")
 
 
 def gain_table(gain: Decomposition) -> Tabular:

@@ -23,10 +23,7 @@ _PROJECT = "bayes-grpo"
 
 
 def tracker_alert(name: str) -> Callable[[Alarm], str]:
-    """Function that raises an alarm as an alert of a tracker and returns the problem, "" without one.
-
-    Args:
-        name: A key of `TRACKERS`.
+    """Function that raises an alarm as an alert of one of `TRACKERS` and returns the problem, "" without one.
 
     Raises:
         SettingError: There is no such tracker.
@@ -51,29 +48,27 @@ def tracker_alert(name: str) -> Callable[[Alarm], str]:
     return raised
 
 
+def _content(client: Any, alarm: Alarm) -> dict[str, Any]:
+    level = client.AlertLevel.ERROR if alarm.status in ALARMING else client.AlertLevel.WARN
+    title = f"{plain(alarm.name, 60)}: {label_of(alarm.finding)}"
+    return {"title": title, "text": alarm.sentence[:_LONGEST], "level": level}
+
+
 def _wandb(client: Any, alarm: Alarm) -> None:
     run = client.run
     if run is None:
         project = os.environ.get("WANDB_PROJECT", _PROJECT)
         run = client.init(project=project, job_type="watch", name=f"watch {alarm.name}")
-    level = client.AlertLevel.ERROR if alarm.status in ALARMING else client.AlertLevel.WARN
-    run.alert(title=title_of(alarm), text=alarm.sentence[:_LONGEST], level=level)
+    run.alert(**_content(client, alarm))
 
 
 def _trackio(client: Any, alarm: Alarm) -> None:
-    level = client.AlertLevel.ERROR if alarm.status in ALARMING else client.AlertLevel.WARN
-    content = {"title": title_of(alarm), "text": alarm.sentence[:_LONGEST], "level": level}
     try:
-        client.alert(**content)
+        client.alert(**_content(client, alarm))
     except RuntimeError:  # no run is open
         client.init(project=os.environ.get("TRACKIO_PROJECT", _PROJECT), name=f"watch {alarm.name}", embed=False)
-        client.alert(**content)
+        client.alert(**_content(client, alarm))
 
 
 TRACKERS: dict[str, Callable[[Any, Alarm], None]] = {"wandb": _wandb, "trackio": _trackio}
 """Tracker → what raises an alarm by its client."""
-
-
-def title_of(alarm: Alarm) -> str:
-    """A short title: the run and the failure."""
-    return f"{plain(alarm.name, 60)}: {label_of(alarm.finding)}"

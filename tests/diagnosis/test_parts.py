@@ -11,6 +11,7 @@ from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
+from tests.helpers.trends import there
 
 ROWS = 80
 RNG = np.random.default_rng(0)
@@ -53,7 +54,7 @@ def test_a_part_that_appears_late_says_so():
     assert np.isfinite(part.reward).sum() == 20
     assert "from step 61 on" in part.notes[-1]
     few = replace(run, components={"late": np.where(steps(ROWS) > ROWS - 2, FLAT, np.nan)})
-    with pytest.raises(FitError, match="expected 3 rewards or more, found 2, from step 79 on"):
+    with pytest.raises(FitError, match="expected 3 rewards or more, found 2; it appears late"):
         few.of_part("late")
     with pytest.raises(SettingError, match="found 'none' and task, late"):
         run.of_part("none")
@@ -67,6 +68,7 @@ def test_a_part_is_forecast_and_drawn(tmp_path):
     found = json.loads(call("forecast", log, "--part", "math", "--regimes", "flat", "--json").out)
     assert found["now"]["median"] == pytest.approx(0.7, abs=0.1)
     assert call("forecast", log, "--part", "none").code == 3
-    figure = plot_part(diagnose(log), "code")
-    assert figure.axes[0].get_title(loc="left").startswith("code, falls since step")
-    assert diagnose(log).to_dict()["parts"][0]["kind"] == "environment"
+    result = diagnose(log)
+    figure = plot_part(there(result.trends).environments["code"], "code", 50.0)
+    assert figure.axes[0].get_title(loc="left") == "code, falls since step 50"
+    assert result.to_dict()["parts"][0]["kind"] == "environment"

@@ -9,8 +9,7 @@ import pytest
 from bayes_grpo import view
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.passing.verifier import verifier_errors
-from bayes_grpo.rollouts.agreement import agreement_of
-from bayes_grpo.rollouts.labels import Labels, ids_of, read_labels, to_label
+from bayes_grpo.rollouts.labels import Labels, ids_of, labels_of, read_labels, to_label
 from bayes_grpo.rollouts.passes import right_of
 from tests.helpers.command import call
 from tests.helpers.made_rollouts import rollouts_of
@@ -59,7 +58,7 @@ def test_rates_are_found_by_phase(labels):
     assert len(found.phases) == 5
     assert found.phases[0].right.median < found.phases[-1].right.median
     assert len(found.next) == len(set(found.next)) == 20
-    assert "label next" in view(found).do
+    assert "label by hand next" in view(found).do
 
 
 def test_proposed_labels_are_new_and_of_both_verdicts(labels):
@@ -106,14 +105,21 @@ def test_labels_that_match_in_part_are_counted(tmp_path):
     )
 
 
-def test_two_scorers_bound_each_other():
-    found = agreement_of(RUN, right_of(RUN, "reward"), right_of(RUN, "judge_score"))
-    assert found.disagree.low < np.mean(ACCEPTED != TRUTH) < found.disagree.high
+def test_a_second_scorer_serves_as_labels_and_bounds_the_verifier():
+    given = labels_of(RUN, "judge_score", right_of(RUN, "reward"))
+    assert given.by == "judge_score"
+    share = np.mean(ACCEPTED != TRUTH)
+    assert (
+        f"disagree on {share:.1%} of {N} completions: one of them is wrong in at least {share / 2:.1%}"
+        in given.notes[0]
+    )
+    found = verifier_errors(RUN, right_of(RUN, "reward"), given)
     assert found.false_accept.low < 0.15 < found.false_accept.high
     assert found.false_reject.low < 0.2 < found.false_reject.high
-    assert "wrong in at least" in found.sentence
-    with pytest.raises(FitError, match="the same scorer twice"):
-        agreement_of(RUN, right_of(RUN), right_of(RUN))
+    assert f"{N} labels by judge_score" in found.sentence
+    assert "errors that both make are not seen" in view(found).unchecked
+    with pytest.raises(SettingError, match="expected another scorer"):
+        labels_of(RUN, "reward", right_of(RUN, "reward"))
 
 
 def test_the_command_writes_reads_and_answers(labels, tmp_path):
@@ -121,10 +127,9 @@ def test_the_command_writes_reads_and_answers(labels, tmp_path):
     frame = RUN.to_frame().rename(columns={"prompt": "prompt_id"})
     frame[["step", "prompt_id", "reward", "judge_score"]].to_csv(table, index=False)
     file = tmp_path / "next.csv"
-    shown = call("rollouts", table, "--labels", labels, "--second-scorer", "judge_score", "--to-label", file, "--json")
+    shown = call("rollouts", table, "--labels", labels, "--to-label", file, "--json")
     found = json.loads(shown.out)
     assert found["verifier"]["labels"] == 120
-    assert found["agreement"]["second"] == "judge_score"
     assert len(file.read_text().splitlines()) == 21
     assert call("rollouts", table, "--to-label", file).code == 3
-    assert "expected NAME>=NUMBER" in call("rollouts", table, "--second-scorer", "reward>=x").err
+    assert "expected NAME>=NUMBER" in call("rollouts", table, "--labels", "reward>=x").err

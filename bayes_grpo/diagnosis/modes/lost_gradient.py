@@ -1,7 +1,10 @@
 """Lost gradient: rows with a gradient norm of exactly 0 although their groups have nonzero reward variance.
 
-Such groups have nonzero advantages, so the gradient cannot be zero: the update or its report is broken. Public reports
-of it: ms-swift 5571 and 5890, where a newer DeepSpeed was the remedy.
+    loss = −mean(ρ A) + β KL,     ρ: ratio of the new to the sampling policy, A: advantage
+
+Groups with variance have nonzero advantages, so that their gradient cannot be zero: the update or its report is broken
+(ms-swift issues 5571 and 5890, where a newer DeepSpeed was the remedy). A loss of 0 is another thing: with one update
+a rollout ρ is 1, centered advantages average to 0, and no ratio leaves the clip range, while the gradient is not 0.
 """
 
 from __future__ import annotations
@@ -13,6 +16,13 @@ from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.logs.run import Provenance, Run
+
+_NAMES = {"loss": "loss", "clip_ratio": "clip ratio"}
+_ONE = {"loss": "centered advantages average to 0", "clip_ratio": "every ratio is 1"}
+"""Why each is 0 with one update a rollout."""
+_WHY = {"loss": "the ratios stay near 1", "clip_ratio": "no ratio leaves the clip range"}
+"""The same with several."""
 
 
 class LostGradient(Mode):
@@ -20,7 +30,7 @@ class LostGradient(Mode):
 
     name = "lost_gradient"
     label = "zero gradient norm despite reward variance"
-    remedies = ("update path", "trainable weights")
+    remedies = ("update path",)
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows with spread whose gradient norm is exactly 0."""
@@ -63,6 +73,38 @@ def lost_rows(rows: RunSoFar) -> Logged:
     rate = rows.signals.get("learning_rate", NOTHING)
     kept = np.isin(norm.step, with_spread) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
     return Logged(norm.step[kept], norm.value[kept] == 0.0)
+
+
+def zeros_text(rows: RunSoFar, run: Run) -> str:
+    """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
+    zero = [name for name in _NAMES if _reads_as_zero(rows, name)]
+    lost = lost_rows(rows)
+    if not zero or (lost.rows and lost.value[-THRESHOLDS.trend_rows :].mean() > THRESHOLDS.half):
+        return ""
+    shown = " and ".join("the {} is 0 in {} of {} rows".format(_NAMES[name], *_count(rows, name)) for name in zero)
+    if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
+        return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
+    updates = run.settings.refresh_interval
+    if float(updates.value or 1.0) > 1.0 and updates.provenance is not Provenance.ASSUMED:
+        return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {_WHY[zero[0]]}"
+    why = f"{shown}. That is normal with one update a rollout: {' and '.join(_ONE[name] for name in zero)}"
+    norm = rows.signals.get("grad_norm", NOTHING)
+    if norm.rows < THRESHOLDS.least_rows:
+        return f"{why}. Log the gradient norm: it should be above 0"
+    if not np.any(norm.value > 0.0):
+        return f"{shown}, and so is the gradient norm in every row: nothing is learned"
+    return f"{why}. The gradient norm is not 0 (median {np.median(norm.value):.2g})"
+
+
+def _count(rows: RunSoFar, name: str) -> tuple[int, int]:
+    """Rows in which a signal reads as 0, and all rows that have it."""
+    signal = rows.signals.get(name, NOTHING)
+    return int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero)), signal.rows
+
+
+def _reads_as_zero(rows: RunSoFar, name: str) -> bool:
+    many, of = _count(rows, name)
+    return of >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * of
 
 
 MODE = LostGradient()

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, plain, title_lines
+from bayes_grpo.common.text import drawable, title_lines
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -77,28 +77,15 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     return figure
 
 
-def plot_part(result: Diagnosis, name: str, figure: Canvas | None = None) -> Canvas:
-    """Draws one reward function or environment with its trend; a dotted line marks the step from which it falls.
-
-    Args:
-        result: The diagnosis.
-        name: Name of the part.
-        figure: Empty figure, or part of one, to draw on; a new one if None.
-
-    Returns:
-        The figure; a new one is not registered with pyplot.
-    """
+def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure: Canvas | None = None) -> Canvas:
+    """Draws a reward function or environment with its trend; a dotted line marks the step since which it falls."""
     figure = canvas(figure, (3.7, 2.4))
     axes = figure.add_subplot()
-    trends = result.trends
-    found = {} if trends is None else {plain(k, 40): t for k, t in (trends.components | trends.environments).items()}
-    if name in found:
-        _draw(axes, _Line(name, found[name]))
-    fall = next((p.falls_since for p in result.parts if p.name == name), None)
-    if fall is not None:
-        axes.axvline(fall, color=_ONSET, lw=1.1, ls=":")
-    since = "" if fall is None else f", falls since step {fall:.0f}"
-    axes.set_title(drawable(f"{name}{since}", 60), fontsize=9, loc="left")
+    _draw(axes, _Line(title, trend))
+    if falls_since is not None:
+        axes.axvline(falls_since, color=_ONSET, lw=1.1, ls=":")
+        title = f"{title}, falls since step {falls_since:.0f}"
+    axes.set_title(drawable(title, 60), fontsize=9, loc="left")
     return figure
 
 
