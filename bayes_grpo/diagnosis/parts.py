@@ -22,9 +22,6 @@ from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rollouts.parts import adding_weights
 
-_WHOLE, _IN_ALL = 0.05, 0.9
-"""By how much the weights of a mean over environments may miss 1; share of the rows that all parts have values in."""
-
 
 @dataclass(frozen=True)
 class PartTrend(Result):
@@ -109,11 +106,11 @@ def _weights(trends: RunTrends, logged: Mapping[str, np.ndarray], of_mean: bool)
     """
     run = trends.run
     known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in logged.values()], axis=0)
-    if trends.uses_eval or known.sum() < _IN_ALL * np.isfinite(run.reward).sum():
+    if trends.uses_eval or known.sum() < THRESHOLDS.all_parts * np.isfinite(run.reward).sum():
         return {}
     found = adding_weights(run.reward[known], {name: x[known] for name, x in logged.items()})
     if found or not of_mean:
         return found
     weights = np.linalg.lstsq(np.stack([x[known] for x in logged.values()], axis=1), run.reward[known], rcond=1e-8)[0]
-    one = bool(np.all(weights >= 0.0)) and abs(float(weights.sum()) - 1.0) < _WHOLE
+    one = bool(np.all(weights >= 0.0)) and abs(float(weights.sum()) - 1.0) < THRESHOLDS.whole
     return dict(zip(logged, weights.tolist(), strict=True)) if one else {}

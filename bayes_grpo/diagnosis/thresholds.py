@@ -99,6 +99,8 @@ class Thresholds:
     smooth_share: float = _row(0.4, "of the least scatter", "below which rows are too smooth to be measured")
     doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
+    all_parts: float = _row(0.9, "of the rows", "that all parts have values in, before they have shares of the gain")
+    whole: float = _row(0.05, "of 1", "that the estimated weights of environments may miss")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
 
     # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use

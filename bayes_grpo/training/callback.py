@@ -174,9 +174,9 @@ class Watcher:
         advises = stops_now(update) and update.rows >= FEWEST
         advising, self._advising = self._advising, self._advising + 1 if advises else 0
         self._written = update
-        for alarm in alarms if self._alert is not None else ():
-            if problem := self._alert(alarm):
-                warnings.warn(problem, BayesGrpoWarning, stacklevel=2)
+        raised = self._alert or (lambda _: "")
+        for problem in filter(None, map(raised, alarms)):
+            warnings.warn(problem, BayesGrpoWarning, stacklevel=2)
         entries: dict[str, float | str] = dict(entries_of(update, alarms))
         changed = bool(advising) != bool(self._advising)
         if alarms or changed or last:

@@ -11,6 +11,7 @@ from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.facts import Facts, Sign
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.trends import there
 
 FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
 GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
@@ -165,7 +166,7 @@ def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
     )
     assert any(x.startswith("stop, and go back") for x in found.top.remedies)
     assert found.evidence["resume"] == "a fall begins at step 61; the learning rate went from 1e-06 to 1e-05"
-    assert view(found).series.events["resumed"] == 61.0
+    assert there(view(found).series).events["resumed"] == 61.0
     for other in ((), (20.0,)):
         top = diagnose(replace(made, resumes=other)).top
         assert "resume" not in top.headline + top.action

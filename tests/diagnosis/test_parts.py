@@ -30,7 +30,7 @@ def test_reward_functions_have_trends_shares_and_falls():
     assert found["task"].share.low < 1.25 < found["task"].share.high
     assert found["style"].share.high < 0.0
     assert found["task"].falls_since is None
-    assert 40 <= found["style"].falls_since <= 60
+    assert 40 <= there(found["style"].falls_since) <= 60
     assert list(found) == ["task", "style"]
 
 

@@ -86,4 +86,6 @@ def test_a_resume_is_marked_in_every_panel(rising):
     panels = [axes for axes in figure.axes if axes.has_data()]
     assert "dotted: resumed at step 30, 50" in panels[0].get_title(loc="left")
     for axes in panels:
-        assert {30.0, 50.0} <= {float(line.get_xdata()[0]) for line in axes.lines if line.get_linestyle() == ":"}
+        assert {30.0, 50.0} <= {
+            float(np.asarray(line.get_xdata())[0]) for line in axes.lines if line.get_linestyle() == ":"
+        }

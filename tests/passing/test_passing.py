@@ -16,10 +16,10 @@ from tests.helpers.made_rollouts import rollouts_of
 STEPS, PROMPTS, GROUP = 30, 10, 8
 
 
-def made(mean, spread, *, parts=(), seed=0, group=GROUP):
+def made(mean, spread, *, parts: tuple[str, ...] = (), seed=0, group=GROUP):
     """Groups whose mean logit and spread over prompts move in a line."""
     rng = np.random.default_rng(seed)
-    level, wide = (np.linspace(*x, STEPS)[:, None] for x in (mean, spread))
+    level, wide = (np.linspace(x[0], x[1], STEPS)[:, None] for x in (mean, spread))
     p = 1.0 / (1.0 + np.exp(-(level + wide * rng.standard_normal((STEPS, PROMPTS)))))
     right = (rng.random((STEPS, PROMPTS, group)) < p[..., None]).ravel().astype(float)
     step = np.repeat(np.arange(1, STEPS + 1), PROMPTS * group)
@@ -74,7 +74,7 @@ def test_what_has_no_pass_at_k_is_refused_in_words():
 
 def test_the_command_counts_distinct_right_answers(tmp_path):
     run = made((-1.0, 1.0), (1.0, 1.0))
-    table = run.to_frame()[["step", "prompt", "reward"]].rename(columns={"prompt": "prompt_id"})
+    table = run.to_frame().rename(columns={"prompt": "prompt_id"})[["step", "prompt_id", "reward"]]
     table["completion"] = [f"answer {i % 2}" for i in range(len(table))]
     table.to_csv(tmp_path / "c.csv", index=False)
     counts = pass_counts(read_rollouts(tmp_path / "c.csv"), right_of(run))
