@@ -3,6 +3,9 @@
 Särkkä and García-Fernández 2021 (https://doi.org/10.1109/TAC.2020.2976316). The elements are simpler here than in
 the paper, because a row observes the way from one state to the next: given the state before, the row's value and
 the state after are jointly normal.
+
+Products of matrices are sums of products here, not `jnp.dot`: the matrices have one to three rows, and batched dots of
+their size stop XLA's compiler for NVIDIA GPUs (a failed check in its Triton fusion; jaxlib 0.11.2, 64 bits).
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
     present = jnp.isfinite(y)
     value = jnp.where(present, y, 0.0) - d.offset
     mean, cov = _states_before(d, value, present)
-    ph = jnp.einsum("tij,tj->ti", cov, d.observation)
-    var = jnp.einsum("ti,ti->t", d.observation, ph) + d.observation_var + d.measurement_var
+    ph = _times(cov, d.observation[..., None])[..., 0]
+    var = jnp.sum(d.observation * ph, axis=-1) + d.observation_var + d.measurement_var
     var = jnp.where(present, var, 1.0)
-    innovation = value - jnp.einsum("ti,ti->t", d.observation, mean)
+    innovation = value - jnp.sum(d.observation * mean, axis=-1)
     return -0.5 * jnp.sum(jnp.where(present, jnp.log(var) + innovation**2 / var + LOG_2PI, 0.0))
 
 
@@ -60,7 +63,7 @@ def _states_before(d: Any, value: Array, present: Array) -> tuple[Array, Array]:
     )
     first = _condition_first(d, value[0], present[0])
     elements = jax.tree.map(lambda all_, one: all_.at[0].set(one), elements, first)
-    scanned = lax.associative_scan(jax.vmap(_combine), elements)
+    scanned = lax.associative_scan(_combine, elements)
     mean = jnp.concatenate([d.initial_mean[None], scanned.b[:-1]])
     cov = jnp.concatenate([d.initial_cov[None], scanned.c[:-1]])
     return mean, cov
@@ -81,15 +84,16 @@ def _element(f: Array, q: Array, h: Array, s: Array, r: Array, y: Array, present
 def _condition_first(d: Any, y: Array, present: Array) -> _Element:
     """The first row's element, with the initial state already integrated out."""
     f, h, p = d.transition[0], d.observation[0], d.initial_cov
-    var = h @ p @ h + d.observation_var[0] + d.measurement_var[0]
+    ph = _times(p, h[:, None])[:, 0]
+    var = jnp.sum(h * ph) + d.observation_var[0] + d.measurement_var[0]
     weight = jnp.where(present, 1.0 / jnp.where(present, var, 1.0), 0.0)
-    cross = f @ p @ h + d.cross_cov[0]
+    cross = _times(f, ph[:, None])[:, 0] + d.cross_cov[0]
     gain = cross * weight
     n = h.shape[0]
     return _Element(
         a=jnp.zeros((n, n)),
-        b=f @ d.initial_mean + gain * (y - h @ d.initial_mean),
-        c=f @ p @ f.T + d.noise_cov[0] - jnp.outer(gain, cross),
+        b=_times(f, d.initial_mean[:, None])[:, 0] + gain * (y - jnp.sum(h * d.initial_mean)),
+        c=_times(_times(f, p), f.T) + d.noise_cov[0] - jnp.outer(gain, cross),
         eta=jnp.zeros(n),
         j=jnp.zeros((n, n)),
     )
@@ -97,18 +101,42 @@ def _condition_first(d: Any, y: Array, present: Array) -> _Element:
 
 def _combine(x: _Element, z: _Element) -> _Element:
     """Two stretches of rows, ``x`` before ``z``, as one."""
-    n = x.b.shape[0]
-    eye = jnp.eye(n)
-    # (I + C J) is well conditioned: both are positive semi-definite.
-    left = jnp.linalg.solve(eye + x.c @ z.j, jnp.concatenate([x.a, (x.b + x.c @ z.eta)[:, None], x.c], axis=1))
-    a_part, b_part, c_part = left[:, :n], left[:, n], left[:, n + 1 :]
-    right = jnp.linalg.solve(eye + z.j @ x.c, jnp.concatenate([(z.eta - z.j @ x.b)[:, None], z.j @ x.a], axis=1))
-    c = z.a @ c_part @ z.a.T + z.c
-    j = x.a.T @ right[:, 1:] + x.j
+    # I + C J is well conditioned: both are positive semi-definite.
+    between = _inverse(jnp.eye(x.b.shape[-1]) + _times(x.c, z.j))
+    ahead, back = _times(z.a, between), _times(_turned(x.a), _turned(between))
+    c = _times(_times(ahead, x.c), _turned(z.a))
+    j = _times(_times(back, z.j), x.a)
+    seen = x.b[..., None] + _times(x.c, z.eta[..., None])
+    left = z.eta[..., None] - _times(z.j, x.b[..., None])
     return _Element(
-        a=z.a @ a_part,
-        b=z.a @ b_part + z.b,
-        c=0.5 * (c + c.T),
-        eta=x.a.T @ right[:, 0] + x.eta,
-        j=0.5 * (j + j.T),
+        a=_times(ahead, x.a),
+        b=_times(ahead, seen)[..., 0] + z.b,
+        c=0.5 * (c + _turned(c)) + z.c,
+        eta=_times(back, left)[..., 0] + x.eta,
+        j=0.5 * (j + _turned(j)) + x.j,
     )
+
+
+def _turned(m: Array) -> Array:
+    return jnp.swapaxes(m, -1, -2)
+
+
+def _times(m: Array, k: Array) -> Array:
+    """Product of matrices, shapes (..., a, b) and (..., b, c)."""
+    return jnp.sum(m[..., :, :, None] * k[..., None, :, :], axis=-2)
+
+
+def _inverse(m: Array) -> Array:
+    """Inverse of matrices of up to three rows in closed form, of others by elimination."""
+    n = m.shape[-1]
+    if n == 1:
+        return 1.0 / m
+    if n == 2:
+        a, b, c, d = m[..., 0, 0], m[..., 0, 1], m[..., 1, 0], m[..., 1, 1]
+        columns = [jnp.stack([d, -c], axis=-1), jnp.stack([-b, a], axis=-1)]
+        return jnp.stack(columns, axis=-1) / (a * d - b * c)[..., None, None]
+    if n == 3:
+        a, b, c = m[..., 0, :], m[..., 1, :], m[..., 2, :]
+        columns = [jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)]
+        return jnp.stack(columns, axis=-1) / jnp.sum(a * columns[0], axis=-1)[..., None, None]
+    return jnp.linalg.inv(m)

@@ -148,6 +148,13 @@ def test_associative_scan_equals_sequential_scan(zeta, kind):
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
+def test_associative_scan_has_no_batched_dots():
+    # XLA's compiler for NVIDIA GPUs aborted the process on the gradient of these (jaxlib 0.11.2).
+    y = jnp.asarray(make_rows("plain")[0].y)
+    gradient = jax.grad(lambda w: associative.log_likelihood(space_of(1.0, w, make_rows("plain")[0]), y))
+    assert "dot_general" not in str(jax.make_jaxpr(gradient)(0.05))
+
+
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
 def test_the_filter_of_many_draws_is_the_plain_one(regime):
     """The density, stretch by stretch, of all rows and of the first 50; and densities of rows given those before."""
