@@ -75,8 +75,7 @@ def _named(rollouts: Rollouts, text: str) -> Right:
 
 
 def _binary(values: np.ndarray) -> bool:
-    known = values[np.isfinite(values)]
-    return len(known) > 0 and bool(np.all((known == 0.0) | (known == 1.0)))
+    return bool(np.isfinite(values).any() and np.all(np.isin(values[np.isfinite(values)], (0.0, 1.0))))
 
 
 def pass_at(n: np.ndarray, c: np.ndarray, k: int) -> np.ndarray:

@@ -25,7 +25,7 @@ def made(mean, spread, *, parts: tuple[str, ...] = (), seed=0, group=GROUP):
     step = np.repeat(np.arange(1, STEPS + 1), PROMPTS * group)
     prompt = np.repeat(np.arange(STEPS * PROMPTS), group)
     reward = right if not parts else 0.3 * rng.random(len(right))
-    return rollouts_of(reward, step, prompt, parts=dict.fromkeys(parts, right))
+    return rollouts_of(reward, step, prompt, parts=dict(zip(parts, [right] * len(parts), strict=True)))
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 1), (5, 2, 3), (6, 0, 2), (6, 5, 4), (4, 4, 4)])

@@ -35,9 +35,8 @@ class LostGradient(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows with spread whose gradient norm is exactly 0."""
         lost = lost_rows(rows)
-        if lost.rows < THRESHOLDS.trend_rows:
-            return np.nan
-        return float(lost.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.half
+        few = lost.rows < THRESHOLDS.trend_rows
+        return np.nan if few else float(lost.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.half
 
     def began(self, rows: RunSoFar) -> Interval | None:
         """Step of the first row of the last stretch of such rows."""
