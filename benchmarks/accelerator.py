@@ -76,7 +76,10 @@ def filters(quick: bool, found: Found) -> Iterator[None]:
         rows = bg.rows_of(run_of(n, 1), max_rows=n)
         data = jax.device_put(bg.padded(rows, n))
         found[str(n)] = {}
-        for name, density in (("sequential", kalman.log_likelihood), ("associative", associative.log_likelihood)):
+        for name, density in (
+            ("sequential", kalman.sequential_log_likelihood),
+            ("associative", associative.log_likelihood),
+        ):
 
             def value(logs: Any, density: Any = density, data: Any = data, n: int = n) -> Any:
                 free = VALUES | {
@@ -85,7 +88,8 @@ def filters(quick: bool, found: Found) -> Iterator[None]:
                 }
                 sampled = {p.name: jnp.asarray(free[p.name]) for p in regime.sampled}
                 levels = {
-                    p.name: (jnp.asarray(free.get(p.name, LEVEL[0])), jnp.asarray(LEVEL[1])) for p in regime.linear
+                    p.name: (jnp.asarray(free.get(p.name, LEVEL[0])), jnp.asarray(LEVEL[1]))
+                    for p in regime.marginalized
                 }
                 return density(regime.on_rows(sampled, levels, data), data.y)
 

@@ -27,11 +27,10 @@ from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import pool_features, shipped_pool
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of, window_weight
-from bayes_grpo.rows.schedule import FutureRows, schedule_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.schedule import FutureGrid, schedule_of
+from bayes_grpo.rows.series import Series
 from benchmarks.rivals import RIVALS, SIMPLE
 
 
@@ -49,7 +48,7 @@ class Origin:
 
     share: float
     basis: Basis
-    future: FutureRows
+    future: FutureGrid
     y: np.ndarray
     scale: float
 
@@ -70,7 +69,7 @@ class Predicted(NamedTuple):
     features: np.ndarray | None
 
 
-def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
+def origin_of(run: Run, whole: Series, share: float) -> Origin:
     """Splits a log at an origin; nothing before the origin depends on later rows.
 
     Raises:
@@ -85,8 +84,8 @@ def origin_of(run: Run, whole: RowTable, share: float) -> Origin:
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(prepare_rows(past, many=True), reward_range(past, settings), ahead, (), run.name, settings),
-        future=FutureRows(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
+        basis=Basis(past, reward_range(past.y, settings), ahead, (), run.name, settings),
+        future=FutureGrid(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
         y=whole.y[n:],
         scale=whole.scale,
     )
@@ -102,7 +101,7 @@ def predicted(
     """Predicts the rows after an origin by every regime and by their average."""
     past, reward = origin.basis.table, origin.basis.reward
     fitted = fit_regimes(
-        origin.basis.rows,
+        origin.basis.table,
         regimes,
         reward=reward,
         seed=seed,

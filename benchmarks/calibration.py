@@ -37,8 +37,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.dynamics.state_space import dense
+from bayes_grpo.fitting.draws import fast_posterior, sample_posterior
 from bayes_grpo.fitting.fit import draw_prior
-from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
@@ -46,9 +46,9 @@ from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.known_noise import BY_GROUPS
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.common import draw_rows, keep
 
 ROWS = 60
@@ -103,7 +103,7 @@ def with_reward(run: Run, y: np.ndarray) -> Run:
     )  # fmt: skip
 
 
-def table_of(run: Run, known_noise: bool) -> RowTable:
+def table_of(run: Run, known_noise: bool) -> Series:
     """Rows with measurement noise that is fixed beforehand, as the rewards of simulated rows say nothing of it."""
     noise = np.exp(np.linspace(-1.1, 1.1, len(run.step))) if known_noise else None
     return replace(rows_of(run), noise=noise, level=None)
@@ -127,9 +127,9 @@ def simulate(
     # Any values do: the table's scale plays no part with fixed priors.
     table = table_of(with_reward(run, np.linspace(0.0, 1.0, len(run.step))), known_noise)
     with jax.enable_x64(True):
-        target = target_of(regime, prepare_rows(table), priors)
+        target = target_of(regime, table, priors)
         draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.marginalized}
         rows = padded(table, len(table.y))
         sampled = {p.name: jnp.asarray(draws[p.name]) for p in regime.sampled}
         space = dense(regime.state_space(sampled, levels, rows), len(table.y))
@@ -139,10 +139,10 @@ def simulate(
 
 def draws_of(kind: str, regime: Regime, run: Run, known_noise: bool, seed: int) -> tuple[dict[str, np.ndarray], bool]:
     """Posterior draws of every parameter, and whether their checks passed."""
-    rows = prepare_rows(table_of(run, known_noise), many=True)
-    target = target_of(regime, rows, priors_of(regime, known_noise))
+    rows = table_of(run, known_noise)
+    target = target_of(regime, rows, priors_of(regime, known_noise), arrays=shared(rows))
     if kind == "fast":
-        found = fast_posterior(target, seed=seed, fallback=False).with_levels(seed)
+        found = fast_posterior(target, seed=seed, fallback=False).sample_marginalized(seed)
     else:
         found = sample_posterior(target, seed=seed).draws
     return {k: v.ravel() for k, v in found.values.items()}, found.diagnostics.passed

@@ -89,7 +89,7 @@ def simulated_run(name: str, index: int, rows: int = ROWS) -> Run:
     levels = {"initial_reward": start, "fixed_point": start + 0.4 * np.exp(0.3 * rng.standard_normal())}
     with jax.enable_x64(True):
         table = rows_of(run(np.linspace(0.0, 1.0, rows)))
-        given = {p.name: (levels[p.name], 0.0) for p in regime.linear}
+        given = {p.name: (levels[p.name], 0.0) for p in regime.marginalized}
         space = regime.state_space({p.name: drawn[p.name] for p in regime.sampled}, given, padded(table, rows))
         space = jax.tree.map(np.asarray, dense(space, rows))
     return run(draw_rows(space, rng)[1])

@@ -34,8 +34,9 @@ from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.fitting.draws import Draws, probabilities
+from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
+from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
 from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
@@ -46,7 +47,7 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failing import p_fails
-from bayes_grpo.rows.schedule import rows_ahead
+from bayes_grpo.rows.schedule import future_grid
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching
 from benchmarks.lab.learners.record import keep, say
@@ -83,9 +84,9 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
         basis = basis_of_run(run)
         last, y = float(basis.table.step[-1]), basis.table.y
         until = math.ceil(horizon_of(basis.settings, last).until)
-        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
+        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
         whole = fitted.draws.get("oscillator") if fit_window(run).start_step is None else None
-        found = forecast_of_regimes(basis, fitted, rows_ahead(basis.table, until, basis.ahead), draws=1000, seed=0)
+        found = forecast_of_regimes(basis, fitted, future_grid(basis.table, until, basis.ahead), draws=1000, seed=0)
         summary = summarize_forecast(found)
         reach = basis.reward.high - basis.reward.low
         cost = 0.2 * (reach if np.isfinite(reach) else float(np.ptp(y))) / last
@@ -125,7 +126,7 @@ def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
         basis = basis_of_run(cut)
         if draws is None:
             draws = fit_regimes(
-                basis.rows, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False
+                basis.table, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False
             ).draws["oscillator"]
     except (BayesGrpoError, KeyError):
         return None

@@ -31,7 +31,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, trusted
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.schedule import rows_ahead
+from bayes_grpo.rows.schedule import future_grid
 from bayes_grpo.simulate.scenarios import SCENARIOS, SimulatedRun, simulate_scenario
 from bayes_grpo.simulate.trainer_log import write_runs
 from benchmarks.lab.truth import smoothed
@@ -247,8 +247,8 @@ def ahead_of(seen: Run, until: float) -> Forecast | None:
     """
     try:
         basis = basis_of_run(seen)
-        asked = rows_ahead(basis.table, until, basis.ahead)
-        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
+        asked = future_grid(basis.table, until, basis.ahead)
+        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
         return forecast_of_regimes(basis, trusted(fitted), asked, draws=DRAWS)
     except BayesGrpoError:
         return None

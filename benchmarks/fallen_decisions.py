@@ -29,7 +29,7 @@ from bayes_grpo.forecasting.basis import basis_of_run
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.logs.reading import read_log
-from bayes_grpo.rows.schedule import rows_ahead
+from bayes_grpo.rows.schedule import future_grid
 from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.truth import smoothed
 
@@ -58,8 +58,8 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
         return None
     try:
         basis = basis_of_run(run.until(now))
-        fitted = fit_regimes(basis.rows, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
-        asked = rows_ahead(basis.table, end, basis.ahead)
+        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
+        asked = future_grid(basis.table, end, basis.ahead)
         plain = forecast_of_regimes(replace(basis, fallen=None), fitted, asked, draws=1000)
         events = forecast_of_regimes(basis, fitted, asked, draws=1000)
     except BayesGrpoError:

@@ -29,13 +29,13 @@ import numpy as np
 
 from bayes_grpo import SamplerSettings, get_regime, read_log
 from bayes_grpo.common.errors import BayesGrpoError
+from bayes_grpo.fitting.draws import sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.sample import sample_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.forecasting.priors import forecast_priors
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 
@@ -54,13 +54,13 @@ def one(path: Path, regimes: Sequence[str], kind: str, seed: int, with_nuts: boo
         return [{"log": path.stem, "left_out": str(error)}]
     if len(table.y) > most:
         return [{"log": path.stem, "left_out": f"more than {most} rows"}]
-    out, rows = [], prepare_rows(table, many=True)
+    out, arrays = [], shared(table)
     for name in regimes:
         regime = get_regime(name)
         about = {"log": path.stem, "regime": name, "rows": len(table.y)}
         priors = forecast_priors(regime, table) if kind == "forecast" else None
         try:
-            target = target_of(regime, rows, priors)
+            target = target_of(regime, table, priors, arrays=arrays)
         except BayesGrpoError as error:
             out.append(about | {"left_out": str(error)})
             continue

@@ -79,15 +79,14 @@ def simulate(regime: Any, run: Any, rng: np.random.Generator) -> tuple[np.ndarra
     from bayes_grpo.dynamics.state_space import dense
     from bayes_grpo.fitting.fit import draw_prior
     from bayes_grpo.fitting.sampling.target import target_of
-    from bayes_grpo.rows.padding import prepare_rows
     from bayes_grpo.rows.rows_of import rows_of
     from benchmarks.common import draw_rows
 
     table = rows_of(replace(run, reward=np.linspace(0.0, 1.0, len(run.step))))  # any values: the priors are fixed
     with jax.enable_x64(True):
-        target = target_of(regime, prepare_rows(table), priors_of(regime))
+        target = target_of(regime, table, priors_of(regime))
         draws = {k: float(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
-        levels = {p.name: (draws[p.name], 0.0) for p in regime.linear}
+        levels = {p.name: (draws[p.name], 0.0) for p in regime.marginalized}
         rows = padded(table, len(table.y))
         space = dense(regime.state_space({p.name: draws[p.name] for p in regime.sampled}, levels, rows), len(table.y))
         space = jax.tree.map(np.asarray, space)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
 from benchmarks.common import keep
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
     log_log_slope,
     measured_drift_factor,

@@ -32,14 +32,14 @@ from scipy.special import digamma, polygamma
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
-from bayes_grpo.fitting.sampling.sample import fast_posterior
+from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 from benchmarks.common import keep
 
 WINDOW = 50
@@ -100,14 +100,13 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
     for part in np.array_split(there, max(1, round(len(there) / WINDOW))):
         kept = np.zeros(len(run.step), bool)
         kept[part] = True
-        found = row_noise(run, kept) if np.ptp(run.reward[part]) > 0 else None
+        variance, level = row_noise(run, kept) if np.ptp(run.reward[part]) > 0 else (None, None)
         mean = float(run.reward[part].mean())
         at_an_end = share and not NEAREST_RATE < mean < 1.0 - NEAREST_RATE  # where the prediction has a floor
-        if found is None or found.level is None or at_an_end or is_share(run.reward[part]) != share:
+        if variance is None or level is None or at_an_end or is_share(run.reward[part]) != share:
             continue
-        level = found.level
         observed, freedom = observed_sd(run.reward[part])
-        predicted = level.sd * float(np.sqrt(np.mean(found.variance)))
+        predicted = level.sd * float(np.sqrt(np.mean(variance)))
         group = float(run.settings.group_size.value)
         naive = predicted / np.sqrt(level.design)
         yield Window(run.name, repo, level.rests_on, predicted, naive, group, observed, freedom)
@@ -244,7 +243,7 @@ def contraction(run: Run) -> dict[str, Any] | None:
     regime = get_regime("exponential")
     out: dict[str, Any] = {}
     for name, rows in (("without", replace(table, noise=None, level=None)), ("with", table)):
-        found = fast_posterior(target_of(regime, prepare_rows(rows, many=True)), seed=0)
+        found = fast_posterior(target_of(regime, rows, arrays=shared(rows)), seed=0)
         logs = {k: np.log(found.values[k]) for k in ("fluctuation_sd", "observation_sd")}
         out[name] = {
             "fluctuation": float(1.0 - logs["fluctuation_sd"].var()),  # of a prior of one e-fold

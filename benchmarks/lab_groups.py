@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_discrete_lyapunov
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from benchmarks.common import say
 from benchmarks.lab.curvature import balancing_reference, local
 from benchmarks.lab.enumerated_training import drift
 from benchmarks.lab.enumeration import Listing, enumerated_reading
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import log_log_slope
 from benchmarks.lab_cases import KL_WEIGHT, Case, relisted, run
 from benchmarks.lab_thresholds import bases

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.rows.known_noise import NEAREST_RATE, scatter
+from bayes_grpo.rows.series import is_share
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.paper_fits import said_of
 from benchmarks.paper_pooled import OF_LEVELS, OF_LOGARITHMS, Evidence, PooledPriors
 from benchmarks.paper_runs import PaperRun, places_of
@@ -159,7 +160,7 @@ def _told(
 
 def _finite(run: PaperRun, group: float, quantity: str) -> float:
     """Logarithm by which a quantity is moved to that of infinite groups."""
-    if not run.table.is_share or group < 2 or quantity not in ("rate", "fluctuation"):
+    if not is_share(run.table.y) or group < 2 or quantity not in ("rate", "fluctuation"):
         return 0.0
     p = float(np.clip(run.table.y.mean(), NEAREST_RATE, 1.0 - NEAREST_RATE))
     drift = math.log(float(group_drift_factor(p, round(group), 1)))

@@ -20,16 +20,15 @@ from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws, smoothed_at
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 POINTS = ImportanceSettings(effective=1000.0, draws=400)
@@ -69,10 +68,10 @@ def said(draws: np.ndarray, mean: float, sd: float) -> Said | None:
     return Said(float((np.mean(draws) / var - mean / sd**2) / precision), float(precision**-0.5))
 
 
-def law_on(name: str, table: RowTable, seed: int = 0) -> Draws | None:
+def law_on(name: str, table: Series, seed: int = 0) -> Draws | None:
     """A law's fast posterior; None where it cannot be put on the rows or not be trusted."""
     try:
-        target = target_of(get_regime(name), prepare_rows(table, many=True))
+        target = target_of(get_regime(name), table, arrays=shared(table))
         found = fast_posterior(target, seed=seed_of(seed, "paper", name), settings=POINTS, fallback=False)
     except BayesGrpoError:
         return None
@@ -91,13 +90,13 @@ def numbers_of(smooth: SmoothedDraws, factor: float = 1.0) -> dict[str, list[flo
     for i, p in enumerate(draws.regime.sampled):
         u = np.asarray(prior.location[i] + prior.scale[i] * draws.points[:, i])
         found[p.name] = said(u, float(prior.location[i]), float(prior.scale[i]))
-    for j, p in enumerate(draws.regime.linear):
-        found[p.name] = said(draws.flat(p.name), float(prior.linear_mean[j]), float(prior.linear_sd[j]))
+    for j, p in enumerate(draws.regime.marginalized):
+        found[p.name] = said(draws.flat(p.name), float(prior.marginalized_mean[j]), float(prior.marginalized_sd[j]))
     out = {name: [x.value, x.error * (1.0 if name in NOISES else factor)] for name, x in found.items() if x}
     return out
 
 
-def laws_of(table: RowTable) -> dict[str, Any]:
+def laws_of(table: Series) -> dict[str, Any]:
     """Every law on the rows of a run, and the most that a law could explain.
 
     The ceiling is one less the share of the rows' variance that is measurement: as the log states it (`stated`, with
@@ -119,7 +118,8 @@ def laws_of(table: RowTable) -> dict[str, Any]:
     if table.level is not None:
         spread = np.array([1.645, 0.0, -1.645]) * table.level.spread
         out["stated"] = (1.0 - noise * (table.level.sd * np.exp(spread)) ** 2).tolist()
-        out["departs"], out["rests_on"] = table.level.departs, table.level.rests_on
+        out["departs"] = abs(table.level.departure) > table.level.expected_departure
+        out["rests_on"] = table.level.rests_on
     shares, weights = [], []
     for name in ("exponential", "flat"):
         if name in fitted:
@@ -136,7 +136,7 @@ def laws_of(table: RowTable) -> dict[str, Any]:
     return out
 
 
-def readings_of(table: RowTable, factor: float = 1.0) -> dict[str, Any]:
+def readings_of(table: Series, factor: float = 1.0) -> dict[str, Any]:
     """Latent reward at every row by the exponential and the flat law, each with the share of its evidence.
 
     Args:
@@ -164,7 +164,7 @@ def readings_of(table: RowTable, factor: float = 1.0) -> dict[str, Any]:
     return out
 
 
-def beside_of(run: Run, table: RowTable) -> dict[str, Any]:
+def beside_of(run: Run, table: Series) -> dict[str, Any]:
     """The exponential law once more: on held-out rewards beside the train reward, and as if there were no warm-up.
 
     Args:

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
 
 LEAST = 0.1
 """Half width of the region about 0 in which an exponent is as good as none."""
@@ -198,20 +198,16 @@ def by_chains(e: Evidence, priors: PooledPriors, seed: int = 0) -> tuple[dict[st
     given = (np.pad(e.value, (0, more)), np.pad(e.error**2, (0, more)), np.pad(e.x, (0, more)), links)
     present = np.pad(np.ones(n), (0, more))
 
-    def checked(sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
+    def checked(chain: Chain, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
         scale = dict(zip(("exponent", *SCALES), priors, strict=True))
-        draws = {k: s * np.asarray(sites[f"{k}_z"]) for k, s in scale.items()}
+        draws = {k: s * np.asarray(chain.z[f"{k}_z"]) for k, s in scale.items()}
         draws = {k: v if k == "exponent" else np.abs(v) for k, v in draws.items()}
-        return draws, check_convergence(draws, stats["energy"], stats["diverging"], retried)
+        return draws, check_convergence(draws, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
 
     return sample_model(
         pooled_model,
-        (),
         (*given, present, PooledPriors(*map(np.float64, priors))),
-        lambda sites, stats, retried: checked(sites, stats, retried),
+        checked,
         seed=seed,
-        chains=4,
-        warmup=500,
-        draws=1000,
-        target_accept=(0.9, 0.98),
+        settings=SamplerSettings(num_warmup=500, retry_target_accept=0.98),
     )

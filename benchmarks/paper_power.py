@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.simulate.settings import Numbers
 from benchmarks.family_cases import run_of
 from benchmarks.lab.families import Draw
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.runs import train_draws
 from benchmarks.lab.settings import LabNumbers
 from benchmarks.lab.setups import SETUPS, Setup

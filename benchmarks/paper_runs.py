@@ -19,7 +19,7 @@ import numpy as np
 from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.logs.run import Provenance, Setting
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.effect import step_effects
 from bayes_grpo.siblings.order import orders_of
@@ -68,7 +68,7 @@ class PaperRun:
     settings: Mapping[str, float]
     words: Mapping[str, str]
     run: Run
-    table: RowTable
+    table: Series
 
     @property
     def failed(self) -> bool:
@@ -156,7 +156,7 @@ def places_of(runs: Sequence[PaperRun], setting: str) -> list[Place]:
 class Cleaned:
     """Rows without what the data alone did, and what that does to the error of a reading."""
 
-    table: RowTable
+    table: Series
     factor: float
     share: float
 

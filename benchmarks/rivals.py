@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.rows.table import row_blocks
+from bayes_grpo.rows.series import row_blocks
 
 LAST = 10
 """Rows whose mean is the rival to beat late in a run."""

@@ -36,7 +36,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.siblings import paths_with_siblings, with_effect
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.course import cuts_of, smooth_course
 from bayes_grpo.siblings.gather import gather_siblings
 from bayes_grpo.siblings.order import CERTAINTY, SHARE_GRID, orders_of, share_likelihood
@@ -55,7 +55,7 @@ class Log:
     """A log with its rows and where it is from."""
 
     run: Run
-    table: RowTable
+    table: Series
     repo: str
     task: str
 
@@ -85,14 +85,14 @@ def families_of(logs: Sequence[Log]) -> dict[str, list[Log]]:
     return {name: some for name, some in found.items() if len(some) >= FEWEST}
 
 
-def found_in(tables: Sequence[RowTable]) -> Any:
+def found_in(tables: Sequence[Series]) -> Any:
     """Orders of rows, and how many of the runs could be looked at."""
     cuts = cuts_of(tables)
     courses = [c for t in tables if (c := smooth_course(t, cuts)) is not None]
     return orders_of(courses), len(courses)
 
 
-def permuted(table: RowTable, rng: np.random.Generator) -> RowTable:
+def permuted(table: Series, rng: np.random.Generator) -> Series:
     """The same course with the residuals of its rows in another order."""
     course = smooth_course(table)
     if course is None:

@@ -54,16 +54,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayes_grpo import read_log
+from bayes_grpo.fitting.draws import start_of
 from bayes_grpo.fitting.sampling.adaptive import weighted_points
-from bayes_grpo.fitting.sampling.batch import summarize_draws
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
-from bayes_grpo.fitting.sampling.sample import start_of
-from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, target_of
+from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, summarize_draws, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.common import (
     Line,
     alternate,
@@ -97,7 +96,7 @@ SITES = (
 )
 
 
-def table_of(rows: int, rate: np.ndarray | float = 1.0) -> RowTable:
+def table_of(rows: int, rate: np.ndarray | float = 1.0) -> Series:
     """Rows of a simulated log that starts at rest, windows of one step, as the package reads them."""
     with tempfile.TemporaryDirectory() as folder:
         rewards = simulated(rows, 1, response=rows / 5.0)
@@ -223,7 +222,7 @@ class _Rates:
         ]
 
 
-def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tuple[Any, ...]) -> _Rates:
+def _beside(quick: bool, table: Series, name: str, model: Any, arguments: tuple[Any, ...]) -> _Rates:
     """Ours and a peer in turns, both with their own warm-up: ours the default, the peer's 500."""
     say(f"sampling: compiling, {name}")
     length = 500
@@ -249,9 +248,9 @@ def _beside(quick: bool, table: RowTable, name: str, model: Any, arguments: tupl
     return _Rates(**middle, steps=steps[0], median=medians[0], note=note)
 
 
-def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
+def _ours(table: Series, settings: SamplerSettings, seed: int) -> tuple[float, float, dict[str, np.ndarray], float]:
     """Seconds, seconds of NUTS alone, draws of all parameters, leapfrog steps a draw."""
-    target = target_of(OSCILLATOR, prepare_rows(table))
+    target = target_of(OSCILLATOR, table)
     begin = time.perf_counter()
     start = start_of(weighted_points(target, seed)[0], seed, settings.num_chains)
     scouted = time.perf_counter()
@@ -261,7 +260,7 @@ def _ours(table: RowTable, settings: SamplerSettings, seed: int) -> tuple[float,
     levels = summarize_draws(target, z, seed)[0]
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
-    draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.linear)}
+    draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.marginalized)}
     return seconds, nuts, draws, float(np.mean(chain.num_steps))
 
 

@@ -174,8 +174,8 @@ def test_rooms_import_from_lower_rooms_alone():
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("rows/table.py", "from bayes_grpo.fitting.fit import fit", "A room imports from lower rooms alone"),
-        ("rows/table.py", "from bayes_grpo import fit", "No room imports from the public names"),
+        ("rows/series.py", "from bayes_grpo.fitting.fit import fit", "A room imports from lower rooms alone"),
+        ("rows/series.py", "from bayes_grpo import fit", "No room imports from the public names"),
         ("dynamics/kalman.py", "import numpyro", "The mathematics knows JAX alone"),
         ("attic/__init__.py", "", "A room imports from lower rooms alone"),
     ],

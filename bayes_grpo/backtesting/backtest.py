@@ -24,8 +24,8 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.rows_of import rows_of, window_weight
-from bayes_grpo.rows.schedule import FutureRows, RemainingRate, RowsAhead
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, grid_at
+from bayes_grpo.rows.series import Series
 
 ORIGINS = (0.3, 0.5, 0.7)
 """Forecast origins as shares of the rows."""
@@ -115,11 +115,11 @@ def backtest_logs(
     return Backtest(tuple(scores), tuple(refused))
 
 
-def _scores_at(run: Run, whole: RowTable, share: float, regimes: Sequence[str | Regime], seed: int) -> list[Score]:
+def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Regime], seed: int) -> list[Score]:
     """Scores of the forecast and of the last value at an origin; nothing before it depends on later rows."""
     n = max(1, round(share * len(whole.y)))
     basis = basis_of_run(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
-    fitted = fit_regimes(basis.rows, regimes, reward=basis.reward, seed=seed, settings=POINTS, strict=False)
+    fitted = fit_regimes(basis.table, regimes, reward=basis.reward, seed=seed, settings=POINTS, strict=False)
     ahead = rows_after(whole, n, basis.ahead)
     made = forecast_of_regimes(basis, trusted(fitted), ahead, draws=DRAWS, seed=seed)
     last, _ = level_paths(level_of(basis.table.y), len(whole.y) - n, DRAWS, seed_of(seed, LAST_VALUE), basis.reward)
@@ -139,7 +139,7 @@ def _scores_at(run: Run, whole: RowTable, share: float, regimes: Sequence[str | 
     ]
 
 
-def rows_after(whole: RowTable, n: int, ahead: RemainingRate) -> RowsAhead:
+def rows_after(whole: Series, n: int, ahead: RemainingRate) -> FutureGrid:
     """The rows of a log after its first n, as rows of a forecast.
 
     Args:
@@ -147,12 +147,6 @@ def rows_after(whole: RowTable, n: int, ahead: RemainingRate) -> RowsAhead:
         n: Rows before the forecast.
         ahead: Learning rate from there on, as the rows before say.
     """
-    step, now = whole.step[n:], whole.step[n - 1 : n]
-    rate = ahead.mean(step, step - np.concatenate([now, step[:-1]]))
-    future = FutureRows(
-        step=np.concatenate([now, step]),
-        window=np.concatenate([[0.0], whole.window[n:]]),
-        rate=np.concatenate([[ahead.rate_now], rate]),
-        weight=np.concatenate([[1.0], window_weight(whole.window)[n:]]),
-    )
-    return RowsAhead(step, len(step), future)
+    grid = grid_at(whole.before(n), whole.step[n:], ahead)
+    window, weight = whole.window[n:], window_weight(whole.window)[n:]
+    return grid._replace(window=np.concatenate([[0.0], window]), weight=np.concatenate([[1.0], weight]))

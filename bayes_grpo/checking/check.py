@@ -28,8 +28,7 @@ from bayes_grpo.checking.result import ALERT, Check, Finding, Residuals, check_s
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.dynamics.kalman import filter_rows
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
@@ -66,7 +65,7 @@ def check(fit: Fit) -> Check:
             "log more often or wait for more steps"
         )
     residuals = residuals_of(fit.as_draws)
-    table = fit.as_draws.rows.table
+    table = fit.as_draws.rows
     findings = findings_of(residuals, table.step, table.y)
     return Check(
         sentence=check_sentence(findings, fit.regime.name, n),
@@ -229,7 +228,7 @@ _CHUNK = 200
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
-    picks, n = spread(draws.size, count), len(draws.rows.table.y)
+    picks, n = spread(draws.size, count), len(draws.rows.y)
     with jax.enable_x64(True):
         found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))
@@ -237,7 +236,10 @@ def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
 
 def _residual_program(regime: Regime) -> Any:
     def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space, y = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows), jnp.asarray(rows.y)
+        space, y = (
+            state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows),
+            jnp.asarray(rows.y),
+        )
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)

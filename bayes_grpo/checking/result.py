@@ -69,17 +69,8 @@ class Check(Result):
     regime: str
     converged: bool
 
-    in_json = (
-        "sentence",
-        "misses",
-        "findings",
-        "about.run",
-        "about.source",
-        "regime",
-        "about.signal",
-        "about.rows",
-        "converged",
-    )
+    in_json = ("sentence", "misses", "findings", "about.run", "about.source", "regime", "about.signal", "about.rows",
+               "converged")  # fmt: skip
 
     @property
     def misses(self) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""`compare`: predictive comparison of the regimes by leave-one-out and leave-future-out."""
+"""`compare`: predictive comparison of the regimes by leave-one-out and leave-future-out, and its table."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+
+import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
@@ -13,23 +14,21 @@ from bayes_grpo.common.machine import cores
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.comparison.lfo import LeaveFutureOut, forecast_origins, leave_future_out
-from bayes_grpo.comparison.loo import REFITS, leave_one_out
-from bayes_grpo.comparison.result import FEW_ROWS, Comparison
-from bayes_grpo.comparison.table import Scored, comparison_of
-from bayes_grpo.fitting.draws import SmoothedDraws, smoothed_at
+from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
+from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings, fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.fitting.summary import r_squared
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.changes import change_words, find_changes
-from bayes_grpo.rows.padding import PreparedRows, prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 StageProgress = Callable[[str, float], None]
 
@@ -48,8 +47,8 @@ def compare(
     """Fits regimes to a run and compares their out-of-sample predictions.
 
     The scores are PSIS leave-one-out on exact conditionals, with refits for a high Pareto k, and leave-future-out from
-    the middle of the log on (`bayes_grpo.comparison.lfo`). `arviz_stats.compare` gives the stacking weights. A regime
-    uses its fast posterior (`bayes_grpo.fitting.sampling.sample`); `fit` runs NUTS for a single regime.
+    the middle of the log on (`bayes_grpo.comparison.scores`). `arviz_stats.compare` gives the stacking weights. A
+    regime uses its fast posterior (`bayes_grpo.fitting.draws`); `fit` runs NUTS for a single regime.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
@@ -76,18 +75,18 @@ def compare(
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)
-    prepared = prepare_rows(table, many=True)
 
-    scored: dict[str, Scored] = {}
+    posteriors: dict[str, SmoothedDraws] = {}
+    loo: dict[str, LeaveOneOut] = {}
+    future: dict[str, np.ndarray] = {}
     not_converged: list[str] = []
     pool = ThreadPoolExecutor(max_workers=cores())  # compiled code releases the GIL
     try:
-        drawn = {x.name: pool.submit(candidate_on, x, prepared, seed=seed, sampler=settings) for x in regimes}
-        ahead = {x.name: pool.submit(_rows_ahead, x, prepared, seed) for x in regimes if lfo}
+        drawn = {x.name: pool.submit(_posterior, x, table, seed=seed, sampler=settings) for x in regimes}
+        ahead = {x.name: pool.submit(leave_future_out, x, table, seed=seed) for x in regimes if lfo}
         imports.scores()  # while they run
-        for i, regime in enumerate(regimes):
-            name, share = regime.name, i / len(regimes)
-            where = f"{name} ({i + 1} of {len(regimes)})"
+        for i, name in enumerate(drawn):
+            share, where = i / len(drawn), f"{name} ({i + 1} of {len(drawn)})"
             tell(f"{where}: posterior", share)
             try:
                 found = drawn[name].result()
@@ -96,34 +95,47 @@ def compare(
                 if isinstance(error, NotConvergedError):
                     not_converged.append(name)
                 continue
-            if found.draws.note:
-                cautions.append(f"{name}: {found.draws.note}")
+            posteriors[name], note = found, found.draws.note
+            cautions += [f"{name}: {note}"] if note else []
             tell(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
-                again = 0 if found.draws.note else REFITS
-                scored[name] = Scored(found, leave_one_out(found, refits=again, seed=seed), None)
-        for i, name in enumerate(scored if lfo else ()):
-            tell(f"{name}: rows ahead", i / len(scored))
-            scores = ahead[name].result()
-            if isinstance(scores, str):
-                cautions.append(f"{name} has no forecast score: {scores}")
-            else:
-                scored[name] = scored[name]._replace(lfo=scores)
+                loo[name] = leave_one_out(found, refits=0 if note else REFITS, seed=seed)
+        for i, name in enumerate(posteriors if lfo else ()):
+            tell(f"{name}: rows ahead", i / len(posteriors))
+            try:
+                future[name] = ahead[name].result()
+            except FitError as error:
+                cautions.append(f"{name} has no forecast score: {error}.")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    if not scored:
+    if not posteriors:
         reasons = "; ".join(f"{k}: {v}" for k, v in left_out.items())
         raise FitError(f"{run.source}: none of the regimes could be fitted to {table.signal}; {reasons}")
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
+    best = max(future.values(), key=np.sum, default=None)
+    lines = tuple(_line(row, posteriors[k], loo[k], future.get(k), best) for k, row in _ranked(loo).items())
     breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
-    made = comparison_of(window, about, scored, left_out=left_out, cautions=cautions, seed=seed)
-    added = "".join(f" {text}: no regime describes that." for text in breaks)
-    return replace(made, sentence=made.sentence + added, not_converged=tuple(not_converged))
+    start = window.start_step
+    cut = [] if start is None else [f"{window.reason} Only the rows since step {start:.0f} are compared."]
+    missing = (f"{k} is not in the table: {why}" for k, why in left_out.items())
+    return Comparison(
+        lines=lines,
+        sentence=verdict_sentence(lines, about.reward) + "".join(f" {x}: no regime describes that." for x in breaks),
+        cautions=(*cut, *cautions, *_doubts(lines, loo), *missing),
+        left_out=left_out,
+        window=window,
+        posteriors=posteriors,
+        loo=loo,
+        lfo=future,
+        about=about,
+        seed=seed,
+        not_converged=tuple(not_converged),
+    )
 
 
-def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[list[Regime], dict[str, str]]:
+def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list[Regime], dict[str, str]]:
     """Regimes to fit, and reasons for those left out."""
     left_out: dict[str, str] = {}
     if regimes is not None:
@@ -147,16 +159,7 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: RowTable) -> tuple[li
     return regimes, left_out
 
 
-def _rows_ahead(regime: Regime, rows: PreparedRows, seed: int) -> LeaveFutureOut | str:
-    """Scores of the rows ahead; a text says why there are none."""
-    try:
-        scores = leave_future_out(regime, rows, seed=seed)
-    except FitError as error:
-        return f"{error}."
-    return scores.doubtful or scores
-
-
-def _cautions(table: RowTable, lfo: bool) -> tuple[list[str], bool]:
+def _cautions(table: Series, lfo: bool) -> tuple[list[str], bool]:
     """What to say of the rows, and whether the rows ahead can be scored."""
     out = []
     if len(table.y) < FEW_ROWS:
@@ -176,13 +179,7 @@ CANDIDATE_POINTS = ImportanceSettings(effective=2000.0, draws=1500)
 """Points and draws of a regime that is weighed."""
 
 
-def candidate_on(
-    regime: Regime,
-    rows: PreparedRows,
-    *,
-    seed: int = 0,
-    sampler: SamplerSettings | None = None,
-) -> SmoothedDraws:
+def _posterior(regime: Regime, table: Series, seed: int, sampler: SamplerSettings) -> SmoothedDraws:
     """Smoothed draws of a regime's fast posterior, by which it is weighed; what is reported of it is a `Fit`.
 
     NUTS is run, with the sampler's settings, where the fast posterior cannot be trusted.
@@ -191,8 +188,84 @@ def candidate_on(
         FitError: The regime cannot be put on these rows.
         NotConvergedError: No sampler reached its posterior.
     """
-    target = target_of(regime, rows)
+    target = target_of(regime, table, arrays=shared(table))
     found = fast_posterior(target, seed=seed_of(seed, "law"), settings=CANDIDATE_POINTS, sampler=sampler)
     if not found.usable:
         raise NotConvergedError(f"did not converge; {found.note}")
     return smoothed_at(found, seed_of(seed, "levels"))
+
+
+def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:
+    """What of the table not to believe."""
+    out = [
+        f"{line.regime}: leave-one-out is unreliable at {line.high_k} rows (Pareto k above "
+        f"{loo[line.regime].data.good_k:.2f}) beyond those that were refitted."
+        for line in lines
+        if line.high_k
+    ]
+    close = [x.regime for x in lines[1:] if abs(x.difference) < CLEAR]
+    if close:
+        out.append(f"|elpd difference| below {CLEAR:g} is no difference: {', '.join(close)}.")
+    return out
+
+
+def _ranked(loo: Mapping[str, LeaveOneOut]) -> dict[str, dict[str, float]]:
+    """ArviZ's comparison, best regime first."""
+    *_, az_compare = imports.scores()
+    if len(loo) == 1:
+        name, only = next(iter(loo.items()))
+        alone = {"elpd_diff": 0.0, "dse": 0.0, "p_worse": float("nan"), "weight": 1.0}
+        return {name: alone | {"elpd": only.data.elpd}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # ArviZ's, on high k and many models: the table has its own
+        found = az_compare({k: v.data for k, v in loo.items()}, method="stacking", round_to="none")
+    out = {str(name): {k: float(row[k]) for k in _COLUMNS} for name, row in found.iterrows()}
+    total = sum(max(row["weight"], 0.0) for row in out.values())
+    for row in out.values():
+        row["weight"] = max(row["weight"], 0.0) / total
+    return out
+
+
+_COLUMNS = ("elpd", "elpd_diff", "dse", "p_worse", "weight")
+
+
+def _line(
+    row: Mapping[str, float], found: SmoothedDraws, loo: LeaveOneOut, future: np.ndarray | None, best: np.ndarray | None
+) -> ComparisonLine:
+    """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
+    difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
+    against = abs(difference) >= CLEAR and p_worse >= SURE
+    behind, behind_se, verdict_ahead = _behind(future, best)
+    values, trend = found.draws.values, found.draws.regime.has_trend
+    return ComparisonLine(
+        regime=found.draws.regime.name,
+        elpd=row["elpd"],
+        difference=difference,
+        difference_se=error,
+        p_worse=p_worse,
+        weight=row["weight"],
+        verdict="best" if difference == 0 else "worse" if against else "cannot tell",
+        r2=r_squared(found.draws.rows.y, found.curve_mean),
+        lfo=float("nan") if future is None else float(future.sum()),
+        lfo_difference=behind,
+        lfo_difference_se=behind_se,
+        verdict_ahead=verdict_ahead,
+        growth=float(np.mean(values["fixed_point"] > values["initial_reward"])) if trend else float("nan"),
+        high_k=len(loo.unreliable),
+        refitted=len(loo.refitted),
+    )
+
+
+def _behind(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, float, str]:
+    """LFO score less the best one, its error, and the verdict; few blocks call for Student's distribution."""
+    from scipy.stats import t
+
+    if future is None or best is None:
+        return float("nan"), float("nan"), ""
+    if future is best:
+        return 0.0, 0.0, "best"
+    differences = future - best
+    b = len(differences)
+    total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
+    sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
+    return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"

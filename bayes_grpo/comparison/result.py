@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.results import About, Result, frame_of
-from bayes_grpo.comparison.lfo import LeaveFutureOut
-from bayes_grpo.comparison.loo import LeaveOneOut
-from bayes_grpo.fitting.draws import SmoothedDraws
-from bayes_grpo.fitting.window import FitWindow
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+
+    from bayes_grpo.comparison.scores import LeaveOneOut
+    from bayes_grpo.fitting.draws import SmoothedDraws
+    from bayes_grpo.fitting.window import FitWindow
 
 CLEAR = 4.0
 """Smaller differences in elpd are no difference (Sivula et al. 2025, https://doi.org/10.48550/arXiv.2008.10296)."""
@@ -75,7 +76,7 @@ class Comparison(Result):
         window: Which of its rows were fitted, and why.
         posteriors: Regime → draws by which it was weighed, for the regimes of the table.
         loo: Regime → leave-one-out scores.
-        lfo: Regime → leave-future-out scores.
+        lfo: Regime → leave-future-out score of every block, where there are scores to be trusted.
         about: Which rows were fitted.
         seed: Seed that was used.
         not_converged: Regimes among those left out whose posterior no sampler reached.
@@ -88,23 +89,13 @@ class Comparison(Result):
     window: FitWindow
     posteriors: Mapping[str, SmoothedDraws]
     loo: Mapping[str, LeaveOneOut]
-    lfo: Mapping[str, LeaveFutureOut]
+    lfo: Mapping[str, np.ndarray]
     about: About
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    in_json = (
-        "sentence",
-        ("table", "lines"),
-        "cautions",
-        "left_out",
-        "not_converged",
-        "about.run",
-        "about.source",
-        "about.signal",
-        "about.rows",
-        "seed",
-    )
+    in_json = ("sentence", ("table", "lines"), "cautions", "left_out", "not_converged", "about.run", "about.source",
+               "about.signal", "about.rows", "seed")  # fmt: skip
 
     @property
     def best(self) -> str:

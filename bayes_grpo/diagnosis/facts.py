@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.risk.failing import shared_rate
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 
 
 class Sign(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayes_grpo.diagnosis.trend import TREND_DRAWS, TREND_ROWS, Trend
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.table import row_blocks
+from bayes_grpo.rows.series import row_blocks
 
 _INTEGRATED = np.array([0.3, 3.0, 12.0, 50.0, 200.0, 1000.0])  # sd of the integrated walk over the log, in noise sd
 _WALK = np.array([0.0, 4.0])  # sd of the random walk over the log, in noise sd

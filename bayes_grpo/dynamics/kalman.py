@@ -1,4 +1,4 @@
-"""Kalman filter as one sequential scan over the rows: densities, one-step predictions, drawn rows and paths.
+"""Filter, smoother and sampling of a linear Gaussian state space, each one sequential scan over the rows.
 
 The recursions run on scalars, not on small matrices: XLA fuses them into one loop body. Everywhere ``space`` is the
 regime on T rows with a state of n components, and ``y`` are logged rewards of shape (T,); NaN is a missing value.
@@ -14,8 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from bayes_grpo.common.programs import accelerated
 from bayes_grpo.dynamics.state_space import (
     LOG_2PI,
+    Entry,
     Matrix,
     StateSpace,
     Vector,
@@ -25,6 +27,7 @@ from bayes_grpo.dynamics.state_space import (
     square_root,
     symmetric_product,
     times,
+    transpose,
 )
 
 
@@ -46,6 +49,28 @@ class Filtered(NamedTuple):
     gain: Vector
     mean: Vector
     cov: Matrix
+
+
+class Smoothed(NamedTuple):
+    """What all rows together say.
+
+    Attributes:
+        latent_mean: Latent reward of each row given all rows, shape (T,).
+        latent_var: Its variance, shape (T,).
+        loo_mean: Logged value of each row given all *other* rows, shape (T,).
+        loo_var: Its variance, shape (T,).
+        loo_log_density: Log density of each logged value given all others, shape (T,); NaN where missing.
+        initial_mean: State before the first row given all rows, n scalars.
+        initial_cov: Its covariance, n × n scalars.
+    """
+
+    latent_mean: Array
+    latent_var: Array
+    loo_mean: Array
+    loo_var: Array
+    loo_log_density: Array
+    initial_mean: Array
+    initial_cov: Array
 
 
 class StatePath(NamedTuple):
@@ -85,7 +110,7 @@ def as_arrays(entries: Vector) -> Vector:
     return tuple(jnp.asarray(x, float) for x in entries)
 
 
-def advance(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
+def kalman_step(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
     """One row: from the prediction of the state before it to that of the state after it.
 
     Args:
@@ -127,65 +152,45 @@ def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
     def body(carry: Any, row: Any) -> tuple[Any, None]:
         mean, cov, total = carry
         value, entries = row
-        mean, cov, (*_, density) = advance(at(entries), mean, cov, value)
+        mean, cov, (*_, density) = kalman_step(at(entries), mean, cov, value)
         return (mean, cov, total + density), None
 
     return body
 
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
-    """Log density of the logged rows, a scalar, by the filter."""
+    """Log density of the logged rows, a scalar; on an accelerator by `bayes_grpo.dynamics.associative`."""
+    y = jnp.asarray(y)
+    if accelerated():
+        from bayes_grpo.dynamics import associative
+
+        return associative.log_likelihood(space, y)
+    return sequential_log_likelihood(space, y)
+
+
+def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
+    """The same by one pass over the rows."""
     varying, at = over_rows(space)
     body = jax.checkpoint(_summed(at))  # recomputing a row costs less than storing its values for the gradient
     return lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))[0][2]
 
 
-_STRETCH = 32
-"""Rows of a stretch, where the number of rows is a multiple of it."""
+_CHUNK = 32
+"""Rows of a chunk, where the number of rows is a multiple of it."""
 
 
-def _stretches(y: Array) -> tuple[int, Array]:
-    """Rows of a stretch, and the number of stretches up to the last value."""
-    size = len(y)
-    length = math.gcd(_STRETCH, size) if size % 8 == 0 else size
-    last = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0))
-    return length, -(-last // length)
-
-
-def log_likelihood_without_gradient(space: StateSpace, y: Array) -> Array:
+def chunked_log_likelihood(space: StateSpace, y: Array) -> Array:
     """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
-    y = jnp.asarray(y)
+    y, size = jnp.asarray(y), len(y)
     varying, at = over_rows(space)
-    length, needed = _stretches(y)
+    length = math.gcd(_CHUNK, size) if size % 8 == 0 else size
+    needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)
 
-    def stretch(i: Any, carry: Any) -> Any:
+    def chunk(i: Any, carry: Any) -> Any:
         value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
         return lax.scan(_summed(at), carry, (value, entries))[0]
 
-    return lax.fori_loop(0, needed, stretch, (*initial_moments(space), jnp.zeros(())))[2]
-
-
-def row_densities(space: StateSpace, y: Array) -> Array:
-    """Log density of each row given those before it, for many draws at once and without a gradient.
-
-    Shape (T,); 0 where the value is missing.
-    """
-    y = jnp.asarray(y)
-    varying, at = over_rows(space)
-    length, needed = _stretches(y)
-
-    def body(state: tuple[Vector, Matrix], row: Any) -> tuple[tuple[Vector, Matrix], Array]:
-        value, entries = row
-        mean, cov, (*_, density) = advance(at(entries), *state, value)
-        return (mean, cov), density
-
-    def stretch(i: Any, carry: Any) -> Any:
-        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
-        state, found = carry
-        state, density = lax.scan(body, state, (value, entries))
-        return state, lax.dynamic_update_slice_in_dim(found, density, i * length, axis=0)
-
-    return lax.fori_loop(0, needed, stretch, (initial_moments(space), jnp.zeros(len(y))))[1]
+    return lax.fori_loop(0, needed, chunk, (*initial_moments(space), jnp.zeros(())))[2]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
@@ -195,11 +200,99 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         mean, cov, total = carry
         value, entries = row
-        after, after_cov, (innovation, var, gain, density) = advance(at(entries), mean, cov, value)
+        after, after_cov, (innovation, var, gain, density) = kalman_step(at(entries), mean, cov, value)
         return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
 
     (_, _, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
     return Filtered(total, *out)
+
+
+def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:
+    """Fixed-interval smoother and leave-one-out conditionals, by the disturbance smoother.
+
+    With ``u`` the smoothed disturbance of a row's innovation and ``D`` its variance, ``u = [C⁻¹r]ᵢ`` and
+    ``D = [C⁻¹]ᵢᵢ`` for the covariance ``C`` of all rows, so that leave-one-out needs no second pass
+    (de Jong 1989, https://doi.org/10.1080/01621459.1989.10478870).
+
+    Args:
+        space: The regime on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+        filtered: Result of `filter_rows` on the same input, to spare its repetition.
+
+    Returns:
+        Smoothed latent rewards, leave-one-out conditionals and the smoothed initial state.
+    """
+    f = filter_rows(space, y) if filtered is None else filtered
+    varying, at = over_rows(space)
+    n = space.size
+
+    def body(carry: Any, row: Any) -> tuple[Any, Any]:
+        r, big_n = carry
+        value, entries, innovation, var, gain, mean, cov = row
+        sp = at(entries)
+        present = jnp.isfinite(value)
+        weight = jnp.where(present, 1.0 / var, 0.0)
+        ng = matvec(big_n, gain)
+        u = weight * innovation - dot(gain, r)
+        d = weight + dot(gain, ng)
+        # Backward recursion with L = F - K H: r ← Hᵀu' + Lᵀr written as Fᵀr + H u, likewise for N.
+        fr = matvec(transpose(sp.transition), r)
+        r_before = tuple(plus(a, times(h, u)) for a, h in zip(fr, sp.observation, strict=True))
+        fnf = symmetric_product(transpose(sp.transition), big_n)
+        fng = matvec(transpose(sp.transition), ng)
+        n_before = tuple(
+            tuple(
+                plus(
+                    fnf[i][j],
+                    plus(
+                        times(times(sp.observation[i], sp.observation[j]), d),
+                        -plus(times(sp.observation[i], fng[j]), times(fng[i], sp.observation[j])),
+                    ),
+                )
+                for j in range(n)
+            )
+            for i in range(n)
+        )
+        # Latent reward of the row: prior prediction plus its covariance with (r, u) of the row.
+        with_state = matvec(cov, r_before)
+        latent = plus(dot(sp.observation, mean), sp.offset)
+        latent = plus(latent, dot(sp.observation, with_state))
+        latent = plus(latent, plus(times(sp.observation_var, u), dot(sp.cross_cov, r)))
+        latent_var = _latent_variance(sp, cov, big_n, ng, d)
+        out = (latent, latent_var, u, d)
+        return (as_arrays(r_before), tuple(as_arrays(row) for row in n_before)), out
+
+    start = (as_arrays((0.0,) * n), (as_arrays((0.0,) * n),) * n)
+    (r0, n0), (latent, latent_var, u, d) = lax.scan(
+        body, start, (y, varying, f.innovation, f.innovation_var, f.gain, f.mean, f.cov), reverse=True
+    )
+    present = jnp.isfinite(y)
+    safe_d = jnp.where(present, d, 1.0)
+    error = u / safe_d
+    log_density = -0.5 * (LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
+    (m0, p0), n0 = (jnp.asarray(x) for x in initial_moments(space)), jnp.asarray(n0)
+    return Smoothed(
+        latent_mean=latent,
+        latent_var=latent_var,
+        loo_mean=jnp.where(present, jnp.where(present, y, 0.0) - error, latent),
+        loo_var=jnp.where(present, 1.0 / safe_d, latent_var + space.measurement_var),
+        loo_log_density=jnp.where(present, log_density, jnp.nan),
+        initial_mean=m0 + p0 @ jnp.asarray(r0),
+        initial_cov=p0 - p0 @ n0 @ p0,
+    )
+
+
+def _latent_variance(sp: StateSpace, cov: Matrix, big_n: Matrix, ng: Vector, d: Entry) -> Entry:
+    """Variance of a row's latent reward given all rows.
+
+    The latent reward is correlated with the row's innovation by ``c = H P Hᵀ + R`` and with the state after the row,
+    not counting what the innovation carries, by ``a = F P Hᵀ + S``; the smoother's (r, u) have the precision
+    [[N, -N K], [-Kᵀ N, D]].
+    """
+    ph = matvec(cov, sp.observation)
+    c = plus(dot(sp.observation, ph), sp.observation_var)
+    a = tuple(plus(x, s) for x, s in zip(matvec(sp.transition, ph), sp.cross_cov, strict=True))
+    return c - (dot(a, matvec(big_n, a)) + d * c**2 - 2.0 * c * dot(a, ng))
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
@@ -216,7 +309,7 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
         mean, drawn_mean, cov, total = carry
         value, z, entries = row
         here = at(entries)
-        mean, cov, (_, var, gain, density) = advance(here, mean, cov, value)
+        mean, cov, (_, var, gain, density) = kalman_step(here, mean, cov, value)
         surprise = jnp.sqrt(var) * z
         drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
         moved = matvec(here.transition, drawn_mean)
@@ -236,12 +329,17 @@ def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Mat
     varying, at = over_rows(space)
 
     def body(t: Any, carry: tuple[Vector, Matrix]) -> tuple[Vector, Matrix]:
-        return advance(at([x[t] for x in varying]), *carry, y[t])[:2]
+        return kalman_step(at([x[t] for x in varying]), *carry, y[t])[:2]
 
     return lax.fori_loop(0, first, body, initial_moments(space))
 
 
-def carried(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
+def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:
+    """A state with these moments, from n standard normal numbers; n entries."""
+    return tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+
+
+def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
     """Carries a state over rows with their noise.
 
     Args:

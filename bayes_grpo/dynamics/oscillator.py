@@ -3,20 +3,27 @@
 The equation is  x'' + a x' + b x = sqrt(q) dW/dt  with ``a = damping / mass``, ``b = stiffness / mass`` and ``x`` the
 distance of the mean reward from its fixed point (*Predictable GRPO*, arXiv 2606.30789, reduced model). Everything
 over a step ``t`` follows from four scalars: the impulse response ``g`` (x after a unit kick of the velocity), its
-integral ``G``, and the integrals of ``g**2`` and ``G**2``. They obey doubling rules that use no division, so value,
-gradient and Hessian hold through critical damping and for zero or negative damping.
+integral ``G``, and the integrals of ``g**2`` and ``G**2``.
+
+They are advanced over a step ``t`` by Taylor series at ``t / 2**j``, where these converge to rounding error, and ``j``
+exact doublings. Nothing but sums and products is used, so the result is an entire function of its coefficients: no case
+is singular, neither critical damping, nor zero stiffness, nor zero or negative damping, and every derivative is right.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jax import Array
-
-from bayes_grpo.dynamics.doubling import differentiable, double, doublings, square_series
+import numpy as np
+from jax import Array, lax
 
 _TERMS = 9
+_SERIES_RADIUS = 0.06
+"""Largest |rate| × step at which the series is exact to rounding in float64."""
+_MAX_DOUBLINGS = 40
+"""Beyond 2**40 × the radius decay times a step holds nothing of the fast mode at any precision."""
 
 
 class Impulse(NamedTuple):
@@ -68,7 +75,7 @@ def oscillator_step(a: Array, b: Array, t: Array) -> OscillatorStep:
         The step's transition and its noise covariance per unit of diffusion.
     """
     a, b, t = jnp.broadcast_arrays(a, b, t)
-    return _step_from_impulse(a, b, Impulse(*_impulse(a, b, t)))
+    return _step_from_impulse(a, b, _impulse(a, b, t))
 
 
 def _step_from_impulse(a: Array, b: Array, m: Impulse) -> OscillatorStep:
@@ -92,12 +99,12 @@ def _step_from_impulse(a: Array, b: Array, m: Impulse) -> OscillatorStep:
     )
 
 
-def _impulse_by_doubling(a: Array, b: Array, t: Array) -> tuple[Array, ...]:
+def _impulse_by_doubling(a: Array, b: Array, t: Array) -> Impulse:
     rate = jnp.maximum(jnp.abs(a), jnp.sqrt(jnp.abs(b)))
-    count = doublings(jnp.max(rate * t, initial=0.0))
+    ratio = jnp.maximum(jnp.max(rate * t, initial=0.0) / _SERIES_RADIUS, 1.0)
+    count = jnp.ceil(jnp.log2(jnp.minimum(ratio, 2.0**_MAX_DOUBLINGS))).astype(jnp.int32)
     h = t * 2.0 ** (-count)
-
-    return tuple(double(count, _series(a * h, b * h * h, h), lambda m: _doubled(a, b, m)))
+    return lax.fori_loop(0, count, lambda _, m: _doubled(a, b, m), _series(a * h, b * h * h, h))
 
 
 def _doubled(a: Array, b: Array, m: Impulse) -> Impulse:
@@ -120,9 +127,36 @@ def _series(p: Array, q: Array, h: Array) -> Impulse:
     for n in range(1, _TERMS - 1):
         c.append(-(p * (n + 1) * c[n] + q * c[n - 1]) / ((n + 2) * (n + 1)))
     d = [cn / (n + 2) for n, cn in enumerate(c)]
-    gg = sum(s / (n + 3) for n, s in enumerate(square_series(c)))
-    gigi = sum(s / (n + 5) for n, s in enumerate(square_series(d)))
+    gg = sum(s / (n + 3) for n, s in enumerate(_square(c)))
+    gigi = sum(s / (n + 5) for n, s in enumerate(_square(d)))
     return Impulse(h * sum(c), h**2 * sum(d), h**3 * gg, h**5 * gigi)
 
 
-_impulse = differentiable(_impulse_by_doubling)
+def _square(terms: list[Array]) -> list[Any]:
+    """Coefficients of the square of a power series, truncated to the same number of terms."""
+    return [sum(terms[i] * terms[k - i] for i in range(k + 1)) for k in range(len(terms))]
+
+
+@jax.custom_jvp
+def _impulse(a: Array, b: Array, t: Array) -> Impulse:
+    """The four scalars over a step, differentiable in reverse mode in the coefficients; the step counts as data.
+
+    The number of doublings depends on the coefficients, and JAX cannot reverse such a loop. Each output is elementwise
+    in the coefficients, so its derivatives are found forwards and reverse mode needs only to multiply by them. Higher
+    derivatives work through forward-over-reverse (``jax.hessian``).
+    """
+    return _impulse_by_doubling(a, b, t)
+
+
+@_impulse.defjvp
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
+    a, b, t = primals
+
+    def along(*unit: Array) -> tuple[Any, Any]:
+        directions = tuple(jnp.full_like(c, u) for c, u in zip((a, b), unit, strict=True))
+        return jax.jvp(lambda a, b: _impulse_by_doubling(a, b, t), (a, b), directions)
+
+    units: Any = np.eye(2)
+    # Both directions at once: the values are then computed once for both.
+    out, slopes = jax.vmap(along, out_axes=(None, 0))(*units)
+    return out, Impulse(*(s[0] * tangents[0] + s[1] * tangents[1] for s in slopes))

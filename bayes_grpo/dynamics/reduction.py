@@ -89,54 +89,20 @@ def oscillator_coefficients(
     return OscillatorCoefficients(mass, (1.0 - momentum) - stiffness * lag, stiffness)
 
 
-def mean_lag(refresh_interval: float, lag_model: LagModel | Literal["rule"]) -> float:
+def mean_lag(refresh_interval: Any, lag_model: LagModel | Literal["rule"]) -> Any:
     """Mean age of a gradient in optimizer steps: K_ref for the rule and for delay, (K_ref − 1)/2 for hold."""
-    return (refresh_interval - 1) / 2 if lag_model == "hold" else float(refresh_interval)
-
-
-def stationary_variance(
-    noise_variance: ArrayLike,
-    gain: ArrayLike,
-    momentum: ArrayLike,
-    lag: ArrayLike = 0.0,
-    exact: bool = False,
-) -> np.ndarray:
-    """Variance of x around the fixed point.
-
-    Args:
-        noise_variance: Var ξ of one step, reward².
-        gain: g = η K.
-        momentum: μ, in [0, 1).
-        lag: Age of the gradient in steps; only for the continuum.
-        exact: The discrete AR(2) at lag 0 instead of the stochastic differential equation.
-
-    Returns:
-        s²/(2ck) with c = 1 − μ − g·lag, or (1 + μ)s² / ((1 − μ) g (2(1 + μ) − g)); ``inf`` where unstable.
-
-    Raises:
-        SettingError: The exact form is wanted at a lag.
-    """
-    mu = checked_momentum(momentum)
-    s2, g, tau = (np.asarray(v, dtype=np.float64) for v in (noise_variance, gain, lag))
-    if exact and np.any(tau != 0):
-        raise SettingError("stationary_variance: the exact form holds at lag 0; use exact=False with a lag")
-    room = (1.0 - mu) * (2.0 * (1.0 + mu) - g) / (1.0 + mu) if exact else 2.0 * ((1.0 - mu) - g * tau)
-    with np.errstate(divide="ignore"):
-        return np.where(room > 0, s2 / np.where(room > 0, room * g, 1.0), np.inf)
+    return (refresh_interval - 1) / 2 if lag_model == "hold" else refresh_interval
 
 
 def trl_refresh_interval(
     steps_per_generation: int, num_iterations: int = 1, gradient_accumulation_steps: int = 1
 ) -> float:
     """K_ref of TRL: steps_per_generation · num_iterations / gradient_accumulation_steps, at least 1."""
-    return _ratio(steps_per_generation * num_iterations, gradient_accumulation_steps)
-
-
-def _ratio(numerator: float, denominator: float) -> float:
-    if numerator < 1 or denominator < 1:
-        raise SettingError(f"refresh interval: expected counts >= 1, found {numerator}/{denominator}")
+    made, used = steps_per_generation * num_iterations, gradient_accumulation_steps
+    if made < 1 or used < 1:
+        raise SettingError(f"refresh interval: expected counts >= 1, found {made}/{used}")
     # Several generations within one optimizer step come from the same policy: no lag below one step.
-    return max(1.0, numerator / denominator)
+    return max(1.0, made / used)
 
 
 def checked_momentum(momentum: ArrayLike) -> np.ndarray:

@@ -21,10 +21,10 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.regimes.built_in.exponential import REGIME
+from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.gather import Like, named_runs, why_not
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
@@ -44,7 +44,7 @@ class FamilyMember(NamedTuple):
     """
 
     run: Run
-    table: RowTable
+    table: Series
     settings: Mapping[str, float]
 
 
@@ -159,7 +159,7 @@ def members_of(
         try:
             # Noise that a log states moved no exponent of the shared families.
             table = replace(rows_of(run, signal, MAX_ROWS_OF_SEVERAL), noise=None, level=None)
-            REGIME.check(table)
+            Exponential().check(table)
         except FitError as error:
             known = {}
             for name in vary:
@@ -197,7 +197,7 @@ def _setting(run: Run, name: str) -> float:
     return value
 
 
-def check_alike(runs: Sequence[tuple[Run, RowTable]]) -> None:
+def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
     """Raises `FitError` where the rewards of two runs cannot be compared."""
     for (one, table), (other, rows) in combinations(runs, 2):
         if why := why_not(one, table, other, rows):

@@ -19,11 +19,12 @@ import numpy as np
 
 from bayes_grpo.families.members import FamilyMember
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import sample_model
-from bayes_grpo.regimes.built_in.exponential import REGIME
+from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
+from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.padding import Rows, stacked
 
-TRAITS = tuple(p.name for p in REGIME.parameters)
+EXPONENTIAL = Exponential()
+TRAITS = tuple(p.name for p in EXPONENTIAL.parameters)
 SAME_START = ("group_size", "learning_rate", "prompts_per_step", "refresh_interval")
 """Settings that cannot move the reward before the first update."""
 _SLOPE = {"relaxation_time": 1.0, "observation_sd": 0.5, "fluctuation_sd": 0.5}
@@ -33,7 +34,7 @@ _SPREAD = np.array([{"relaxation_time": 0.5, "observation_sd": 0.4, "fluctuation
 """Scales of the half-normal spreads between runs of the same settings."""
 _FLOOR = 0.02
 """Least spread between runs: no two runs agree better."""
-CHAINS, _WARMUP, _DRAWS = 4, 400, 1000
+CHAINS = 4
 
 
 class FamilyData(NamedTuple):
@@ -84,14 +85,14 @@ def family_data(members: Sequence[FamilyMember], vary: Sequence[str]) -> FamilyD
     tables = [m.table for m in members]
     y = np.concatenate([t.y for t in tables])
     x = np.log([[m.settings[name] for name in vary] for m in members])
-    weak = [[p.default(t) for t in tables] for p in REGIME.sampled]
+    weak = [[p.default(t) for t in tables] for p in EXPONENTIAL.sampled]
     centre = [
         float(np.mean([p.transform.inverse(q.median) for q in each]))
-        for p, each in zip(REGIME.sampled, weak, strict=True)
+        for p, each in zip(EXPONENTIAL.sampled, weak, strict=True)
     ]
     width = [max(q.spread for q in each) for each in weak]
     width[0] = max(width[0], 1.0)
-    levels = len(REGIME.linear)
+    levels = len(EXPONENTIAL.marginalized)
     slope = [
         [0.0 if q == "initial_reward" and name in SAME_START else _SLOPE.get(q, 1.0) for q in TRAITS] for name in vary
     ]
@@ -116,7 +117,7 @@ def family_model(data: FamilyData) -> None:
     import numpyro
     import numpyro.distributions as dist
 
-    (n, k), size, p = data.x.shape, len(TRAITS), len(REGIME.sampled)
+    (n, k), size, p = data.x.shape, len(TRAITS), len(EXPONENTIAL.sampled)
     standard: Any = dist.Normal(0.0, 1.0)
     mean: Any = data.centre + data.width * numpyro.sample("mean_z", standard.expand([size]).to_event(1))
     slopes: Any = data.slope * numpyro.sample("slopes_z", standard.expand([k, size]).to_event(2))
@@ -124,12 +125,12 @@ def family_model(data: FamilyData) -> None:
     spread: Any = spread_of(numpyro.sample("spread_z", standard.expand([size]).to_event(1)))
     expected: Any = mean + data.x @ slopes + data.offset
     u: Any = expected[:, :p] + spread[:p] * numpyro.sample("u_z", standard.expand([n, p]).to_event(2))
-    values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(REGIME.sampled)}
-    for j, q in enumerate(REGIME.linear, p):
+    values: dict[str, Any] = {q.name: q.transform.forward(u[:, j]) for j, q in enumerate(EXPONENTIAL.sampled)}
+    for j, q in enumerate(EXPONENTIAL.marginalized, p):
         values[q.name] = (data.origin + data.unit * expected[:, j], data.unit * spread[j])
     for name, value in (("mean", mean), ("slopes", slopes), ("spread", spread)):
         numpyro.deterministic(name, value)
-    numpyro.sample("y", REGIME.distribution(values, data.rows).to_event(1), obs=data.rows.y)
+    numpyro.sample("y", EXPONENTIAL.distribution(values, data.rows).to_event(1), obs=data.rows.y)
 
 
 def spread_of(z: Any) -> Any:
@@ -145,23 +146,13 @@ def sample_family(data: FamilyData, seed: int = 0, chains: int = CHAINS) -> tupl
         seed: Seed.
         chains: Number of chains; with one there is no second time.
     """
-    return sample_model(
-        family_model,
-        (),
-        (data,),
-        partial(_checked, data),
-        seed=seed,
-        chains=chains,
-        warmup=_WARMUP,
-        draws=_DRAWS,
-        target_accept=(0.9, 0.98),
-        max_tree_depth=8,
-    )
+    settings = SamplerSettings(num_chains=chains, num_warmup=400, retry_target_accept=0.98)
+    return sample_model(family_model, (data,), partial(_checked, data), seed=seed, settings=settings)
 
 
-def _checked(data: FamilyData, sites: Any, stats: Any, retried: bool) -> tuple[FamilyDraws, Convergence]:
-    draws = FamilyDraws(*(np.asarray(sites[name]) for name in FamilyDraws._fields))
+def _checked(data: FamilyData, chain: Chain, retried: bool) -> tuple[FamilyDraws, Convergence]:
+    draws = FamilyDraws(*(np.asarray(chain.z[name]) for name in FamilyDraws._fields))
     named = {f"{word} of {q}": x[..., j] for j, q in enumerate(TRAITS) for word, x in (("mean", draws.mean),
              ("spread", draws.spread))}  # fmt: skip
     named |= {f"slope {j + 1} of {TRAITS[q]}": draws.slopes[..., j, q] for j, q in np.argwhere(data.slope > 0)}
-    return draws, check_convergence(named, stats["energy"], stats["diverging"], retried)
+    return draws, check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)

@@ -15,16 +15,15 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws, smoothed_at
+from bayes_grpo.fitting.draws import Draws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import prepare_rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.padding import shared
+from bayes_grpo.rows.series import Series
 
 LAWS = ("exponential", "flat")
 SAMPLER = SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
@@ -44,7 +43,7 @@ class RunReading:
     """
 
     run: Run
-    table: RowTable
+    table: Series
     latent: np.ndarray
     plateau: np.ndarray
 
@@ -59,7 +58,7 @@ class RunReading:
 
 
 def weighted_laws(
-    table: RowTable, size: int, seed: int, priors: Callable[[Regime, RowTable], Mapping[str, Any] | None] | None = None
+    table: Series, size: int, seed: int, priors: Callable[[Regime, Series], Mapping[str, Any] | None] | None = None
 ) -> list[tuple[Draws, int]]:
     """Draws of both regimes, and the number of ``size`` draws for each by marginal likelihood.
 
@@ -73,11 +72,11 @@ def weighted_laws(
         FitError: No regime can be fitted to the rows.
     """
     found: list[Draws] = []
-    rows, points = prepare_rows(table.evenly_noisy(), many=True), ImportanceSettings(effective=1000.0, draws=size)
+    rows, points = table.evenly_noisy(), ImportanceSettings(effective=1000.0, draws=size)
     for name in LAWS:
         law = get_regime(name)
         try:
-            target = target_of(law, rows, None if priors is None else priors(law, table))
+            target = target_of(law, rows, None if priors is None else priors(law, table), arrays=shared(rows))
             found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
             if name == LAWS[-1]:
@@ -88,7 +87,7 @@ def weighted_laws(
     return list(zip(found, counts.tolist(), strict=True))
 
 
-def reading_of(run: Run, table: RowTable, seed: int = 0) -> RunReading:
+def reading_of(run: Run, table: Series, seed: int = 0) -> RunReading:
     """Reads a run.
 
     Args:

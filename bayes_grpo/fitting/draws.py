@@ -1,22 +1,33 @@
-"""Draws of a posterior, however it was sampled, which every room downstream takes; and what they say of every row."""
+"""Draws of a posterior, which every room downstream takes, and what they say of every row.
+
+By NUTS (`sample_posterior`) for what is reported, by importance sampling (`fast_posterior`) for what is only used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import jax
 import numpy as np
 
+from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import spread
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
-from bayes_grpo.fitting.sampling.batch import level_draws, summarize_draws
-from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.nuts import Chain
-from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
+from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
+from bayes_grpo.fitting.sampling.nuts import (
+    Chain,
+    SamplerSettings,
+    Start,
+    converged,
+    sample_chains,
+)
+from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import PreparedRows
+from bayes_grpo.rows.series import Series
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +36,7 @@ class Draws:
 
     Attributes:
         target: Regime, priors and rows.
-        values: Parameters in their units, shape (chains, draws) each; the linear ones once they are drawn.
+        values: Parameters in their units, shape (chains, draws) each; the marginalized ones once they are drawn.
         z: The same in the sampler's coordinates, shape (chains, draws, p); p is 0 for draws of a fit, which keeps their
             values alone.
         diagnostics: Checks of the chains, or of the weights that the draws were taken by.
@@ -50,7 +61,7 @@ class Draws:
         return self.target.regime
 
     @property
-    def rows(self) -> PreparedRows:
+    def rows(self) -> Series:
         """Rows of the log."""
         return self.target.rows
 
@@ -78,9 +89,9 @@ class Draws:
         whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
         return whole if picks is None else whole[picks]
 
-    def with_levels(self, seed: int) -> Draws:
-        """The same with the linear parameters drawn given the rows and each draw of the others."""
-        drawn = level_draws(self.target, self.points, np.random.default_rng(seed))
+    def sample_marginalized(self, seed: int) -> Draws:
+        """The same with the marginalized parameters drawn given the rows and each draw of the others."""
+        drawn = marginalized_draws(self.target, self.points, np.random.default_rng(seed))
         return replace(self, values=dict(self.values) | {k: v.reshape(self.z.shape[:-1]) for k, v in drawn.items()})
 
 
@@ -93,7 +104,7 @@ class SmoothedDraws:
     """Draws with what they say of every row, arrays of shape (chains, draws, n).
 
     Attributes:
-        draws: The draws, the linear parameters among them.
+        draws: The draws, the marginalized parameters among them.
         curve: The unforced regime.
         latent: Mean of the latent reward given all rows.
         latent_var: Its variance.
@@ -126,10 +137,6 @@ class SmoothedDraws:
         chains, draws = self.curve.shape[:2]
         return spread(draws, max(1, TRAJECTORIES // chains))
 
-    def curves(self) -> np.ndarray:
-        """Evenly spread draws of the unforced regime, shape (chains, kept, n)."""
-        return self.curve[:, self.kept]
-
     def measured_again(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """The logged run itself, measured again, shape (chains, kept, n) each.
 
@@ -138,54 +145,153 @@ class SmoothedDraws:
         mean, var = self.latent[:, self.kept], self.latent_var[:, self.kept]
         noise = self.draws.values["observation_sd"][:, self.kept, None]
         latent = mean + np.sqrt(np.maximum(var, 0.0)) * rng.standard_normal(mean.shape)
-        precision = self.draws.rows.table.precision
+        precision = self.draws.rows.precision
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
 
 def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
-    """Smooths the rows at draws, and draws the linear parameters given the rows and each draw of the others."""
+    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others."""
     return smoothed_by(draws, summarize_draws(draws.target, draws.z, seed))
 
 
 def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
     """The same out of a summary that is there already."""
-    n, linear = len(draws.rows.table.y), found[0]
-    levels = {p.name: linear[..., i] for i, p in enumerate(draws.regime.linear)}
+    n, marginalized = len(draws.rows.y), found[0]
+    levels = {p.name: marginalized[..., i] for i, p in enumerate(draws.regime.marginalized)}
     logged = (x[..., :n] for x in found[1:])
     return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
 
 
-_FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
-"""Phase of the swings that a log has to show."""
-
-
-def probabilities(regime: Regime, draws: Mapping[str, np.ndarray], length: float, rows: int) -> dict[str, float]:
-    """Probabilities of what a regime can do.
+def sample_posterior(
+    target: Target,
+    *,
+    seed: int = 0,
+    sampler: SamplerSettings | None = None,
+    progress: Progress | None = None,
+) -> SmoothedDraws:
+    """Samples a posterior by NUTS; `fit` without the DataTree.
 
     Args:
-        regime: The regime.
-        draws: Draws of its parameters and derived quantities, arrays of one shape.
-        length: Steps from the regime's start to the last row.
-        rows: Rows in them.
-
-    Returns:
-        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
-        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
-        fewer rows than that) for a regime with a damping ratio.
+        target: Regime, priors and rows.
+        seed: Seed of all randomness.
+        sampler: Length and care of the sampling.
+        progress: Called with a short phrase at the start of every stage.
     """
-    out = {}
-    if regime.has_trend:
-        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
-    if "damping_ratio" in draws:
-        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
-        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
-        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / THRESHOLDS.swing_period
-        out |= {
-            "overdamped": float(np.mean(zeta >= 1)),
-            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
-            "unstable": float(np.mean(zeta <= 0)),
-            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
-            "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
-            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
-        }
-    return out
+    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
+    with jax.enable_x64(True):
+        tell("finding starting points")
+        points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+        trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
+        start = start_of(points, seed, settings.num_chains)
+        tell("sampling")
+
+        def chains(part: str, begin: Start, accept: float) -> Chain:
+            return sample_chains(target, seed_of(seed, part), begin, settings, accept)
+
+        def run(failed: Chain | None) -> Chain:
+            if failed is not None:
+                tell("sampling again, more carefully")
+                # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+                first = chains("careful first chains", _restart(failed, start), settings.retry_target_accept)
+                return chains("careful chains", _restart(first, start), settings.retry_target_accept)
+            if trusted:
+                return chains("chains", start, settings.target_accept)
+            # The chains move by the covariance that they begin with: a first run finds it.
+            first = chains("first chains", start, settings.target_accept)
+            return chains("chains", _restart(first, start), settings.target_accept)
+
+        def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+            return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
+
+        return converged(run, check)[0]
+
+
+_ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
+"""Points for a covariance; more of them would change no chain."""
+
+
+def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
+    """Where the chains begin: at points by their weights, with the covariance of all."""
+    # Points by their weights: a posterior with two modes gets its chains in proportion to the modes' mass.
+    z, cov = points.resampled(chains, np.random.default_rng(seed_of(seed, "chains"))), points.moments()[1]
+    return Start(z, cov + 1e-6 * np.eye(len(cov)))
+
+
+def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+    """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
+    z, summary = np.asarray(chain.z), summarize_draws(target, np.asarray(chain.z), seed)
+    named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
+    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.marginalized)}
+    found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
+    note = "" if found.passed else found.sentence
+    draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
+    return smoothed_by(draws, summary), found
+
+
+def _restart(chain: Chain, start: Start) -> Start:
+    """Where the retry begins: at the chains' ends, with the spread that all of them have seen."""
+    z = np.asarray(chain.z)
+    flat = z.reshape(-1, z.shape[-1])
+    cov = np.atleast_2d(np.cov(flat.T))
+    if not np.all(np.isfinite(cov)):
+        return start
+    return Start(z[:, -1], cov + 1e-6 * np.eye(len(cov)))
+
+
+def check_settings(settings: SamplerSettings, seed: int) -> None:
+    """Raises `SettingError` where a sampler setting or the seed is impossible."""
+    for name, low in (("num_chains", 2), ("num_warmup", 50), ("num_samples", 100)):
+        value = getattr(settings, name)
+        if not (isinstance(value, int) and value >= low):
+            raise SettingError(f"sampler setting {name}: expected an integer of at least {low}, found {value!r}")
+    for name in ("target_accept", "retry_target_accept"):
+        value = getattr(settings, name)
+        if not 0.5 <= value < 1.0:
+            raise SettingError(f"sampler setting {name}: expected a number in [0.5, 1), found {value!r}")
+    if seed < 0:
+        raise SettingError(f"seed: expected an integer of at least 0, found {seed!r}")
+
+
+def fast_posterior(
+    target: Target,
+    *,
+    seed: int = 0,
+    settings: ImportanceSettings | None = None,
+    start: np.ndarray | None = None,
+    sampler: SamplerSettings | None = None,
+    fallback: bool = True,
+) -> Draws:
+    """A posterior for a score or a forecast and not for a report: a tenth of a second where NUTS takes ten.
+
+    Adaptive importance sampling needs no gradient and no warm-up, and gives the marginal likelihood with it. It is
+    trusted where the weights' Pareto k-hat, their effective size and two halves of the points agree that it can be;
+    where not, NUTS is run, and the points are spread again about its draws.
+
+    Args:
+        target: Regime, priors and rows.
+        seed: Seed of all randomness.
+        settings: How many points to spend.
+        start: Draws of a posterior that is expected to be close, in the sampler's coordinates, shape (n, p).
+        sampler: Settings of NUTS where it is needed.
+        fallback: Whether to run NUTS where the points cannot be trusted.
+    """
+    settings = settings or ImportanceSettings()
+
+    def drawn(part: str) -> np.ndarray:
+        return points.resampled(settings.draws, np.random.default_rng(seed_of(seed, part)))
+
+    def weighted(part: str, start: np.ndarray | None = None) -> tuple[WeightedPoints, WeightDiagnostics]:
+        return weighted_points(target, seed_of(seed, part), settings, start)
+
+    points, found = weighted("points", start)
+    if start is not None and not found.passed:
+        points, found = weighted("afresh")
+    z, nuts, usable = drawn("draws"), "", found.passed
+    if fallback and not usable:
+        chains = sample_posterior(target, seed=seed, sampler=sampler).draws
+        points, found = weighted("about", chains.points)
+        usable = chains.usable or found.passed
+        nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
+    note = " ".join(x for x in (found.sentence, nuts) if x)
+    values = values_of_draws(target, z[None])
+    return Draws(target, values, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)

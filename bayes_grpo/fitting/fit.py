@@ -1,16 +1,9 @@
 """`fit`: a run and a regime in, a checked posterior out, as a DataTree about which ArviZ is right or refuses.
 
-One likelihood belongs to posterior and prior, that of the logged rows given *all* parameters, the levels included:
-
-- `joint_log_likelihood` holds its logarithm, one number a draw, for power scaling.
-- `joint_log_prior` holds the prior's log density of each parameter in the coordinate in which it is normal. There a
-  prior raised to the power α is the same prior with its spread over √α.
-- `prior_predictive` are runs drawn from that likelihood, one at each draw of `prior`.
-
-The rows of a run depend on each other, so the terms that leave-one-out needs are no factors of that likelihood:
-`log_likelihood` holds log p(row | all other rows, draw), and `posterior_predictive` a value drawn from that
-conditional, so that ``arviz.loo``, ``compare`` and ``loo_pit`` are right about them. Power scaling would add these
-terms up. So no group is named `log_prior`, without which ``arviz.psense_summary`` refuses the tree as it is.
+`Fit.data` says which group holds what. One likelihood belongs to posterior and prior, that of the logged rows given
+*all* parameters, the levels included. The rows of a run depend on each other, so the terms that leave-one-out needs are
+no factors of it, and power scaling would add them up. So no group is named `log_prior`, without which
+``arviz.psense_summary`` refuses the tree as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +15,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,38 +28,33 @@ from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
-from bayes_grpo.fitting.draws import Draws, SmoothedDraws
+from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings, sample_posterior
 from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows, prepare_rows
+from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 PRIOR_DRAWS = 4000
 """Draws of the prior that are kept, and runs drawn from them."""
 
 
-class PriorSide(NamedTuple):
-    """Draws of the prior, parameters and derived quantities, a run drawn at each, and the randomness after them."""
-
-    draws: dict[str, np.ndarray]
-    rows: np.ndarray
-    rng: np.random.Generator
+PriorSide = tuple[dict[str, np.ndarray], np.ndarray, np.random.Generator]
+"""Draws of the prior, parameters and derived quantities, a run drawn at each, and the randomness after them."""
 
 
 def prior_side(target: Target, seed: int) -> PriorSide:
     """Draws of the prior and runs drawn from them, by the seed of a fit."""
     rng = np.random.default_rng(seed)
-    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows.table
+    draws, table = draw_prior(target, rng, PRIOR_DRAWS), target.rows
     rows = replicate(target, draws, np.random.default_rng([seed, _PRIOR_RUNS]))[0]
-    return PriorSide(draws | target.regime.derived(draws, table), _drawn(rows, table), rng)
+    return draws | target.regime.derived(draws, table), _drawn(rows, table), rng
 
 
 _PRIOR_RUNS, _POSTERIOR_RUNS, _LEFT_OUT = 1, 2, 3  # streams of a fit's seed
@@ -82,15 +70,18 @@ def build_fit(
     draws, chains = found.draws, found.draws.chains
     if chains is None:
         raise ValueError("expected the draws of NUTS, found those of another sampler")
-    regime, table, values = draws.regime, draws.rows.table, draws.values
-    latent, rows = found.measured_again(prior.rng)
-    trajectories = {"curve": found.curves(), "latent": latent, "rows": rows}
+    regime, table, values = draws.regime, draws.rows, draws.values
+    prior_draws, prior_rows, rng = prior
+    latent, rows = found.measured_again(rng)
+    trajectories = {"curve": found.curve[:, found.kept], "latent": latent, "rows": rows}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
-    constant = _constant_data(found)
+    constant = _constant_data(table)
+    rng = np.random.default_rng([seed, _LEFT_OUT])
+    left_out = found.left_out_mean + np.sqrt(found.left_out_var) * rng.standard_normal(found.left_out_mean.shape)
     tree = az.from_dict(
         {
             "posterior": dict(values) | regime.derived(values, table),
-            "prior": {k: v[None] for k, v in prior.draws.items()},
+            "prior": {k: v[None] for k, v in prior_draws.items()},
             "sample_stats": {
                 "energy": chains.energy,
                 "lp": -np.asarray(chains.potential),
@@ -102,8 +93,8 @@ def build_fit(
             "joint_log_prior": _log_prior(draws),
             "log_likelihood": {"y": found.left_out},
             "joint_log_likelihood": {"rows": density},
-            "posterior_predictive": {"y": _left_out(found, np.random.default_rng([seed, _LEFT_OUT]))},
-            "prior_predictive": {"y": prior.rows[None]},
+            "posterior_predictive": {"y": _drawn(left_out, table)},
+            "prior_predictive": {"y": prior_rows[None]},
             "observed_data": {"y": table.y},
             "constant_data": constant,
         },
@@ -127,19 +118,14 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
     """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
     regime, priors = draws.regime, draws.priors
     standard = {p.name: draws.z[..., i] for i, p in enumerate(regime.sampled)}
-    standard |= {p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.linear}
+    standard |= {
+        p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.marginalized
+    }
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
 
 
-def _left_out(found: SmoothedDraws, rng: np.random.Generator) -> np.ndarray:
-    """A value of every row, drawn given all others at each draw."""
-    mean, sd = found.left_out_mean, np.sqrt(found.left_out_var)
-    return _drawn(mean + sd * rng.standard_normal(mean.shape), found.draws.rows.table)
-
-
-def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
+def _constant_data(table: Series) -> dict[str, np.ndarray]:
     """The rows' steps, windows, rates and weights."""
-    table = found.draws.rows.table
     return {
         "row_step": table.step,
         "row_window": table.window,
@@ -149,7 +135,7 @@ def _constant_data(found: SmoothedDraws) -> dict[str, np.ndarray]:
     } | ({} if table.noise is None else {"row_noise": table.noise})
 
 
-def _drawn(rows: np.ndarray, table: RowTable) -> np.ndarray:
+def _drawn(rows: np.ndarray, table: Series) -> np.ndarray:
     """Drawn rows in steps of about 1/4096 of the logged rows' spread, far finer than their noise, as single precision.
 
     Steps that are a power of two leave zeros behind, so that a file of them is half as long.
@@ -164,11 +150,11 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
     regime, priors = target.regime, target.priors
     z = {p.name: rng.standard_normal(size) for p in regime.parameters}
     free = values_of_draws(target, np.stack([z[p.name] for p in regime.sampled], axis=-1))
-    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.linear}
+    return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.marginalized}
 
 
 def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
-    regime, table = draws.regime, draws.rows.table
+    regime, table = draws.regime, draws.rows
     ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
     settings = {
         name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
@@ -211,24 +197,15 @@ _CHUNK = 500
 def replicate(
     target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws a run at every draw of the parameters, and the log likelihood of the logged run there.
+    """A run drawn at every draw of all parameters, shape (..., n), and log p(logged rows | them), shape (...).
 
-    Here the levels are known, as every other parameter is; only the path of the latent reward is integrated out. So
-    rows drawn at a draw of the posterior (or prior) are its predictive, and the likelihood is the one that belongs to
-    a prior of all parameters.
-
-    Args:
-        target: Regime and rows; the priors play no part.
-        values: Every parameter of the regime, the levels included, in its unit; arrays of one shape (...).
-        rng: Randomness of the rows.
-
-    Returns:
-        Rows of a new run with the same steps at every draw, shape (..., n); and log p(rows | all parameters), shape
-        (...).
+    The levels are known here, as every other parameter is; only the path of the latent reward is integrated out. So
+    the runs are the predictive of these draws, and the likelihood is the one that belongs to a prior of all parameters.
     """
-    regime, rows, n = target.regime, target.rows.arrays, len(target.rows.table.y)
+    regime, rows, n = target.regime, target.arrays, len(target.rows.y)
     sampled, levels = (
-        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1) for part in (regime.sampled, regime.linear)
+        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1)
+        for part in (regime.sampled, regime.marginalized)
     )
     shape = sampled.shape[:-1]
     noise = np.zeros((int(np.prod(shape)), len(rows.y)))
@@ -291,7 +268,7 @@ def fit(
     settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
-    target = target_of(get_regime(regime), prepare_rows(rows_of(run, signal)), priors)
+    target = target_of(get_regime(regime), rows_of(run, signal), priors)
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
         found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)

@@ -6,7 +6,6 @@ that put it on the log: windows, gaps, learning rate and regimes that depend on 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -16,13 +15,12 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
-from bayes_grpo.dynamics.kalman import carried, state_before
-from bayes_grpo.dynamics.state_space import dot, square_root
+from bayes_grpo.dynamics.kalman import drawn_state, propagate, state_before
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.padding import Rows, followed_by
+from bayes_grpo.rows.schedule import FutureGrid
 
 _CHUNK = 250
 """Draws a call of the compiled program; a forecast of any size compiles once."""
@@ -44,11 +42,11 @@ class Paths(NamedTuple):
     fixed_point: np.ndarray
 
 
-def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> Paths:
+def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
     """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
-    total, first, h = len(picks), len(draws.rows.table.y), len(future.step)
-    rows, prior = draws.rows.followed_by(future), draws.target.numbers
-    n = state_size(draws.regime, rows)
+    total, first, h = len(picks), len(draws.rows.y), len(future.step)
+    rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
+    n = _state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
     start = begin.standard_normal((total, n), np.float32)
@@ -61,16 +59,9 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureRows, seed: int) -> P
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
 
-def state_size(regime: Regime, rows: Rows) -> int:
-    """Number of components of a regime's state; known once for rows of the same shapes."""
-    leaves, tree = jax.tree.flatten(rows)
-    return _state_size(regime, tree, tuple((np.shape(x), np.asarray(x).dtype) for x in leaves))
-
-
-@lru_cache(maxsize=256)
-def _state_size(regime: Regime, tree: Any, shapes: tuple[Any, ...]) -> int:
-    rows = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*x) for x in shapes])
-    levels = {p.name: (0.0, 1.0) for p in regime.linear}
+def _state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a regime's state."""
+    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
     with jax.enable_x64(True):
         values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
         return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
@@ -80,10 +71,9 @@ def _paths_program(regime: Regime) -> Any:
     """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
 
     def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
-        space = state_space_at(regime, draw, prior.linear_mean, prior.linear_sd, rows)
+        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
         mean, cov = state_before(space, jnp.asarray(rows.y), ends[0])
-        start = tuple(m + dot(row, tuple(begin)) for m, row in zip(mean, square_root(cov), strict=True))
-        path = carried(space, start, ends[0], ends[1], noise)
+        path = propagate(space, start := drawn_state(mean, cov, tuple(begin)), ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
     def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:

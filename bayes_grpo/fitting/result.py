@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,8 @@ from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import prepare_rows
-from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable
+from bayes_grpo.rows.padding import padded
+from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -96,11 +95,11 @@ class Fit(Shown):
         Without the sampler's coordinates: the tree keeps the values alone.
         """
         tree, priors = self.data["posterior"].dataset, self.priors
-        rows = prepare_rows(_table_of(self.data, self.notes, self.settings))
+        rows = _table_of(self.data, self.notes, self.settings)
         values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
         z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
         checks = self.convergence
-        target = Target(self.regime, rows, priors, prior_numbers(self.regime, priors))
+        target = Target(self.regime, rows, padded(rows), priors, prior_numbers(self.regime, priors))
         return Draws(target, values, z, checks, usable=checks.usable)
 
     @property
@@ -157,11 +156,12 @@ class Fit(Shown):
         return self.data["trajectories"].dataset[name].to_numpy()
 
 
-def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> RowTable:
+def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
     attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
+    level = json.loads(attrs.get("noise_level", "null"))
     rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
-    return RowTable(
+    return Series(
         signal=str(attrs["signal"]),
         step=observed["step"].to_numpy(),
         y=observed["y"].to_numpy(),
@@ -181,17 +181,11 @@ def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[s
         ),
         notes=notes,
         noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
-        level=_noise_level(attrs),
+        level=None if level is None else NoiseLevel(**level),
     )
-
-
-def _noise_level(attrs: Mapping[Any, Any]) -> NoiseLevel | None:
-    """What the log says of the measurement noise of a typical row."""
-    stored = json.loads(attrs.get("noise_level", "null"))
-    return None if stored is None else NoiseLevel(**stored)
 
 
 def model_hash(regime: Regime) -> str:
     """Fingerprint of a regime's parameters; a fit of another model must not be read as this one."""
-    text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.linear}" for p in regime.parameters)
+    text = ";".join(f"{p.name}[{p.unit}]:{p.transform.name}:{p.marginalized}" for p in regime.parameters)
     return hashlib.sha256(f"{regime.name}|{text}".encode()).hexdigest()[:16]

@@ -1,22 +1,28 @@
-"""What a fit says, in numbers and in one sentence. Functions of a fit, no state of their own."""
+"""What a fit says, in numbers and in one sentence. Functions of a fit, no state of their own.
+
+How much a posterior moves with its prior and its likelihood is measured by power scaling: either is raised to powers
+near 1, the draws are reweighted, and the distance between the two posteriors of a quantity is measured (Kallioinen et
+al. 2024, https://doi.org/10.1007/s11222-023-10366-5).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.common import imports
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.fitting.draws import probabilities
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sensitivity import THRESHOLD, sensitivities
+from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Parameter
-from bayes_grpo.rows.table import CHANCE
+from bayes_grpo.rows.series import CHANCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +34,12 @@ CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
 # Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
 # grows fourfold with a prior twice as wide. Both are shown, because what is mostly prior has not been learned at all.
+
+
+ALPHAS = (0.99, 1.01)
+"""Powers to which prior and likelihood are raised."""
+THRESHOLD = 0.05
+"""Sensitivity from which a posterior depends on a part."""
 
 
 @dataclass(frozen=True)
@@ -105,22 +117,9 @@ class Summary(Result):
 
     in_json = (
         ...,
-        (
-            "meta",
-            (
-                "about.run",
-                "about.source",
-                "log_format",
-                "regime",
-                "about.signal",
-                "about.rows",
-                "about.first_step",
-                "about.last_step",
-                "interval_level",
-                "seed",
-            ),
-        ),
-    )
+        ("meta", ("about.run", "about.source", "log_format", "regime", "about.signal", "about.rows", "about.first_step",
+                  "about.last_step", "interval_level", "seed")),
+    )  # fmt: skip
 
     @property
     def answer(self) -> str:
@@ -166,7 +165,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         Table, probabilities, R², warnings and the verdict sentence.
     """
     rows = tuple(_rows(fit, level))
-    chances = _probabilities(fit)
+    chances = probabilities(fit.regime, fit.posterior, fit.as_draws.rows.length, len(fit.step()))
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
     attrs = fit.data.attrs
@@ -195,6 +194,28 @@ def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
     """Plain R² of one curve, 1 − SS_res / SS_tot."""
     with np.errstate(over="ignore", invalid="ignore"):  # the unforced curve of an unstable regime can be enormous
         return float(1.0 - np.sum((y - curve) ** 2) / np.sum((y - y.mean()) ** 2))
+
+
+def sensitivities(fit: Fit) -> dict[str, tuple[float, float]]:
+    """Power-scaling sensitivity of every parameter and derived quantity to all priors and to the likelihood.
+
+    NaN where a quantity has draws that are not finite; in the order of the posterior.
+    """
+    stats = imports.statistics()
+    totals = (
+        np.sum([x.to_numpy() for x in fit.data[group].dataset.data_vars.values()], axis=0)
+        for group in ("joint_log_prior", "joint_log_likelihood")
+    )
+    weights = [[np.exp(stats.power_scale_lw(x, alpha=a, axis=(-2, -1))) for a in ALPHAS] for x in totals]
+    out = {}
+    for name in fit.data["posterior"].dataset.data_vars:
+        draws = fit.draws(str(name))
+        if np.isfinite(draws).all() and np.ptp(draws) > 0:
+            prior, likelihood = (float(stats.power_scale_sense(draws, *pair, *ALPHAS)) for pair in weights)
+            out[str(name)] = prior, likelihood
+        else:
+            out[str(name)] = math.nan, math.nan
+    return out
 
 
 def contraction(fit: Fit, name: str) -> float:
@@ -235,17 +256,47 @@ def _rows(fit: Fit, level: float) -> list[SummaryRow]:
                 prior=interval(prior[name].to_numpy(), level),
                 contraction=share,
                 mostly_prior=share < CONTRACTION_LIMIT,
-                prior_sensitivity=sensitivity[str(name)].prior,
-                likelihood_sensitivity=sensitivity[str(name)].likelihood,
+                prior_sensitivity=sensitivity[str(name)][0],
+                likelihood_sensitivity=sensitivity[str(name)][1],
             )
         )
     return out
 
 
-def _probabilities(fit: Fit) -> dict[str, float]:
-    posterior = fit.data["posterior"].dataset
-    draws = {str(name): posterior[name].to_numpy() for name in posterior.data_vars}
-    return probabilities(fit.regime, draws, float(fit.step()[-1] - fit.data.attrs["start"]), len(fit.step()))
+_FULL = 2.0 * np.pi * THRESHOLDS.swing_periods
+"""Phase of the swings that a log has to show."""
+
+
+def probabilities(regime: Regime, draws: Mapping[Any, Any], length: float, rows: int) -> dict[str, float]:
+    """Probabilities of what a regime can do.
+
+    Args:
+        regime: The regime.
+        draws: Draws of its parameters and derived quantities, arrays of one shape.
+        length: Steps from the regime's start to the last row.
+        rows: Rows in them.
+
+    Returns:
+        "growth" for a regime with a trend; "overdamped", "oscillatory", "unstable", "half_period_seen", "swings_seen"
+        (a full period, with a damping at which one can be seen, of rows enough to follow it) and "turns_fast" (within
+        fewer rows than that) for a regime with a damping ratio.
+    """
+    out = {}
+    if regime.has_trend:
+        out["growth"] = float(np.mean(draws["fixed_point"] > draws["initial_reward"]))
+    if "damping_ratio" in draws:
+        zeta, omega = draws["damping_ratio"], draws["natural_frequency"]
+        speed = omega * np.sqrt(np.maximum(1.0 - zeta**2, 0.0))
+        swing, fast = speed * length, speed * length / rows > 2.0 * np.pi / THRESHOLDS.swing_period
+        out |= {
+            "overdamped": float(np.mean(zeta >= 1)),
+            "oscillatory": float(np.mean((zeta > 0) & (zeta < 1))),
+            "unstable": float(np.mean(zeta <= 0)),
+            "half_period_seen": float(np.mean((np.abs(zeta) < 1) & (swing > np.pi))),
+            "swings_seen": float(np.mean((zeta > 0) & (zeta < THRESHOLDS.swing_damping) & (swing > _FULL) & ~fast)),
+            "turns_fast": float(np.mean((zeta > 0) & (zeta < 1) & fast)),
+        }
+    return out
 
 
 def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
@@ -254,7 +305,7 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
         out.append(f"The sampler did not converge: {'; '.join(fit.convergence.reasons)}. Do not use these numbers.")
     if len(fit.step()) < 30:
         out.append(f"Only {len(fit.step())} rows: intervals lean on the priors.")
-    noise_known = fit.as_draws.rows.table.level is not None  # then its prior is a measurement of its own
+    noise_known = fit.as_draws.rows.level is not None  # then its prior is a measurement of its own
     prior = [r.name for r in rows if r.mostly_prior and not (noise_known and r.name == "observation_sd")]
     if prior:
         out.append(
@@ -322,7 +373,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
 
     "" where the log does not determine its noise, or the user overrides the prior.
     """
-    known = fit.as_draws.rows.table.level
+    known = fit.as_draws.rows.level
     name = "observation_sd"
     if known is None or name not in fit.priors or not math.isclose(fit.priors[name].median, known.sd, rel_tol=1e-6):
         return ""

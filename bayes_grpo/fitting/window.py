@@ -63,7 +63,7 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     trend = reward_trend(run, table.signal)
     if trend is None or len(trend.raw_step) < THRESHOLDS.trend_rows:  # a fall in so few rows is noise
         return FitWindow()
-    ends = both_ends(table, dict(run.settings.items()))
+    ends = both_ends(table.y, dict(run.settings.items()))
     span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)
     fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
     if fallen is not None:

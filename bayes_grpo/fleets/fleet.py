@@ -14,8 +14,8 @@ from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.text import plain
+from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import check_settings
 from bayes_grpo.fleets.table import Fleet, Journal, check_table, journal, journal_of, table_of, write_table
 from bayes_grpo.fleets.unit import FLEET_TASKS, UNFORESEEN, FleetRow, FleetUnit, Log, fingerprint, work
 from bayes_grpo.logs.options import checked

@@ -12,11 +12,10 @@ from bayes_grpo.diagnosis.smoothing import reward_trend
 from bayes_grpo.diagnosis.trend import span_of
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.padding import PreparedRows, prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 MIN_FORECAST_ROWS = 8
 """Minimum number of logged rows for a forecast."""
@@ -27,7 +26,7 @@ class Basis:
     """Inputs of a forecast.
 
     Attributes:
-        rows: Rows up to the origin of the forecast.
+        table: Rows up to the origin of the forecast.
         reward: Range of the reward.
         ahead: Learning rate from the last row on.
         notes: Remarks of the reader and of the rows.
@@ -36,18 +35,13 @@ class Basis:
         fallen: Loss of the reward at its last row; None without a loss.
     """
 
-    rows: PreparedRows
+    table: Series
     reward: RewardRange
     ahead: RemainingRate
     notes: tuple[str, ...]
     name: str
     settings: Mapping[str, Setting]
     fallen: Fallen | None = None
-
-    @property
-    def table(self) -> RowTable:
-        """The rows as a table."""
-        return self.rows.table
 
 
 def basis_of_run(
@@ -83,8 +77,8 @@ def basis_of_run(
     settings = dict(run.settings.items())
     ahead = schedule_of(table, settings, schedule, total_steps)
     return Basis(
-        rows=prepare_rows(table, many=True),
-        reward=reward_range(table, settings),
+        table=table,
+        reward=reward_range(table.y, settings),
         ahead=ahead,
         notes=(*([window.lead[:-1]] if window.lead else []), *run.notes, *table.notes),
         name=run.name,
@@ -105,7 +99,7 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
     return replace(run, settings=given)
 
 
-def fallen_in(run: Run, table: RowTable) -> Fallen | None:
+def fallen_in(run: Run, table: Series) -> Fallen | None:
     """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
 
     Args:
@@ -115,7 +109,7 @@ def fallen_in(run: Run, table: RowTable) -> Fallen | None:
     trend = reward_trend(run, table.signal)
     if trend is None:
         return None
-    ends, held_out_best = both_ends(table, dict(run.settings.items())), RunSoFar.of(run).held_out_best
+    ends, held_out_best = both_ends(table.y, dict(run.settings.items())), RunSoFar.of(run).held_out_best
     if ends.known:
         return fallen_of(trend, ends.high - ends.low, ends.low, held_out_best)
     return fallen_of(trend, span_of(trend.value), held_out_best=held_out_best)

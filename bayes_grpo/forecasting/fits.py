@@ -12,17 +12,17 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.fitting.draws import Draws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.sample import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import PreparedRows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.series import Series
 
 FLAT_SHARE = 0.3
 """Prior weight of "no trend"; the regimes with a trend share the rest."""
@@ -51,7 +51,7 @@ class FittedRegimes:
     """Regimes fitted to the same rows; made by `weighed`.
 
     Attributes:
-        draws: Regime → draws, the linear parameters among them.
+        draws: Regime → draws, the marginalized parameters among them.
         reward: Range of the reward.
         bounded: Regime → effect of the reward range.
         log_evidence: Regime → log marginal likelihood within that range; NaN where the sampler gives none.
@@ -75,7 +75,7 @@ class FittedRegimes:
 
 
 def fit_regimes(
-    rows: PreparedRows,
+    table: Series,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
     reward: RewardRange | None = None,
@@ -88,7 +88,7 @@ def fit_regimes(
     """Fits regimes to rows and computes their weights.
 
     Args:
-        rows: Rows.
+        table: Rows.
         regimes: Regimes or their names.
         reward: Range of the reward; unknown if None.
         seed: Seed; the draws of a regime do not depend on the other regimes.
@@ -114,7 +114,7 @@ def fit_regimes(
     for i, regime in enumerate(regimes):
         tell(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
-            target = target_of(regime, rows, forecast_priors(regime, rows.table))
+            target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
             draws = fast_posterior(
                 target,
                 seed=seed_of(seed, "fit", regime.name),
@@ -131,7 +131,7 @@ def fit_regimes(
             continue
         if strict and draws.note:
             notes.append(f"{regime.name}: {draws.note}")
-        found[regime.name] = draws.with_levels(seed_of(seed, "levels", regime.name))
+        found[regime.name] = draws.sample_marginalized(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
     return weighed(found, reward or RewardRange(), tuple(notes), tuple(lost))
@@ -143,7 +143,7 @@ def weighed(
     """Regimes with weights from their one-step-ahead predictive densities, see `forecast_weights`.
 
     Args:
-        draws: Regime → draws on the same rows, the linear parameters among them.
+        draws: Regime → draws on the same rows, the marginalized parameters among them.
         reward: Range of the reward.
         notes: Regimes left out, with reasons.
         not_converged: Regimes left out because no sampler converged.

@@ -30,7 +30,7 @@ from bayes_grpo.forecasting.siblings import SiblingsUsed
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.schedule import RowsAhead, rows_ahead
+from bayes_grpo.rows.schedule import FutureGrid, future_grid
 from bayes_grpo.siblings.gather import Like, gather_siblings
 from bayes_grpo.siblings.together import ReadTogether, read_together
 
@@ -102,7 +102,7 @@ def forecast(
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
     horizon = horizon_of(planned, float(basis.table.step[-1]), until)
-    requested = rows_ahead(basis.table, horizon.until, basis.ahead)
+    requested = future_grid(basis.table, horizon.until, basis.ahead)
     siblings = None
     if like is not None:
         teller(progress)("reference runs")
@@ -110,7 +110,7 @@ def forecast(
         if gathered.runs or not gathered.searched:
             siblings = read_together(basis.table, gathered)
     fitted = fit_regimes(
-        basis.rows,
+        basis.table,
         FORECAST_REGIMES if regimes is None else regimes,
         reward=basis.reward,
         seed=seed,
@@ -127,7 +127,7 @@ def forecast(
 def forecast_of_regimes(
     basis: Basis,
     fitted: FittedRegimes,
-    requested: RowsAhead,
+    requested: FutureGrid,
     *,
     draws: int = 2000,
     seed: int = 0,
@@ -170,13 +170,13 @@ def forecast_of_regimes(
 
 
 def _forecast_of(
-    mixture: Mixture, basis: Basis, requested: RowsAhead, notes: tuple[str, ...], siblings: SiblingsUsed | None
+    mixture: Mixture, basis: Basis, requested: FutureGrid, notes: tuple[str, ...], siblings: SiblingsUsed | None
 ) -> Forecast:
     """The result, with the paths cut into now and until the horizon."""
-    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + len(requested.step)
+    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
-        step=requested.step,
+        step=requested.step[requested.horizon],
         latent=paths.latent[:, 1:h],
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],

@@ -20,7 +20,7 @@ from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.siblings import SIBLINGS_NAME, SiblingsUsed, paths_with_siblings
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import RemainingRate, RowsAhead
+from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
 from bayes_grpo.siblings.together import ReadTogether
 
 REGAINED = (-0.6, 1.5)
@@ -51,7 +51,7 @@ class Mixture:
 def regimes_and_last_value(
     basis: Basis,
     fitted: FittedRegimes,
-    requested: RowsAhead,
+    requested: FutureGrid,
     shares: Mapping[str, float],
     draws: int,
     seed: int,
@@ -68,15 +68,15 @@ def regimes_and_last_value(
         seed: Seed.
         fallen: Loss of the reward, for a run whose reward has fallen.
     """
-    reward, ahead, future = basis.reward, basis.ahead, requested.future
+    reward, ahead = basis.reward, basis.ahead
     counts = {name: n for name, n in allot(draws, shares).items() if n}
 
     def one(name: str, count: int) -> tuple[np.ndarray, ...]:
         part = seed_of(seed, "paths", name)  # the paths of one depend on no other
         if name == LEVEL_NAME:
-            paths, fixed = level_paths(level_of(basis.table.y), len(future.step), count, part, reward)
+            paths, fixed = level_paths(level_of(basis.table.y), len(requested.step), count, part, reward)
         else:
-            paths, fixed = regime_paths(fitted.draws[name], future, count, part, reward, fitted.bounded[name].share)
+            paths, fixed = regime_paths(fitted.draws[name], requested, count, part, reward, fitted.bounded[name].share)
         return *paths, fixed
 
     parts = zip(*(one(name, count) for name, count in counts.items()), strict=True)
@@ -95,7 +95,7 @@ def regimes_and_last_value(
 
 
 def with_siblings(
-    mixture: Mixture, requested: RowsAhead, siblings: ReadTogether, reward: RewardRange, seed: int
+    mixture: Mixture, requested: FutureGrid, siblings: ReadTogether, reward: RewardRange, seed: int
 ) -> tuple[Mixture, SiblingsUsed]:
     """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
 
@@ -106,9 +106,7 @@ def with_siblings(
         reward: Range of the reward.
         seed: Seed.
     """
-    paths, taken, used = paths_with_siblings(
-        mixture.paths, requested.future, siblings, reward, len(requested.step), seed
-    )
+    paths, taken, used = paths_with_siblings(mixture.paths, requested, siblings, reward, requested.shown, seed)
     settles = paths.trend[:, -1]
     moved = replace(
         mixture,
@@ -121,7 +119,7 @@ def with_siblings(
     return moved, used
 
 
-def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, hazard: Hazard, seed: int) -> Mixture:
+def with_possible_events(mixture: Mixture, basis: Basis, requested: FutureGrid, hazard: Hazard, seed: int) -> Mixture:
     """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero.
 
     Args:
@@ -131,11 +129,10 @@ def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, h
         hazard: Event rates.
         seed: Seed.
     """
-    h = len(requested.step)
-    moving = np.flatnonzero(requested.future.rate[1 : 1 + h] > 0.0)
+    moving = np.flatnonzero(requested.rate[requested.horizon] > 0.0)
     met = hazard.met(
         origin_state(basis.table.y, basis.reward),
-        requested.logged * len(moving) / h,
+        requested.logged * len(moving) / requested.shown,
         mixture.paths,
         mixture.paths.latent[:, 0],
         1 + moving,
@@ -146,7 +143,7 @@ def with_possible_events(mixture: Mixture, basis: Basis, requested: RowsAhead, h
     return replace(mixture, paths=met.paths, event=met.event, fixed=fixed, final=final)
 
 
-def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: RemainingRate) -> Mixture:
+def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:
     """A mixture whose paths stay constant once the learning rate reaches zero, whatever the regime predicts.
 
     Args:
@@ -154,7 +151,7 @@ def freeze_after_schedule(mixture: Mixture, requested: RowsAhead, ahead: Remaini
         requested: The rows to forecast.
         ahead: The remaining learning rate.
     """
-    before, step = mixture.paths, requested.future.step
+    before, step = mixture.paths, requested.step
     latent, trend = (still_after(x, step, ahead.ends) for x in (before.latent, before.trend))
     noise = before.rows - before.latent  # stays with every row
     final = mixture.final

@@ -11,15 +11,15 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import FutureRows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.schedule import FutureGrid
+from bayes_grpo.rows.series import Series
 
 RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
 
 
 def regime_paths(
-    draws: Draws, future: FutureRows, count: int, seed: int, reward: RewardRange, inside: float
+    draws: Draws, future: FutureGrid, count: int, seed: int, reward: RewardRange, inside: float
 ) -> tuple[RewardPaths, np.ndarray]:
     """Paths of one regime, a share of them inside the range of the reward.
 
@@ -38,7 +38,7 @@ def regime_paths(
     Returns:
         The paths, shape (count, h), and their fixed points, shape (count,).
     """
-    table, total = draws.rows.table, draws.size
+    table, total = draws.rows, draws.size
     tries = max(count, min(4 * count, total))
     picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
     found = predict(draws, picks, future, seed)
@@ -57,7 +57,7 @@ def regime_paths(
     return RewardPaths(*paths[:3]), paths[3]
 
 
-def _runs_away(found: Paths, table: RowTable) -> np.ndarray:
+def _runs_away(found: Paths, table: Series) -> np.ndarray:
     """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
     far = RUNAWAY * float(np.ptp(table.y))
     lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayes_grpo.forecasting.fits import FittedRegimes
 from bayes_grpo.forecasting.level import LEVEL_NAME
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 FEATURES = ("trend_evidence", "rows", "ahead", "rise", "late_rise")
 """Features of the share, see `pool_features`."""
@@ -60,7 +60,7 @@ class Pool:
         return cls(float(content["intercept"]), weight, centre, scale, content["provenance"])
 
 
-def pooled(table: RowTable, fitted: FittedRegimes, ahead: int) -> dict[str, float]:
+def pooled(table: Series, fitted: FittedRegimes, ahead: int) -> dict[str, float]:
     """Weights of the regimes and of the last-value forecaster; they sum to 1.
 
     Args:
@@ -80,7 +80,7 @@ def shipped_pool() -> Pool:
 
 
 def pool_features(
-    table: RowTable, log_evidence: Mapping[str, float], trending: Mapping[str, bool], ahead: int
+    table: Series, log_evidence: Mapping[str, float], trending: Mapping[str, bool], ahead: int
 ) -> np.ndarray:
     """Features of the last-value share, in the order of `FEATURES`, shape (5,).
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series, is_share
 
 _LAST = 10
 """Maximum number of last rows for the present reward; a third of the log where that is shorter."""
@@ -34,7 +34,7 @@ _SLOW = ("initial_success", "exponent")
 _TIMES = ("relaxation_time", "response_time", "half_gain_step", "midpoint", "learning_time")
 
 
-def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
+def forecast_priors(regime: Regime, table: Series) -> dict[str, Prior]:
     """Prior overrides of a regime for forecasting; see the module's text.
 
     Args:
@@ -51,7 +51,7 @@ def forecast_priors(regime: Regime, table: RowTable) -> dict[str, Prior]:
     n, spread = len(table.y), table.scale
     end = float(np.mean(table.y[-max(3, min(_LAST, n // 3)) :]))
     begin = float(np.mean(table.y[: max(3, n // 5)]))
-    room = 1.0 - end if names & set(_SLOW) and table.is_share else 0.0
+    room = 1.0 - end if names & set(_SLOW) and is_share(table.y) else 0.0
     reach = max(6.0 * spread, room)
     priors = {
         "fixed_point": Prior(end + 0.5 * reach, reach),

@@ -44,7 +44,7 @@ class Forecast(Shown):
         assumed: Assumed settings, as sentences.
         notes: Remarks on the computation for the user.
         name: Name of the run.
-        lag: Mean age of the policy behind a logged row, in steps, see `RowTable.lag`.
+        lag: Mean age of the policy behind a logged row, in steps, see `Series.lag`.
         until_from: Source of the horizon, see `bayes_grpo.forecasting.horizon`.
         siblings: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.

@@ -22,7 +22,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import counted
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.schedule import FutureRows
+from bayes_grpo.rows.schedule import FutureGrid
 from bayes_grpo.siblings.alike import Foreseen
 from bayes_grpo.siblings.gather import NotSibling
 from bayes_grpo.siblings.together import ReadTogether
@@ -110,7 +110,7 @@ class SiblingsUsed(Result):
 
 
 def paths_with_siblings(
-    paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
+    paths: RewardPaths, future: FutureGrid, known: ReadTogether, reward: RewardRange, horizon: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, SiblingsUsed]:
     """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
 
@@ -163,7 +163,7 @@ def share_of_paths(transfer: Foreseen, searched: bool) -> float:
     return 0.0 if searched and helps < LEAST_HELP else MOST_SHARE * helps
 
 
-def with_effect(paths: RewardPaths, future: FutureRows, known: ReadTogether, reward: RewardRange) -> np.ndarray:
+def with_effect(paths: RewardPaths, future: FutureGrid, known: ReadTogether, reward: RewardRange) -> np.ndarray:
     """Rows of paths, shifted by the effect of the data where their order is shared, shape (draws, h).
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
 """Settings that a plan may move."""
@@ -49,7 +49,7 @@ class Grid(NamedTuple):
     rate: float | None
 
 
-def grid_of(run: Run, table: RowTable, requested: Mapping[str, Sequence[float] | None]) -> Grid:
+def grid_of(run: Run, table: Series, requested: Mapping[str, Sequence[float] | None]) -> Grid:
     """Candidates of the next run.
 
     Args:
@@ -104,7 +104,7 @@ def _rungs(now: float, most: float) -> set[float]:
     return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, _RUNGS))}
 
 
-def setting_of(run: Run, table: RowTable, name: str) -> float | None:
+def setting_of(run: Run, table: Series, name: str) -> float | None:
     """A setting of a run by its log; None where it is not known.
 
     Args:

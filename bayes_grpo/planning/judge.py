@@ -37,7 +37,7 @@ from bayes_grpo.planning.tried import TriedSettings, run_failed, tried_settings
 from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failing import Failing, p_fails, shared_rate
 from bayes_grpo.rows.reward_range import reward_range
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.gather import Like
 
 _FLAT, _FAR = 0.2, 4.0
@@ -46,7 +46,7 @@ _FLAT, _FAR = 0.2, 4.0
 
 def judge(
     run: Run,
-    table: RowTable,
+    table: Series,
     grid: Grid,
     like: Like | None,
     *,
@@ -78,7 +78,7 @@ def judge(
         tried = tried_settings(run, table, known, grid.rate is not None, like)
     tell("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
-    reward = reward_range(table, dict(run.settings.items()))
+    reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))

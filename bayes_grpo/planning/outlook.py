@@ -29,7 +29,7 @@ from bayes_grpo.families.readings import weighted_laws
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.forecasting.priors import forecast_priors
 from bayes_grpo.rows.reward_range import RewardRange
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 EXPONENTS_PATH = Path(__file__).with_name("exponents.json")
 LEAST_SD = {"group_size": 0.7, "prompts_per_step": 0.7}
@@ -150,7 +150,7 @@ class RewardScale(NamedTuple):
         return level + (high - low) * (expit(logit(place) + shift) - place)
 
 
-def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
+def base_of_run(table: Series, reward: RewardRange, seed: int) -> Base:
     """Draws of a run's curve: exponential and flat, weighted by marginal likelihood, priors as for forecasts.
 
     Args:
@@ -165,7 +165,7 @@ def base_of_run(table: RowTable, reward: RewardRange, seed: int) -> Base:
     for f, count in weighted_laws(table, _DRAWS, seed, forecast_priors):
         if not count:
             continue
-        values = {k: x.ravel() for k, x in f.with_levels(seed_of(seed, "levels", f.regime.name)).values.items()}
+        values = {k: x.ravel() for k, x in f.sample_marginalized(seed_of(seed, "levels", f.regime.name)).values.items()}
         inside = np.flatnonzero((values["fixed_point"] >= reward.low) & (values["fixed_point"] <= reward.high))
         total = inside if len(inside) else np.arange(f.size)
         picks = total[spread(len(total), count, repeat=True)]

@@ -18,7 +18,7 @@ from bayes_grpo.diagnosis.probabilities import failure_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.risk.change import Change, change
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.gather import Like, NotSibling, gather_siblings
 
 
@@ -65,7 +65,7 @@ class TriedSettings(Result):
         return f"reference runs: {total} of {len(self.runs)} failed{where}"
 
 
-def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rated: bool, like: Like) -> TriedSettings:
+def tried_settings(run: Run, table: Series, present: Mapping[str, float], rated: bool, like: Like) -> TriedSettings:
     """Outcomes of reference runs at their settings.
 
     Args:
@@ -90,6 +90,6 @@ def tried_settings(run: Run, table: RowTable, present: Mapping[str, float], rate
     return TriedSettings(tuple(runs), tuple(left_out))
 
 
-def run_failed(run: Run, table: RowTable) -> bool:
+def run_failed(run: Run, table: Series) -> bool:
     """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not."""
     return rows_collapsed(table.y) or failure_of(run) is not None

@@ -1,8 +1,7 @@
 """The seam between a regime and everything that fits, compares or forecasts it.
 
-A regime is a model of the reward curve, and one file: its parameters in physical words with weak priors, and how they
-become a state space on the rows of a log. What nearly every regime has in common is a default here, so that a file says
-only what is its own.
+A regime is a model of the reward curve: its parameters in physical words with weak priors, and how they become a state
+space on the rows of a log. What nearly every regime has in common is a default here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 if TYPE_CHECKING:
     from bayes_grpo.regimes.distribution import RowsDistribution
@@ -38,8 +37,7 @@ class Regime(ABC):
         rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
-        shown: Names of the quantities in the picture of a fit; the first three parameters if empty.
-        sampled_levels: Linear parameters that are sampled instead of integrated out, as a prior needs that is not
+        sampled_levels: Marginalized parameters that are sampled instead of integrated out, as a prior needs that is not
             normal; by `dataclasses.replace`.
     """
 
@@ -50,7 +48,6 @@ class Regime(ABC):
     rests_on_settings: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
-    shown: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -58,24 +55,24 @@ class Regime(ABC):
         """All parameters, sampled ones first."""
 
     @abstractmethod
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """The regime on the rows.
 
         Args:
             values: Sampled parameters by name, scalars in their units.
-            linear: Priors of the linear parameters by name, as (mean, sd) scalars.
+            marginalized: Priors of the marginalized parameters by name, as (mean, sd) scalars.
             rows: Rows of the log, padded.
 
         Returns:
             The state space of the rows. Its state ends with the fixed point and, in a regime with a trend, begins with
-            the distance to it, unless `linear_values` says otherwise.
+            the distance to it, unless `marginalized_values` says otherwise.
         """
 
     def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
         """Last step from the sampler's coordinates to physical values, for parameters that depend on each other."""
         return values
 
-    def check(self, table: RowTable) -> None:
+    def check(self, table: Series) -> None:
         """Whether the regime can be put on these rows: as many as it has parameters, and two more.
 
         Raises:
@@ -88,14 +85,14 @@ class Regime(ABC):
                 f"{len(table.y)}; log more often, wait for more steps, or fit the regime flat"
             )
 
-    def linear_values(self, initial_state: Array) -> dict[str, Array]:
-        """The linear parameters, read off a state before the first row of shape (..., n)."""
+    def marginalized_values(self, initial_state: Array) -> dict[str, Array]:
+        """The marginalized parameters, read off a state before the first row of shape (..., n)."""
         fixed = initial_state[..., -1]
         if not self.has_trend:
             return {"fixed_point": fixed}
         return {"fixed_point": fixed, "initial_reward": initial_state[..., 0] + fixed}
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Derived quantities of each draw by name, from every parameter by name, NumPy or JAX arrays of one shape."""
         return {}
 
@@ -107,18 +104,18 @@ class Regime(ABC):
     @property
     def sampled(self) -> tuple[Parameter, ...]:
         """Parameters in which the sampler moves."""
-        levels = (replace(p, linear=False) for p in self.parameters if p.name in self.sampled_levels)
-        return (*(p for p in self.parameters if not p.linear), *levels)
+        levels = (replace(p, marginalized=False) for p in self.parameters if p.name in self.sampled_levels)
+        return (*(p for p in self.parameters if not p.marginalized), *levels)
 
     @property
-    def linear(self) -> tuple[Parameter, ...]:
+    def marginalized(self) -> tuple[Parameter, ...]:
         """Parameters in which the rows are linear: they are integrated out."""
-        return tuple(p for p in self.parameters if p.linear and p.name not in self.sampled_levels)
+        return tuple(p for p in self.parameters if p.marginalized and p.name not in self.sampled_levels)
 
-    def on_rows(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
-        """`state_space` from the values of `sampled` and the priors of `linear`."""
+    def on_rows(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """`state_space` from the values of `sampled` and the priors of `marginalized`."""
         known = {name: (values[name], 0.0) for name in self.sampled_levels}
-        return self.state_space(values, {**linear, **known}, rows)
+        return self.state_space(values, {**marginalized, **known}, rows)
 
     def described(self, name: str) -> Quantity:
         """Unit and meaning of a parameter or derived quantity."""
@@ -126,12 +123,12 @@ class Regime(ABC):
         return known.get(name) or self.quantities.get(name, Quantity("", ""))
 
     def distribution(
-        self, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
+        self, values: Mapping[str, Any], rows: Rows | Series, *, validate_args: bool | None = None
     ) -> RowsDistribution:
         """The regime on rows as a NumPyro distribution.
 
         Args:
-            values: Every parameter by name, in its unit; batch shapes broadcast. A linear parameter may be a pair
+            values: Every parameter by name, in its unit; batch shapes broadcast. A marginalized parameter may be a pair
                 (mean, sd) instead: it is then integrated out under that normal prior.
             rows: Rows of one log, from `bayes_grpo.rows_of`; of several, from `bayes_grpo.stacked`.
             validate_args: Whether values outside of a parameter's range are errors.
@@ -147,12 +144,10 @@ class Regime(ABC):
 
         return RowsDistribution(self, values, rows, validate_args=validate_args)
 
-    def model(
-        self, rows: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
-    ) -> dict[str, Any]:
+    def model(self, rows: Series, priors: Mapping[str, Any] | None = None, marginalize: bool = False) -> dict[str, Any]:
         """The regime with its priors as a NumPyro model that `numpyro.infer.MCMC` takes.
 
-        It has the posterior of `bayes_grpo.fit`. Sites: every linear parameter, and every one with a NumPyro
+        It has the posterior of `bayes_grpo.fit`. Sites: both levels, and every one with a NumPyro
         distribution as its prior, under its name; ``<name>_free`` for every other one, its normal coordinate, and
         ``<name>`` as a deterministic site, after `physical` has bound it to the rows; ``y``, the logged values. To
         condition on a parameter by its name, give it a distribution: `condition` cannot set a deterministic site.
@@ -160,7 +155,7 @@ class Regime(ABC):
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
             priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
-            marginalize: Whether linear parameters with a normal default prior are integrated out, as `fit` does.
+            marginalize: Whether both levels are integrated out under their normal default priors, as `fit` does.
 
         Returns:
             Every parameter by name; an integrated one as its (mean, sd).

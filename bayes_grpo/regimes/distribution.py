@@ -5,8 +5,8 @@
         ...
         numpyro.sample("y", regime.distribution({"relaxation_time": time, ...}, rows), obs=rows.y)
 
-Any prior serves on any parameter. A linear parameter (fixed point, initial reward) may be a pair (mean, sd) instead of
-a value: the filter then integrates it out exactly under that normal prior.
+Any prior serves on any parameter. A marginalized parameter (fixed point, initial reward) may be a pair (mean, sd)
+instead of a value: the filter then integrates it out exactly under that normal prior.
 
     mcmc = MCMC(NUTS(regime.model, dense_mass=True), num_warmup=1000, num_samples=1000)
     mcmc.run(jax.random.key(0), rows_of(run))
@@ -31,15 +31,23 @@ from numpyro import primitives
 from numpyro.distributions import constraints
 
 from bayes_grpo.common.errors import BayesGrpoWarning, PriorError, SettingError
-from bayes_grpo.dynamics.kalman import Filtered, carried, draw_rows, filter_rows, state_before
-from bayes_grpo.dynamics.likelihood import log_likelihood
-from bayes_grpo.dynamics.smoother import Smoothed, smooth
-from bayes_grpo.dynamics.state_space import StateSpace, dot, square_root
+from bayes_grpo.dynamics.kalman import (
+    Filtered,
+    Smoothed,
+    draw_rows,
+    drawn_state,
+    filter_rows,
+    log_likelihood,
+    propagate,
+    smooth,
+    state_before,
+)
+from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import UNIT
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class _RealOrMissing(constraints.ParameterFreeConstraint):
@@ -57,7 +65,7 @@ class RowsDistribution(dist.Distribution):
     Attributes:
         regime: The regime.
         values: Parameters whose values are known, by name; leading batch axes.
-        levels: (mean, sd) of the linear parameters by name; an sd of 0 is a known value. Leading batch axes.
+        levels: (mean, sd) of the marginalized parameters by name; an sd of 0 is a known value. Leading batch axes.
         rows: The rows; leading batch axes are those of ``rows.y`` but its last.
     """
 
@@ -66,7 +74,7 @@ class RowsDistribution(dist.Distribution):
     pytree_aux_fields = ("regime",)
 
     def __init__(
-        self, regime: Regime, values: Mapping[str, Any], rows: Rows | RowTable, *, validate_args: bool | None = None
+        self, regime: Regime, values: Mapping[str, Any], rows: Rows | Series, *, validate_args: bool | None = None
     ) -> None:
         """See `bayes_grpo.regimes.base.Regime.distribution`."""
         names = [p.name for p in regime.parameters]
@@ -74,12 +82,12 @@ class RowsDistribution(dist.Distribution):
         if unknown or lacking:
             found = f"without {', '.join(lacking)}" if lacking else f"{unknown[0]!r}"
             raise SettingError(f"distribution of {regime.name}: expected values of {', '.join(names)}, found {found}")
-        levels = {p.name: values[p.name] for p in regime.linear}
+        levels = {p.name: values[p.name] for p in regime.marginalized}
         levels = {k: v if isinstance(v, tuple) else (v, 0.0) for k, v in levels.items()}
         self.regime = regime
         self.values = {p.name: jnp.asarray(values[p.name], float) for p in regime.sampled}
         self.levels = {k: (jnp.asarray(m, float), jnp.asarray(s, float)) for k, (m, s) in levels.items()}
-        self.rows = jax.tree.map(jnp.asarray, padded(rows, len(rows.y)) if isinstance(rows, RowTable) else rows)
+        self.rows = jax.tree.map(jnp.asarray, padded(rows, len(rows.y)) if isinstance(rows, Series) else rows)
         super().__init__(self._batch(), self.rows.y.shape[-1:], validate_args=validate_args)
         if self._validate_args:
             self._check_values()
@@ -121,7 +129,7 @@ class RowsDistribution(dist.Distribution):
 
         Args:
             key: A random key.
-            value: Logged values, shape (T,), NaN = missing; for rows to come see `RowTable.extended`.
+            value: Logged values, shape (T,), NaN = missing; for rows to come see `Series.extended`.
             sample_shape: Shape of the draws.
 
         Returns:
@@ -134,10 +142,9 @@ class RowsDistribution(dist.Distribution):
             space: StateSpace = self.regime.on_rows(values, levels, rows)
             now, later = jax.random.split(key)
             mean, cov = state_before(space, y, first)
-            noise = tuple(jax.random.normal(now, (space.size,)))
-            start = tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
+            start = drawn_state(mean, cov, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
-            return carried(space, start, first, jnp.asarray(len(y)), noise).shown
+            return propagate(space, start, first, jnp.asarray(len(y)), noise).shown
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
 
@@ -216,7 +223,7 @@ def _check_handlers(derived: Sequence[str], integrated: Sequence[str]) -> None:
 
 
 def model(
-    regime: Regime, table: RowTable, priors: Mapping[str, Any] | None = None, marginalize: bool = False
+    regime: Regime, table: Series, priors: Mapping[str, Any] | None = None, marginalize: bool = False
 ) -> dict[str, Any]:
     """The model of one log; see `bayes_grpo.regimes.base.Regime.model`."""
     regime.check(table)
@@ -232,7 +239,7 @@ def model(
                 f"{prior.name}; give the distribution itself"
             )
     rows, free, values = padded(table, len(table.y)), {}, {}
-    integrated = [p.name for p in regime.linear if marginalize and p.name not in own]
+    integrated = [p.name for p in regime.marginalized if marginalize and p.name not in own]
     _check_handlers([p.name for p in regime.sampled if p.name not in own], integrated)
     for p in regime.sampled:
         prior = known[p.name]
@@ -244,7 +251,7 @@ def model(
     bound = regime.physical(free, rows)
     for name, value in free.items():
         values[name] = value if name in own else numpyro.deterministic(name, bound[name])
-    for p in regime.linear:
+    for p in regime.marginalized:
         normal = known[p.name].median, known[p.name].spread
         if p.name in integrated:
             values[p.name] = normal

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 def namespace(values: Any) -> Any:
@@ -90,7 +90,7 @@ class Parameter:
         meaning: One clause for tables.
         transform: Coordinate in which its prior is normal.
         default: Weak prior from the scale and the length of the rows alone.
-        linear: Whether the rows are linear in it, so that it lives in the state and is integrated out exactly
+        marginalized: Whether the rows are linear in it, so that it lives in the state and is integrated out exactly
             while sampling, and drawn afterwards. Such a parameter has the transform `REAL`.
     """
 
@@ -98,5 +98,5 @@ class Parameter:
     unit: str
     meaning: str
     transform: Transform
-    default: Callable[[RowTable], Prior]
-    linear: bool = False
+    default: Callable[[Series], Prior]
+    marginalized: bool = False

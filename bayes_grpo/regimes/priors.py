@@ -20,7 +20,7 @@ from jax import Array
 from bayes_grpo.common.errors import PriorError
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import REAL, UNIT, Parameter, Prior
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _LARGEST, STEP = 6.0, 0.125
 GRID = np.arange(-_LARGEST, _LARGEST + STEP / 2, STEP)
@@ -38,7 +38,7 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
             normal where the parameter is integrated out.
     """
     where, name = f"prior for {parameter.name!r}", type(distribution).__name__
-    if parameter.linear:
+    if parameter.marginalized:
         if name != "Normal" or np.ndim(distribution.loc) or np.ndim(distribution.scale):
             raise PriorError(
                 f"{where}: expected a Normal with one mean and sd, because the rows are linear in {parameter.name} and "
@@ -138,7 +138,7 @@ def _lies(parameter: Parameter) -> str:
     return "is a number" if parameter.transform is REAL else "lies between 0 and 1"
 
 
-def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
+def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] | None = None) -> dict[str, Prior]:
     """Default priors of a regime for a log, with the user's overrides in their place.
 
     Args:
@@ -153,7 +153,7 @@ def resolve_priors(regime: Regime, table: RowTable, overrides: Mapping[str, Any]
     Raises:
         PriorError: An override names no parameter of the regime or has impossible numbers.
     """
-    known = {p.name: p for p in (*regime.sampled, *regime.linear)}
+    known = {p.name: p for p in (*regime.sampled, *regime.marginalized)}
     priors = {p.name: p.default(table) for p in regime.parameters}
     for name, given in (overrides or {}).items():
         if name not in known:

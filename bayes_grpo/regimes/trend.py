@@ -126,13 +126,13 @@ def _net_rate(rate: Array, slope: Array) -> Array:
 
 
 def trend_space(
-    share: Array, fluctuation: FirstOrderRow, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows
+    share: Array, fluctuation: FirstOrderRow, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
 ) -> StateSpace:
     """State space (R₀ - R*, fluctuation, R*) of a curve with two levels on the rows.
 
     The share is the mean of s over every row's window, shape (T,).
     """
-    mean, cov = initial_levels(linear, 0.0)
+    mean, cov = initial_levels(marginalized, 0.0)
     return StateSpace(
         initial_mean=mean,
         initial_cov=cov,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.rows.table import row_blocks
+from bayes_grpo.rows.series import row_blocks
 
 CHANGE_ROWS = 160
 """Longer signals are averaged in blocks of rows down to this number."""

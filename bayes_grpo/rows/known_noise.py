@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from bayes_grpo.logs.run import Provenance, Run
-from bayes_grpo.rows.table import NoiseLevel, is_share
+from bayes_grpo.rows.series import NoiseLevel, is_share
 
 SMOOTHING_WIDTH = 8.0
 """Standard deviation of the kernel that smooths levels and spreads, rows: a row must not weigh itself."""
@@ -56,20 +56,12 @@ BY_LEVEL = NoiseEvidence("mean and batch size", 0.38, 0.32)
 BY_SPREAD = NoiseEvidence("spread and batch size", 0.57, 0.55)
 
 
-class RowNoise(NamedTuple):
-    """What a log says of the measurement noise of its rows.
+def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel | None]:
+    """What a log says of the measurement noise of the rows of its train reward that are fitted.
 
-    Attributes:
-        variance: Measurement variance of each row over that of a typical one, shape (n,).
-        level: The sd of a typical row; None where nothing says it.
+    The variance of each row over that of a typical one, shape (n,), and the sd of a typical one; None for either where
+    nothing says it.
     """
-
-    variance: np.ndarray
-    level: NoiseLevel | None
-
-
-def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
-    """Measurement noise of the rows of a run's train reward that are fitted; None where the log says nothing of it."""
     y, deviation = run.reward[kept], _logged(run, "reward_std", kept)
     success = np.clip(_smooth(y), NEAREST_RATE, 1.0 - NEAREST_RATE) if is_share(y) else None
     if success is not None:
@@ -82,9 +74,9 @@ def row_noise(run: Run, kept: np.ndarray) -> RowNoise | None:
         one = _smooth(deviation**2)
         one = 0.5 * (one + one.mean())  # a spread over few completions is itself noise
     else:
-        return None
+        return None, None
     typical = float(np.exp(np.mean(np.log(one))))
-    return RowNoise(one / typical, _level(run, kept, one / typical, typical, success))
+    return one / typical, _level(run, kept, one / typical, typical, success)
 
 
 def _level(

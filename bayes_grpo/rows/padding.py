@@ -1,15 +1,13 @@
 """Rows on their way into a compiled program: the one policy of lengths and columns.
 
 A program is compiled for the shapes of its arguments. One log gets the smallest shapes (`padded`), many logs get few
-shapes (`shared`); nothing else pads. A table of rows has its arrays with it (`PreparedRows`), so no function
-takes both.
+shapes (`shared`); nothing else pads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -17,8 +15,8 @@ from jax import Array
 
 from bayes_grpo.logs.reading import RunLike
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureRows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.schedule import FutureGrid
+from bayes_grpo.rows.series import Series
 
 
 class Rows(NamedTuple):
@@ -55,7 +53,7 @@ class Rows(NamedTuple):
     refresh: Array | np.ndarray
 
 
-def padded(table: RowTable, length: int | None = None) -> Rows:
+def padded(table: Series, length: int | None = None) -> Rows:
     """Rows for the programs of one log: padded to a bucket length, columns no longer than they have to be.
 
     Args:
@@ -90,7 +88,7 @@ def padded(table: RowTable, length: int | None = None) -> Rows:
     )
 
 
-def shared(table: RowTable, length: int | None = None) -> Rows:
+def shared(table: Series, length: int | None = None) -> Rows:
     """Rows for programs that many logs share: one of few lengths, and columns of one of three kinds.
 
     Rows of one window that follow on each other keep it as a scalar, with a constant learning rate or with one that
@@ -99,16 +97,12 @@ def shared(table: RowTable, length: int | None = None) -> Rows:
     """
     rows = padded(table, doubled(len(table.y)) if length is None else length)
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
-        return _whole(rows)
-    return rows._replace(
-        window=np.zeros(()) if rows.window is None else rows.window,
-        rate=None if rows.rate is None else _column(rows, rows.rate, 1.0),
-        weight=_column(rows, rows.weight, 1.0),
-        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
-    )
+        return _filled(rows, *_ABSENT)
+    rows = rows._replace(window=np.zeros(()) if rows.window is None else rows.window)
+    return _filled(rows, "weight") if rows.rate is None else _filled(rows, "rate", "weight")
 
 
-def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
+def stacked(logs: Sequence[Series | RunLike]) -> Rows:
     """Rows of several logs in one, for a model of all of them: a leading axis of logs on every field.
 
     Args:
@@ -117,25 +111,21 @@ def stacked(logs: Sequence[RowTable | RunLike]) -> Rows:
     Returns:
         The rows, padded to the longest: ``y`` has the shape (n, T).
     """
-    tables = [x if isinstance(x, RowTable) else rows_of(x) for x in logs]
+    tables = [x if isinstance(x, Series) else rows_of(x) for x in logs]
     length = max(len(t.y) for t in tables)
-    return jax.tree.map(lambda *x: np.stack(x), *(_whole(padded(t, length)) for t in tables))
+    return jax.tree.map(lambda *x: np.stack(x), *(_filled(padded(t, length), *_ABSENT) for t in tables))
 
 
-def _whole(rows: Rows) -> Rows:
-    """The same rows with every column as an array."""
-    return rows._replace(
-        window=_column(rows, rows.window, 0.0),
-        gap=_column(rows, rows.gap, 0.0),
-        rate=_column(rows, rows.rate, 1.0),
-        weight=_column(rows, rows.weight, 1.0),
-        start_speed=np.zeros(()) if rows.start_speed is None else rows.start_speed,
-    )
+_ABSENT = {"window": 0.0, "gap": 0.0, "rate": 1.0, "weight": 1.0}
+"""What it means that a column is None."""
 
 
-def _column(rows: Rows, values: Any, otherwise: float) -> np.ndarray:
-    """A column as an array."""
-    return np.array(np.broadcast_to(otherwise if values is None else values, rows.y.shape), float)
+def _filled(rows: Rows, *columns: str) -> Rows:
+    """The same rows with these columns as arrays, and an initial velocity of 0 where there is none."""
+    speed = np.zeros(()) if rows.start_speed is None else rows.start_speed
+    found = {k: _ABSENT[k] if getattr(rows, k) is None else getattr(rows, k) for k in columns}
+    arrays = {k: np.array(np.broadcast_to(v, rows.y.shape), float) for k, v in found.items()}
+    return rows._replace(start_speed=speed, **arrays)
 
 
 def bucket(n: int) -> int:
@@ -154,60 +144,33 @@ def doubled(n: int) -> int:
     return size
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedRows:
-    """Rows of one signal with their padded arrays; made by `prepare_rows`.
+def first_rows(whole: Rows, first: Series) -> Rows:
+    """Arrays of the first rows of a log in the shapes of the whole log, so that nothing is compiled again."""
+    own = padded(first)
+    speed = np.zeros(()) if own.start_speed is None else own.start_speed
+    return whole._replace(
+        y=first_values(whole.y, len(first.y)),
+        length=own.length,
+        spacing=own.spacing,
+        start_speed=None if whole.start_speed is None else speed,
+    )
 
-    Attributes:
-        table: The rows, n of them.
-        arrays: The same, padded to a length T; a row that is left out is a missing value.
+
+def first_values(y: Array | np.ndarray, count: int) -> np.ndarray:
+    """The first ``count`` values, all others missing, shape (T,)."""
+    return np.where(np.arange(len(y)) < count, y, np.nan)
+
+
+def followed_by(past: Rows, rows: Series, grid: FutureGrid) -> Rows:
+    """Arrays of a log's rows with future ones after them, which have no values.
+
+    Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
+
+    Args:
+        past: Arrays on which the regime was fitted.
+        rows: The log's rows.
+        grid: The rows to come.
     """
-
-    table: RowTable
-    arrays: Rows
-
-    def without(self, row: int) -> PreparedRows:
-        """The same log with one row missing.
-
-        Left out of the table instead, its steps would take the learning rate of the row after it.
-        """
-        y = np.array(self.arrays.y)
-        y[row] = np.nan
-        return PreparedRows(self.table, self.arrays._replace(y=y))
-
-    def before(self, cut: int) -> PreparedRows:
-        """The first ``cut`` rows in the shapes of the whole log, so that nothing is compiled again."""
-        whole, n = self.arrays, len(self.table.y)
-        columns = {f.name: getattr(self.table, f.name) for f in fields(self.table)}
-        table = replace(
-            self.table, **{k: v[:cut] for k, v in columns.items() if isinstance(v, np.ndarray) and v.shape == (n,)}
-        )
-        own = padded(table)
-        speed = np.zeros(()) if own.start_speed is None else own.start_speed
-        arrays = whole._replace(
-            y=self.values(cut),
-            length=own.length,
-            spacing=own.spacing,
-            start_speed=None if whole.start_speed is None else speed,
-        )
-        return PreparedRows(table, arrays)
-
-    def values(self, last: int) -> np.ndarray:
-        """Logged values before row ``last``, all others missing, shape (T,)."""
-        out = np.full(len(self.arrays.y), np.nan)
-        out[:last] = np.asarray(self.arrays.y)[:last]
-        return out
-
-    def followed_by(self, future: FutureRows) -> Rows:
-        """Arrays of the rows with future ones after them, which have no values.
-
-        Some coordinates refer to the log's length: they keep the meaning that they had when the regime was fitted.
-        """
-        past, rows = self.arrays, shared(self.table.extended(*future))
-        speed = rows.start_speed if past.start_speed is None else past.start_speed
-        return rows._replace(length=past.length, spacing=past.spacing, start_speed=speed)
-
-
-def prepare_rows(table: RowTable, many: bool = False) -> PreparedRows:
-    """Rows for compiled programs: with many logs, or many cuts of one, few shapes in place of the smallest ones."""
-    return PreparedRows(table, shared(table) if many else padded(table))
+    longer = shared(rows.extended(grid.step, grid.window, grid.rate, grid.weight))
+    speed = longer.start_speed if past.start_speed is None else past.start_speed
+    return longer._replace(length=past.length, spacing=past.spacing, start_speed=speed)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.table import RowTable, is_share
+from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.rows.series import is_share
 
 ASSUMED_SHARE = 0.9
 """Probability that a reward stays in [0, 1] which has done so until now, without a setting: among 14
@@ -47,25 +47,21 @@ class RewardRange(NamedTuple):
         return " and ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
 
 
-def reward_range(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
-    """Range of the reward as far as log, configuration or user state it, or as its rows suggest.
+def reward_range(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+    """Range of the reward as far as log, configuration or user state it, or as the logged rewards suggest.
 
-    With one end alone where only that is set. Rows may be those of the log so far, the run itself, or values.
+    With one end alone where only that is set.
     """
     low, high = _given_ends(settings)
     if low is None and high is None:
-        if not is_share(_values(rows)):
+        if not is_share(values):
             return RewardRange()
-        return RewardRange(
-            0.0,
-            1.0,
-            ASSUMED_SHARE,
-            f"reward: stays in [0, 1], as all of its rows do, with probability {ASSUMED_SHARE:g} (--set reward_high=…)",
-        )
+        chance = f"with probability {ASSUMED_SHARE:g} (--set reward_high=…)"
+        return RewardRange(0.0, 1.0, ASSUMED_SHARE, f"reward: stays in [0, 1], as all of its rows do, {chance}")
     return RewardRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
 
 
-def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
+def both_ends(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward with both ends or none, as it takes to call a level high or low.
 
     An end that is set always holds. The other one is guessed where all rows lie in [0, 1]: 0 below a highest reward,
@@ -75,24 +71,16 @@ def both_ends(rows: RowTable | Run | np.ndarray, settings: Mapping[str, Setting]
     low, high = _given_ends(settings)
     if low is not None and high is not None:
         return RewardRange(float(low), float(high))
-    if not is_share(_values(rows)):
+    ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
+    if not is_share(values) or ends[0] >= ends[1]:
         return RewardRange()
     if low is None and high is None:
-        return RewardRange(
-            0.0,
-            1.0,
-            ASSUMED_SHARE,
-            "rewards all lie in [0, 1], so that is taken for their range (--set reward_low, reward_high)",
-        )
-    found = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
-    if found[0] >= found[1]:
-        return RewardRange()
-    guess = (
-        "0 is taken for the lowest (--set reward_low)"
-        if low is None
-        else "1 is taken for the highest (--set reward_high)"
-    )
-    return RewardRange(*found, ASSUMED_SHARE, f"rewards all lie in [0, 1], so {guess}")
+        guess = "that is taken for their range (--set reward_low, reward_high)"
+    elif low is None:
+        guess = "0 is taken for the lowest (--set reward_low)"
+    else:
+        guess = "1 is taken for the highest (--set reward_high)"
+    return RewardRange(*ends, ASSUMED_SHARE, f"rewards all lie in [0, 1], so {guess}")
 
 
 def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
@@ -100,13 +88,3 @@ def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | 
     ends = (settings["reward_low"], settings["reward_high"])
     low, high = (None if s.provenance is Provenance.ASSUMED else s.value for s in ends)
     return low, high
-
-
-def _values(rows: RowTable | Run | np.ndarray) -> np.ndarray:
-    """The logged rewards themselves: of a run the train reward, or the held-out reward where that is all there is."""
-    if isinstance(rows, RowTable):
-        return rows.y
-    if isinstance(rows, Run):
-        return rows.rewards[1]
-    values = np.asarray(rows, dtype=float)
-    return values[np.isfinite(values)]

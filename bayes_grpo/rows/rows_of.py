@@ -13,7 +13,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Run, Settings
 from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
-from bayes_grpo.rows.table import NoiseLevel, Optimizer, RowTable, is_share, row_blocks
+from bayes_grpo.rows.series import Optimizer, Series, is_share, row_blocks
 
 MAX_ROWS = 2048
 """Longer logs are averaged in blocks down to this number of rows."""
@@ -46,7 +46,7 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     raise FitError(f"{run.source}: no reward in this log; name its column: --column reward=KEY or heldout=KEY")
 
 
-def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> RowTable:
+def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Series:
     """Rows of a run's train or held-out reward.
 
     Args:
@@ -83,9 +83,9 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
             "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
         )
-    found = row_noise(run, kept) if name == "reward" else None
-    far = outliers(y, np.ones(len(y)) if found is None else found.variance)
-    table = RowTable(
+    noise, level = row_noise(run, kept) if name == "reward" else (None, None)
+    far = outliers(y, np.ones(len(y)) if noise is None else noise)
+    table = Series(
         signal=name,
         step=step,
         y=y,
@@ -97,8 +97,8 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Row
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
         notes=(*notes, *_said_of(step[far > 0.0])),
-        noise=None if found is None else found.variance,
-        level=None if found is None else found.level,
+        noise=noise,
+        level=level,
     )
     if len(y) > max_rows:
         table = _blocked(table, max_rows)
@@ -132,9 +132,9 @@ def window_weight(window: np.ndarray) -> np.ndarray:
     return window / typical if typical > 0 and np.all(window > 0) else np.ones(len(window))
 
 
-def _blocked(table: RowTable, limit: int) -> RowTable:
+def _blocked(table: Series, limit: int) -> Series:
     """Averages blocks of neighboring rows; a mean of windows is the mean over a longer window."""
-    n = len(table.y)
+    n, level = len(table.y), table.level
     blocks = row_blocks(n, limit)
     ends, begins = table.step[blocks.last], table.step[blocks.start] - table.window[blocks.start]
     least, most = int(blocks.size.min()), int(blocks.size.max())
@@ -146,15 +146,10 @@ def _blocked(table: RowTable, limit: int) -> RowTable:
         window=ends - begins,
         rate=blocks.mean(table.rate),
         noise=None if table.noise is None else blocks.mean(table.noise),
-        level=_of_blocks(table.level, n / len(ends)),
+        level=level and level._replace(sd=level.sd / math.sqrt(n / len(ends))),
         weight=blocks.mean(table.weight) * blocks.size * len(ends) / n,
         notes=(*table.notes, f"{n} rows were averaged in blocks of {size} to {len(ends)} rows"),
     )
-
-
-def _of_blocks(level: NoiseLevel | None, size: float) -> NoiseLevel | None:
-    """The noise of means over ``size`` rows."""
-    return None if level is None else level._replace(sd=level.sd / math.sqrt(size))
 
 
 SIDE = 5

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.run import Provenance, Run, Setting
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 SHAPES = ("constant", "linear", "cosine")
 _FALLING = 0.02
@@ -39,9 +39,9 @@ class RemainingRate:
     shape: str
     now: float
     rate_now: float
-    begin: float
-    total_steps: float
-    assumed: str
+    begin: float = 0.0
+    total_steps: float = math.inf
+    assumed: str = ""
 
     @property
     def ends(self) -> float:
@@ -62,97 +62,68 @@ class RemainingRate:
         return (self.at(step) + self.at(np.maximum(step - window, self.now))) / 2.0
 
 
-def remaining_rate(
-    step: np.ndarray,
-    rate: np.ndarray,
-    logged: str | None = None,
-    total_steps: float | None = None,
-    schedule: str | None = None,
-    given: bool = True,
-) -> RemainingRate:
-    """The schedule from the last row on.
-
-    Args:
-        step: Steps of the rows, shape (n,).
-        rate: Learning rate over the reference one of each row, shape (n,).
-        logged: The run's schedule setting: "logged", "constant", "linear", "cosine" or None.
-        total_steps: Planned length of the run, where known.
-        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
-        given: Whether the log, the config or the user sets the schedule; False for a default of the trainer.
-
-    Raises:
-        SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
-    """
-    now, rate_now = float(step[-1]), float(rate[-1])
-    if schedule is not None and schedule not in SHAPES:
-        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
-    if total_steps is not None:
-        if not (math.isfinite(total_steps) and total_steps > 0):
-            raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
-        if total_steps < now:
-            raise SettingError(
-                f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
-                "give the planned length of the whole run"
-            )
-    spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(rate))
-    if rate_now <= 0 or total_steps == now or spent:
-        # A rate that does not decay is not spent where the plan ends; the run is over all the same.
-        ended = rate_now <= 0 or spent or (schedule or logged) in ("linear", "cosine")
-        return RemainingRate("constant", now, 0.0, 0.0, math.inf, RATE_ENDED if ended else PLAN_OVER)
-    if schedule is not None:
-        if schedule == "constant":
-            return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
-        if total_steps is None:
-            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
-        return RemainingRate(schedule, now, rate_now, 0.0, float(total_steps), "")
-    if logged in ("linear", "cosine") and total_steps is not None:
-        note = "" if given else f"learning rate: {logged} decay to 0 at step {total_steps:g}, the trainer's default"
-        return RemainingRate(logged, now, rate_now, 0.0, float(total_steps), note)
-    if logged == "logged":
-        return _continued(step, rate, total_steps)
-    if logged == "constant" and given:
-        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "")
-    return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: constant from now on")
-
-
 def schedule_of(
-    table: RowTable,
+    table: Series,
     settings: Mapping[str, Setting],
     schedule: str | None = None,
     total_steps: float | None = None,
 ) -> RemainingRate:
-    """The schedule from the last row on by a run's settings and the user's word; see `remaining_rate`.
+    """The schedule from the last row on.
+
+    Args:
+        table: Rows of the run.
+        settings: The run's settings by name; "schedule" is "logged", "constant", "linear", "cosine" or None.
+        schedule: Schedule of the remaining steps by the user: "constant", "linear" or "cosine"; it takes precedence.
+        total_steps: Planned length of the run by the user, likewise.
 
     Raises:
-        SettingError: As `remaining_rate`.
+        SettingError: An unknown schedule, a decay without its length, or a length that the log has passed.
     """
-    setting, planned = settings["schedule"], settings["total_steps"]
-    total, plan = total_steps, planned.value
-    if total is None and plan is not None and float(plan) >= table.step[-1]:
+    setting, plan, now, rate_now = settings["schedule"], settings["total_steps"].value, table.step[-1], table.rate[-1]
+    logged, given = setting.value, setting.provenance is not Provenance.ASSUMED
+    stays = RemainingRate("constant", float(now), float(rate_now))
+    if schedule is not None and schedule not in SHAPES:
+        raise SettingError(f"schedule: expected one of {', '.join(SHAPES)}, found {schedule!r}")
+    if total_steps is not None and not (math.isfinite(total_steps) and total_steps > 0):
+        raise SettingError(f"total_steps: expected a number of steps above 0, found {total_steps!r}")
+    if total_steps is not None and total_steps < now:
+        raise SettingError(
+            f"total_steps: the log already reaches step {now:g}, found a schedule of {total_steps:g} steps; "
+            "give the planned length of the whole run"
+        )
+    total = total_steps
+    if total is None and plan is not None and float(plan) >= now:
         total = float(plan)  # a plan that the log has passed was not the plan
-    given = setting.provenance is not Provenance.ASSUMED
-    found = remaining_rate(
-        table.step, table.rate, logged=setting.value, total_steps=total, schedule=schedule, given=given
-    )
-    if (
-        total_steps is not None
-        and schedule is None
-        and setting.value == "constant"
-        and not given
-        and found.rate_now > 0
-    ):
-        words = "learning rate: constant from now on; total_steps states no decay by itself (schedule linear or cosine)"
-        return replace(found, assumed=words)
-    return found
+    spent = logged == "logged" and schedule is None and rate_now <= _SPENT * float(np.max(table.rate))
+    if rate_now <= 0 or total == now or spent:
+        # A rate that does not decay is not spent where the plan ends; the run is over all the same.
+        ended = rate_now <= 0 or spent or (schedule or logged) in ("linear", "cosine")
+        return replace(stays, rate_now=0.0, assumed=RATE_ENDED if ended else PLAN_OVER)
+    if schedule == "constant":
+        return stays
+    if schedule is not None:
+        if total is None:
+            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
+        return replace(stays, shape=schedule, total_steps=float(total))
+    if logged in ("linear", "cosine") and total is not None:
+        note = "" if given else f"learning rate: {logged} decay to 0 at step {total:g}, the trainer's default"
+        return replace(stays, shape=logged, total_steps=float(total), assumed=note)
+    if logged == "logged":
+        return _continued(table.step, table.rate, total, stays)
+    if logged == "constant" and given:
+        return stays
+    unused = "; total_steps states no decay by itself (schedule linear or cosine)"
+    words = unused if total_steps is not None and logged == "constant" else ""
+    return replace(stays, assumed=f"learning rate: constant from now on{words}")
 
 
-def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) -> RemainingRate:
+def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, stays: RemainingRate) -> RemainingRate:
     """The decay that fits the logged rates after their peak best."""
-    now, rate_now = float(step[-1]), float(rate[-1])
+    now, rate_now = stays.now, stays.rate_now
     peak = int(len(rate) - 1 - np.argmax(rate[::-1]))
     falling = rate[peak] - rate_now > _FALLING * rate[peak]
     if not falling or len(rate) - peak < 4:
-        return RemainingRate("constant", now, rate_now, 0.0, math.inf, "learning rate: stays at its last logged value")
+        return replace(stays, assumed="learning rate: stays at its last logged value")
     begin, t, r = float(step[peak]), step[peak:], rate[peak:] / rate[peak]
     ends = [float(total_steps)] if total_steps is not None else list(now + (now - begin) * np.geomspace(0.01, 20, 300))
     fits = [
@@ -162,10 +133,8 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None) ->
     ]
     error, shape, end = min(fits)
     if math.sqrt(error / len(r)) > 0.05:
-        return RemainingRate(
-            "constant", now, rate_now, 0.0, math.inf,
-            "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on",
-        )  # fmt: skip
+        words = "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on"
+        return replace(stays, assumed=words)
     where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
     return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: goes on as {shape} decay to 0 {where}")
 
@@ -203,54 +172,44 @@ def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
     return decay(schedule, step, 0.0, float(total))
 
 
-class FutureRows(NamedTuple):
-    """Rows to come.
+class FutureGrid(NamedTuple):
+    """Rows to come: those that a forecast is for, and others that it needs, increasing in step.
 
     Attributes:
-        step: Steps at which they end, shape (h,), increasing, the first not before the last logged row.
-        window: Steps averaged into each, shape (h,); 0 = instantaneous.
-        rate: Learning rate over the reference one, shape (h,).
-        weight: Completions of each row over the typical number, shape (h,).
+        step: Steps at which they end, shape (k,), the first not before the last logged row.
+        window: Steps averaged into each, shape (k,); 0 = instantaneous.
+        rate: Learning rate over the reference one, shape (k,).
+        weight: Completions of each row over the typical number, shape (k,).
+        shown: Rows of the forecast, h. They follow an instantaneous row at the log's end, the reward now; on those
+            after them, beyond the horizon, the trend is followed to where the reward ends.
+        logged: Rows that the log would show until the horizon; the forecast has no more of them than `_GRID`.
     """
 
     step: np.ndarray
     window: np.ndarray
     rate: np.ndarray
     weight: np.ndarray
+    shown: int = 0
+    logged: int = 0
 
-
-class RowsAhead(NamedTuple):
-    """Rows that a forecast is for.
-
-    Attributes:
-        step: Steps of the forecast, shape (h,), the last one the horizon.
-        logged: Rows that the log would show until the horizon; ``step`` has no more of them than `_GRID`.
-        future: An instantaneous row at the log's end (the reward now), these rows, and k beyond the horizon on which
-            the trend is followed to where the reward ends, shape (1 + h + k,) each.
-    """
-
-    step: np.ndarray
-    logged: int
-    future: FutureRows
+    @property
+    def horizon(self) -> slice:
+        """Where the rows of the forecast lie in the columns."""
+        return slice(1, 1 + self.shown)
 
 
 _GRID = 96
 """Future rows of a forecast at most."""
 _BEYOND = 30
 """Steps after the horizon at which the trend is followed on, to find where the reward ends."""
-
-
 _FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
-def rows_until(table: RowTable, until: float) -> int:
-    """Rows that the log would show from its last one until a later step; at least 1."""
-    return max(1, round((until - float(table.step[-1])) / float(np.median(np.diff(table.step)))))
+def future_grid(table: Series, until: float, ahead: RemainingRate) -> FutureGrid:
+    """The rows of a forecast until a horizon, with the learning rate from now on.
 
-
-def future_steps(table: RowTable, until: float) -> np.ndarray:
-    """Steps of the forecast: as the log's rows are spaced, or with wider steps so that there are `_GRID` at most.
+    They are spaced as the log's rows, or wider so that there are `_GRID` at most.
 
     Raises:
         SettingError: The horizon is not after the last row.
@@ -260,36 +219,29 @@ def future_steps(table: RowTable, until: float) -> np.ndarray:
         raise SettingError(
             f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
         )
-    count = min(_GRID, rows_until(table, until))
-    step = now + (until - now) * np.arange(1, count + 1) / count
-    if np.all(table.step == np.round(table.step)) and until == round(until):
+    logged = max(1, round((until - now) / float(np.median(np.diff(table.step)))))
+    step = now + (until - now) * np.arange(1, min(_GRID, logged) + 1) / min(_GRID, logged)
+    whole = until == round(until)
+    if whole and np.all(table.step == np.round(table.step)):
         step = np.unique(np.round(step))  # whole steps stay whole
         step = step[step > now]
-    return step
+    span = until - table.start
+    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
+    if whole and span > 2 * _BEYOND:
+        beyond = np.unique(np.round(beyond))
+    return grid_at(table, np.concatenate([step, beyond]), ahead)._replace(shown=len(step), logged=logged)
 
 
-def future_rows(table: RowTable, step: np.ndarray, ahead: RemainingRate) -> FutureRows:
-    """Future rows as the log would show them, after an instantaneous one at its end (the reward now)."""
+def grid_at(table: Series, step: np.ndarray, ahead: RemainingRate) -> FutureGrid:
+    """Future rows as the log would show them at steps of shape (k,), after an instantaneous one at its end."""
     now = float(table.step[-1])
     before = np.concatenate([[now], step[:-1]])
     window = np.minimum(float(np.median(table.window)), step - before)
-    return FutureRows(
+    return FutureGrid(
         step=np.concatenate([[now], step]),
         window=np.concatenate([[0.0], window]),
         rate=np.concatenate([[ahead.rate_now], ahead.mean(step, step - before)]),
         weight=np.ones(1 + len(step)),
+        shown=len(step),
+        logged=len(step),
     )
-
-
-def rows_ahead(table: RowTable, until: float, ahead: RemainingRate) -> RowsAhead:
-    """The rows of a forecast until a horizon, with the learning rate from now on.
-
-    Raises:
-        SettingError: The horizon is not after the last row.
-    """
-    step, span = future_steps(table, until), until - table.start
-    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
-    if until == round(until) and span > 2 * _BEYOND:
-        beyond = np.unique(np.round(beyond))
-    future = future_rows(table, np.concatenate([step, beyond]), ahead)
-    return RowsAhead(step, rows_until(table, until), future)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _STRETCH = 200
 """Rows of a stretch at most."""
@@ -59,7 +59,7 @@ class SmoothCourse:
         stretches: The rows that are looked at.
     """
 
-    table: RowTable
+    table: Series
     sd: float
     smooth: np.ndarray
     stretches: tuple[Stretch, ...]
@@ -78,7 +78,7 @@ class SmoothCourse:
         return inverse @ (self.table.y[stretch.rows] / self.sd), inverse
 
 
-def cuts_of(tables: Sequence[RowTable]) -> np.ndarray:
+def cuts_of(tables: Sequence[Series]) -> np.ndarray:
     """Steps between which no stretch of any run has more than `_STRETCH` rows.
 
     Args:
@@ -90,7 +90,7 @@ def cuts_of(tables: Sequence[RowTable]) -> np.ndarray:
     return first - 0.5 * width / _STRETCH + width * np.arange(2 + int((last - first) / width))
 
 
-def smooth_course(table: RowTable, cuts: np.ndarray | None = None) -> SmoothCourse | None:
+def smooth_course(table: Series, cuts: np.ndarray | None = None) -> SmoothCourse | None:
     """Course and noise of a run; None where its rows do not scatter or are too few.
 
     Args:

@@ -23,7 +23,7 @@ from bayes_grpo.logs.reading import RunLike, logs_in, read_log
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.nearby import NearbyRuns
 
 type Like = RunLike | Iterable[RunLike] | NearbyRuns
@@ -55,12 +55,12 @@ class SiblingRuns:
     """
 
     runs: tuple[Run, ...]
-    tables: tuple[RowTable, ...]
+    tables: tuple[Series, ...]
     left_out: tuple[NotSibling, ...]
     searched: bool = False
 
 
-def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
+def gather_siblings(run: Run, table: Series, like: Like) -> SiblingRuns:
     """The siblings of a run among those that are named.
 
     Args:
@@ -72,7 +72,7 @@ def gather_siblings(run: Run, table: RowTable, like: Like) -> SiblingRuns:
         LogReadError: A path that was named does not exist or cannot be read.
     """
     found, left_out = (like.like(run), []) if isinstance(like, NearbyRuns) else named_runs(like)
-    kept: list[tuple[Run, RowTable]] = []
+    kept: list[tuple[Run, Series]] = []
     for other in found:
         name = plain(other.name, 80)
         try:
@@ -165,7 +165,7 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
             yield FoundLog(path, error, True)
 
 
-def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
+def why_not(run: Run, table: Series, other: Run, rows: Series) -> str:
     """Why the rewards of two runs cannot be compared; "" where they can.
 
     Args:
@@ -193,7 +193,7 @@ def why_not(run: Run, table: RowTable, other: Run, rows: RowTable) -> str:
     return ""
 
 
-def _distance(table: RowTable, rows: RowTable) -> float:
+def _distance(table: Series, rows: Series) -> float:
     """Root mean square of the difference of two runs where both have rows, over four stretches of the first."""
     inside = (table.step >= rows.step[0]) & (table.step <= rows.step[-1])
     if not inside.any():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from bayes_grpo.siblings.alike import Foreseen, foreseen
 from bayes_grpo.siblings.course import SmoothCourse, cuts_of, smooth_course
 from bayes_grpo.siblings.effect import Effects, StepEffect, order_of, step_effects
@@ -30,7 +30,7 @@ class ReadTogether:
         searched: Whether the reference runs were found near the log, not named.
     """
 
-    table: RowTable
+    table: Series
     own: SmoothCourse | None
     names: tuple[str, ...]
     courses: tuple[SmoothCourse, ...]
@@ -65,7 +65,7 @@ type Courses = dict[tuple[bytes, bytes, bytes, float, float], SmoothCourse | Non
 """Smooth curves of reference runs by their rows (steps, windows, rewards) and where runs are cut."""
 
 
-def read_together(table: RowTable, siblings: SiblingRuns, kept: Courses | None = None) -> ReadTogether:
+def read_together(table: Series, siblings: SiblingRuns, kept: Courses | None = None) -> ReadTogether:
     """Reads a run together with its reference runs.
 
     Args:

@@ -83,5 +83,5 @@ def _differ_most(c: Comparison, left: list[ComparisonLine]) -> str:
     i = int(np.argmax(spread))
     draws = c.posteriors[left[0].regime].draws
     noise = float(np.median(draws.values["observation_sd"]))
-    step = float(draws.rows.table.step[i])
+    step = float(draws.rows.step[i])
     return f"their curves differ most near step {step:g}, by {spread[i]:.2g}; the noise of a row is {noise:.2g}."

@@ -15,7 +15,7 @@ from bayes_grpo.views.document import (
     Cell,
     Document,
     Drawing,
-    Series,
+    Sparkline,
     Tabular,
     chance,
     number,
@@ -81,7 +81,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
-        series=None if reward is None else Series(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
+        series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
     )
 
 

@@ -149,7 +149,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class Sparkline:
     """Rewards by step for the sparkline of a terminal, with events to mark: label → step."""
 
     step: Sequence[float]
@@ -197,7 +197,7 @@ class Document:
     assumed: str = ""
     unchecked: str = ""
     docs: str = ""
-    series: Series | None = None
+    series: Sparkline | None = None
     made: str = ""
     condition: str = UNCHANGED
 
@@ -225,7 +225,7 @@ class Document:
 
     def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
         """The same with the rewards of its run and marked events."""
-        return replace(self, series=Series(step, reward, events))
+        return replace(self, series=Sparkline(step, reward, events))
 
     def with_note(self, line: str) -> Document:
         """The same with a line under the details."""

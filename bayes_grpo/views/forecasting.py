@@ -16,7 +16,7 @@ from bayes_grpo.views.document import (
     Cell,
     Document,
     Drawing,
-    Series,
+    Sparkline,
     Tabular,
     chance,
     digits,
@@ -37,7 +37,7 @@ def forecast_document(f: Forecast) -> Document:
     """The summary of a forecast with its fan."""
     document = forecast_summary_document(summarize_forecast(f))
     plot = Drawing(partial(plot_forecast, f), f"The log and the forecast. {document.answer}", ratio=0.42)
-    return replace(document, plot=plot, series=Series(f.logged_step.tolist(), f.logged.tolist()))
+    return replace(document, plot=plot, series=Sparkline(f.logged_step.tolist(), f.logged.tolist()))
 
 
 @shows(ForecastSummary)

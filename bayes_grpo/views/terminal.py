@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Cell, Document, Section, Series, Tabular, percent
+from bayes_grpo.views.document import Cell, Document, Section, Sparkline, Tabular, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +76,7 @@ def printed(
     return parts if parts[-1] else parts[:-1]
 
 
-def sparkline(series: Series) -> list[str]:
+def sparkline(series: Sparkline) -> list[str]:
     """The reward in one line of blocks, and below it each event under its step; nothing for fewer than two rewards."""
     known = [(s, r) for s, r in zip(series.step, series.reward, strict=True) if math.isfinite(r)]
     if len(known) < 2:

@@ -24,7 +24,7 @@ POINTS = 5
 
 def integrated(log_likelihood, prior):
     """Exact integral of ``exp(log_likelihood(levels))`` over the prior of the two levels, as a logarithm."""
-    mean, sd = jnp.asarray(prior.linear_mean), jnp.asarray(prior.linear_sd)
+    mean, sd = jnp.asarray(prior.marginalized_mean), jnp.asarray(prior.marginalized_sd)
 
     def standard(b):
         return log_likelihood(mean + sd * b)
@@ -39,7 +39,7 @@ def largest_differences(table):
     """Largest relative difference of each peer's log likelihood from ours over a few points of the prior.
 
     Args:
-        table: `RowTable` with rows one step apart from rest under a constant learning rate. The peer for a falling one
+        table: `Series` with rows one step apart from rest under a constant learning rate. The peer for a falling one
             gets the same rows with a rate that falls from 1 to 0.01.
 
     Returns:
@@ -80,6 +80,6 @@ def largest_differences(table):
             "scan model": (scanned, state_space(regime, z, prior, falling)),
         }
         for name, (peer, own) in pairs.items():
-            ours, theirs = kalman.log_likelihood(own, y), integrated(peer, prior)
+            ours, theirs = kalman.sequential_log_likelihood(own, y), integrated(peer, prior)
             worst[name] = max(worst[name], float(abs(ours - theirs) / abs(ours)))
     return worst

@@ -36,7 +36,7 @@ def potential(z, prior, t, y):
     zeta = 0.5 * (s + jnp.sqrt(s**2 + 0.01))
     stretch = jnp.sqrt(1.0 + 4.0 * zeta**2)
     omega, fluctuation = stretch / response, sd * jnp.sqrt(stretch / (2.0 * zeta))
-    levels = prior.linear_mean + prior.linear_sd * z[4:]
+    levels = prior.marginalized_mean + prior.marginalized_sd * z[4:]
     residual = y - mean_curve(zeta, omega, levels[0], levels[1], t)
     return 0.5 * jnp.sum(z**2) - log_likelihood(zeta, omega, fluctuation, noise, residual, t)
 

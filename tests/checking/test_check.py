@@ -117,7 +117,7 @@ def test_residuals_are_standardised_and_exact(made):
     picks = np.linspace(0, total - 1, 50).astype(int)
     stored = made.data["log_likelihood"].dataset["y"].to_numpy().reshape(total, -1)[picks]
     scale = np.exp(-0.5 * found.loo**2 - stored) / np.sqrt(2 * np.pi)
-    noise = made.draws("observation_sd").ravel()[picks, None] / np.sqrt(made.as_draws.rows.table.precision)
+    noise = made.draws("observation_sd").ravel()[picks, None] / np.sqrt(made.as_draws.rows.precision)
     assert np.all(scale >= noise * (1 - 1e-9))
 
 

@@ -16,15 +16,14 @@ from bayes_grpo.common import programs
 from bayes_grpo.fitting.sampling.target import _values_program, target_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.built_in.flat import Flat
-from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
 
 
 def asked(make: Any, options: tuple[Any, ...], folder: Path | None) -> Any:
     """What a program returns for fixed arguments, by way of the kept text."""
-    target = target_of(REGIMES["flat"], prepare_rows(rows_of(rising_run(20))))
-    z = np.random.default_rng(0).standard_normal((7, target.coordinates))
+    target = target_of(REGIMES["flat"], rows_of(rising_run(20)))
+    z = np.random.default_rng(0).standard_normal((7, len(target.regime.sampled)))
     leaves, treedef = jax.tree.flatten((z, *target.arguments))
     leaves = [np.asarray(x) for x in leaves]
     with jax.enable_x64(True):

@@ -7,31 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import arviz as az
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
-from bayes_grpo.comparison.loo import exact_density, leave_one_out
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
-from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.fitting.fit import draw_prior
-from bayes_grpo.fitting.sampling.target import target_of
+from bayes_grpo.comparison.scores import exact_density, leave_one_out
 from bayes_grpo.regimes import REGIMES
-from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, prepare_rows
-from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.comparison import plot_comparison
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
-from tests.helpers.reference import dense_moments
 from tests.helpers.runs import make_run
-from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
 
@@ -40,29 +29,6 @@ def found(synthetic_run):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return compare(synthetic_run, ["exponential", "flat"], seed=1)
-
-
-@pytest.mark.parametrize("name", few(REGIMES, "exponential", "oscillator"))
-def test_leave_one_out_conditionals_are_those_of_a_dense_normal(name):
-    """Rows as linear maps of independent pieces, hence one covariance; its inverse gives every conditional."""
-    rng = np.random.default_rng(5)
-    n, step = 30, np.cumsum(rng.integers(1, 4, 30)).astype(float)
-    signals = {"learning_rate": 1e-5 * np.linspace(1.0, 0.2, n)}
-    y = 0.2 + 0.4 * (1 - np.exp(-step / 20)) + 0.05 * rng.standard_normal(n)
-    regime, table = REGIMES[name], rows_of(make_run(step, y, signals=signals, schedule="logged"))
-    with jax.enable_x64(True):
-        priors = resolve_priors(regime, table)
-        target = target_of(regime, prepare_rows(table))
-        draw = {k: jnp.asarray(v[0]) for k, v in draw_prior(target, rng, size=1).items()}
-        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
-        space = regime.state_space({p.name: draw[p.name] for p in regime.sampled}, levels, padded(table, n))
-        smoothed = smooth(space, jnp.asarray(table.y))
-        full = jax.tree.map(np.asarray, dense(space, n))
-    mean, cov = dense_moments(full)
-    residual, inverse = table.y - mean, np.linalg.inv(cov)
-    error, var = inverse @ residual / np.diag(inverse), 1.0 / np.diag(inverse)
-    wanted = -0.5 * (np.log(2 * np.pi * var) + error**2 / var)
-    np.testing.assert_allclose(smoothed.loo_log_density, wanted, atol=1e-8, rtol=1e-8)
 
 
 def test_a_curve_with_a_clear_rise_speaks_against_the_constant(found):
@@ -194,7 +160,7 @@ def test_a_fit_says_what_the_scores_said(found, synthetic_run):
     again = [
         ours.measured_again(np.random.default_rng(i))[1][0] for i in range(10)
     ]  # ends of 400 draws alone are rough
-    assert ours.curves()[0].shape == again[0].shape == (400, len(ours.draws.rows.table.y))
+    assert ours.curve[0, ours.kept].shape == again[0].shape == (400, len(ours.draws.rows.y))
     rows = np.concatenate(again)
     one, other = (
         np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.comparison.lfo import MIN_TRAINING, forecast_origins, leave_future_out
+from bayes_grpo.comparison.scores import MIN_TRAINING, forecast_origins, leave_future_out
 from bayes_grpo.dynamics import kalman
-from bayes_grpo.fitting.sampling.sample import sample_posterior
+from bayes_grpo.fitting.draws import sample_posterior
 from bayes_grpo.fitting.sampling.target import state_space, target_of
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import first_rows, padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 
@@ -46,24 +46,26 @@ def test_a_refit_knows_nothing_of_later_rows(table):
     cut = 25
     other = replace(table, y=np.where(np.arange(len(table.y)) < cut, table.y, 7.0))
     regime = get_regime("oscillator")
-    one, two = (prepare_rows(t).before(cut) for t in (table, other))
-    assert resolve_priors(regime, one.table) == resolve_priors(regime, two.table)
-    for a, b in zip(jax.tree.leaves(one.arrays), jax.tree.leaves(two.arrays), strict=True):
+    one, two = ((t.before(cut), first_rows(padded(t), t.before(cut))) for t in (table, other))
+    assert len(one[0].y) == cut
+    assert float(one[1].length) == one[0].length
+    assert resolve_priors(regime, one[0]) == resolve_priors(regime, two[0])
+    for a, b in zip(jax.tree.leaves(one[1]), jax.tree.leaves(two[1]), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert jax.tree.structure(one.arrays) == jax.tree.structure(padded(table))
-    assert [np.shape(x) for x in jax.tree.leaves(one.arrays)] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
+    assert jax.tree.structure(one[1]) == jax.tree.structure(padded(table))
+    assert [np.shape(x) for x in jax.tree.leaves(one[1])] == [np.shape(x) for x in jax.tree.leaves(padded(table))]
 
 
 @pytest.mark.thorough
 def test_scores_are_those_of_the_filter_and_of_nuts(table):
     """Block scores against the filter's innovations, averaged over draws of NUTS on the rows before the block."""
     regime = get_regime("exponential")
-    scores = leave_future_out(regime, prepare_rows(table, many=True), seed=1)
+    scores = leave_future_out(regime, table, seed=1)
     origins, horizon = forecast_origins(table)
-    assert not scores.doubtful
     for i in (0, 2):
         cut = int(origins[i])
-        target = target_of(regime, prepare_rows(table).before(cut))
+        first = table.before(cut)
+        target = target_of(regime, first, arrays=first_rows(padded(table), first))
         draws = sample_posterior(target, seed=5).draws.z[:, ::4]
         prior, rows = target.arguments
         with jax.enable_x64(True):
@@ -75,4 +77,4 @@ def test_scores_are_those_of_the_filter_and_of_nuts(table):
                 return term[cut : cut + horizon].sum()
 
             terms = np.asarray(jax.lax.map(innovations, draws.reshape(-1, draws.shape[-1]), batch_size=200))
-        assert scores.blocks[i] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=0.06)
+        assert scores[i] == pytest.approx(np.log(np.mean(np.exp(terms))), abs=0.06)

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from bayes_grpo.dynamics import associative, kalman
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
-from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
-from bayes_grpo.rows.padding import Rows
+from bayes_grpo.regimes.built_in.success import Logistic
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.series import Optimizer, Series
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.selection import few
 
@@ -47,22 +48,14 @@ def make_rows(kind: str, seed: int = 0) -> tuple[Rows, np.ndarray, np.ndarray, n
     if kind in ("missing", "everything"):
         y[rng.choice(n, 9, replace=False)] = np.nan
     start = step[0] - window[0]
-    gap = step - window - np.concatenate([[start], step[:-1]])
-    full = kind == "everything" or kind == "mixed"
-    rows = Rows(
-        y=y,
-        window=window if full or window.any() else None,
-        gap=gap if full or gap.any() else None,
-        rate=rate if not np.all(rate == 1) else None,
-        weight=weight if not np.all(weight == 1) else None,
-        start_speed=None,
-        length=np.asarray(step[-1] - start),
-        spacing=np.asarray((step[-1] - start) / n),
-        start=np.asarray(start),
-        momentum=np.asarray(0.9),
-        refresh=np.asarray(1.0),
-    )
-    return rows, step, window, rate, start
+    return rows_with(y, step, window, rate, weight), step, window, rate, start
+
+
+def rows_with(y, step, window, rate, weight) -> Rows:
+    """Rows from rest at these steps, padded to their own number."""
+    optimizer = Optimizer(0.9, "ema", 1.0, given=True)
+    start = float(step[0] - window[0])
+    return padded(Series("reward", step, y, window, start, rate, weight, float("nan"), True, optimizer), len(y))
 
 
 @lru_cache
@@ -144,7 +137,7 @@ def test_filter_equals_dense_normal(zeta, kind):
 @pytest.mark.parametrize("zeta", [0.05, 1.0, 50.0, -1.0])
 def test_associative_scan_equals_sequential_scan(zeta, kind):
     omega = frequency(zeta, kind)
-    sequential = float(compiled(kalman.log_likelihood, kind)(zeta, omega))
+    sequential = float(compiled(kalman.sequential_log_likelihood, kind)(zeta, omega))
     assert float(compiled(associative.log_likelihood, kind)(zeta, omega)) == pytest.approx(sequential, rel=1e-9)
 
 
@@ -157,7 +150,7 @@ def test_associative_scan_has_no_batched_dots():
 
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
 def test_the_filter_of_many_draws_is_the_plain_one(regime):
-    """The density, stretch by stretch, of all rows and of the first 50; and densities of rows given those before."""
+    """The density, stretch by stretch, of all rows and of the first 50."""
     rows = falling_rows(96)
     y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
 
@@ -165,17 +158,11 @@ def test_the_filter_of_many_draws_is_the_plain_one(regime):
     def both():
         space = regime.state_space(typical(regime), LEVELS, rows)
         return (
-            kalman.log_likelihood_without_gradient(space, y),
-            [kalman.row_densities(space, known) for known in (y, seen)],
+            [kalman.chunked_log_likelihood(space, known) for known in (y, seen)],
             [kalman.log_likelihood(space, known) for known in (y, seen)],
         )
 
-    total, (stepwise, first), (expected, of_seen) = both()
-    assert float(total) == pytest.approx(float(expected), rel=1e-11)
-    assert float(stepwise.sum()) == pytest.approx(float(expected), rel=1e-11)
-    assert float(first.sum()) == pytest.approx(float(of_seen), rel=1e-11)
-    assert not first[50:].any()
-    np.testing.assert_allclose(first[:50], stepwise[:50], rtol=1e-11)
+    np.testing.assert_allclose(*both(), rtol=1e-11)
 
 
 @pytest.mark.parametrize("sd", few([1e-4, 1e-2, 1.0, 1e3], 1e-4, 1e3))
@@ -204,20 +191,8 @@ def falling_rows(n: int, missing: int = 7) -> Rows:
     step = np.arange(1.0, n + 1)
     y = 0.2 + 0.4 * (1 - np.exp(-step / 30)) + 0.05 * rng.standard_normal(n)
     y[n - missing :] = np.nan
-    one = np.asarray(1.0)
-    return Rows(
-        y=y,
-        window=one,
-        gap=None,
-        rate=np.linspace(1.0, 0.01, n),
-        weight=rng.uniform(0.5, 2.0, n),
-        start_speed=np.asarray(0.01),
-        length=np.asarray(float(n)),
-        spacing=one,
-        start=np.asarray(0.0),
-        momentum=np.asarray(0.9),
-        refresh=np.asarray(4.0),
-    )
+    rows = rows_with(y, step, np.ones(n), np.linspace(1.0, 0.01, n), rng.uniform(0.5, 2.0, n))
+    return rows._replace(start_speed=np.asarray(0.01), refresh=np.asarray(4.0))
 
 
 def typical(regime) -> dict:
@@ -280,35 +255,3 @@ def test_gradient_and_hessian_equal_finite_differences(zeta):
     np.testing.assert_allclose(gradient(at), numeric, rtol=2e-6, atol=1e-6)
     numeric = np.stack([(gradient(at + s) - gradient(at - s)) / (2 * s.sum()) for s in shifts])
     np.testing.assert_allclose(hessian(at), numeric, rtol=1e-5, atol=1e-5)
-
-
-def test_oscillator_tends_to_exponential():
-    rows = make_rows("windows")[0]
-    shared = {"observation_sd": jnp.asarray(0.05), "fluctuation_sd": jnp.asarray(0.03)}
-    stiff = Oscillator().state_space(
-        {"response_time": jnp.asarray(70.0), "damping_ratio": jnp.asarray(500.0), **shared}, LEVELS, rows
-    )
-    limit = Exponential().state_space({"relaxation_time": jnp.asarray(70.0), **shared}, LEVELS, rows)
-    y = jnp.asarray(rows.y)
-    assert float(kalman.log_likelihood(stiff, y)) == pytest.approx(float(kalman.log_likelihood(limit, y)), rel=1e-5)
-
-
-def test_blocks_of_rows_are_windows():
-    """Averaging neighbouring rows must be the same law seen through longer windows."""
-    _, step, window, rate, start = make_rows("plain")
-    mean, cov = oscillator_moments(
-        0.1, 0.0025, 1e-6, step, window, rate, start, (LEVELS["fixed_point"], LEVELS["initial_reward"])
-    )
-    pool = np.kron(np.eye(len(step) // 4), np.full((1, 4), 0.25))
-    coarse_mean, coarse_cov = oscillator_moments(
-        0.1,
-        0.0025,
-        1e-6,
-        step[3::4],
-        np.full(10, 4.0),
-        rate[3::4],
-        start,
-        (LEVELS["fixed_point"], LEVELS["initial_reward"]),
-    )
-    np.testing.assert_allclose(pool @ mean, coarse_mean, rtol=1e-12)
-    np.testing.assert_allclose(pool @ cov @ pool.T, coarse_cov, rtol=1e-10)

@@ -1,13 +1,10 @@
 """The reduction against published tables, direct iteration and independent numerics."""
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics import groups, reduction, thresholds
+from bayes_grpo.dynamics import reduction, thresholds
 
 # Critical gain in units of the published rule, for K_ref 1, 2, 8, 32.
 THRESHOLDS = {
@@ -98,56 +95,8 @@ def test_coefficients_in_closed_form_and_the_ema_convention():
     assert edge.damping == pytest.approx(0.0, abs=1e-12)
 
 
-def test_mean_lag_of_each_model():
+def test_refresh_interval_of_trl_and_mean_lag_of_each_model():
     assert [reduction.mean_lag(5, model) for model in ("rule", "delay", "hold")] == [5.0, 5.0, 2.0]
-
-
-def test_stationary_variance_of_theory_and_lyapunov():
-    assert reduction.stationary_variance(1.0, 0.02, 0.9) == pytest.approx(250.0)
-    assert reduction.stationary_variance(1.0, 0.02, 0.9, exact=True) == pytest.approx(251.3, abs=0.05)
-    companion = np.array([[1 + 0.7 - 0.3, -0.7], [1.0, 0.0]])
-    covariance = solve_discrete_lyapunov(companion, np.diag([2.0, 0.0]))
-    found = reduction.stationary_variance(2.0, 0.3, 0.7, exact=True)
-    assert found == pytest.approx(covariance[0, 0], rel=1e-9)
-
-
-def test_stationary_variance_diverges_at_the_threshold():
-    threshold = float(thresholds.published_threshold(0.9, 4))
-    near, at = reduction.stationary_variance(1.0, np.array([0.999, 1.0]) * threshold, 0.9, lag=4.0)
-    assert near > 100 * reduction.stationary_variance(1.0, 0.5 * threshold, 0.9, lag=4.0)
-    assert np.isinf(at)
-
-
-@pytest.mark.parametrize(
-    ("p", "size", "population", "sample"),
-    [
-        (0.5, 4, 0.808, 0.700),
-        (0.5, 16, 0.967, 0.936),
-        (0.3, 4, 0.749, 0.649),
-        (0.3, 16, 0.959, 0.928),
-        (0.05, 4, 0.373, 0.323),
-        (0.05, 16, 0.712, 0.689),
-    ],
-)
-def test_group_drift_factor_reproduces_the_table(p, size, population, sample):
-    assert groups.group_drift_factor(p, size) == pytest.approx(population, abs=6e-4)
-    assert groups.group_drift_factor(p, size, ddof=1) == pytest.approx(sample, abs=6e-4)
-
-
-@pytest.mark.parametrize("ddof", [0, 1])
-def test_group_drift_factor_is_the_mean_over_every_group(ddof):
-    p, size = 0.37, 6
-    total = 0.0
-    for rewards in itertools.product([0.0, 1.0], repeat=size):
-        k = sum(rewards)
-        if 0 < k < size:
-            drift = np.var(rewards) / np.std(rewards, ddof=ddof)
-            total += p**k * (1 - p) ** (size - k) * drift
-    found = groups.group_drift_factor(p, size, ddof)
-    assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
-
-
-def test_refresh_interval_of_each_trainer():
     assert reduction.trl_refresh_interval(8, 2, 4) == 4.0
     assert reduction.trl_refresh_interval(1, 1, 8) == 1.0
 
@@ -161,10 +110,7 @@ def test_refresh_interval_of_each_trainer():
         (lambda: thresholds.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
         (lambda: thresholds.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
         (lambda: thresholds.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
-        (lambda: groups.group_drift_factor(0.5, 1), "group size"),
-        (lambda: groups.group_drift_factor(1.0, 4), "success rate"),
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
-        (lambda: reduction.stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
     ],
 )

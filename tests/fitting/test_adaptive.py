@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from arviz_stats.base.array import array_stats
 from scipy.stats import norm
 
+from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.fitting.sampling.adaptive import (
     ImportanceSettings,
     Proposal,
     WeightedPoints,
     adaptive_points,
-    effective_size,
-    pareto_shape,
 )
 
 
@@ -116,24 +116,31 @@ def test_a_proposal_has_the_density_that_its_points_have():
     assert inside == pytest.approx(mass, abs=0.005)
 
 
-@pytest.mark.parametrize("heavy", [0.3, 0.6, 1.2])
-def test_pareto_shape_is_that_of_arviz(heavy):
-    from arviz_stats.base.array import array_stats
-
-    log_weight = heavy * -np.log(np.random.default_rng(0).uniform(size=4000))
-    stats: object = array_stats
-    _, k = stats.psislw(-log_weight[None], axis=-1)  # of the weights, not their inverses  # pyright: ignore[reportAttributeAccessIssue]
-    assert pareto_shape(log_weight) == pytest.approx(float(np.squeeze(k)), abs=0.01)
-    assert pareto_shape(log_weight) == pytest.approx(heavy, abs=0.2)
-
-
 def test_weights_of_no_likelihood_are_worth_nothing():
     nothing = WeightedPoints(np.zeros((4, 2)), np.full(4, -np.inf))
-    assert nothing.effective == effective_size(np.full(4, -np.inf)) == 0.0
+    assert nothing.effective == 0.0
     assert nothing.weight == pytest.approx(0.25)
     assert nothing.pareto_k == math.inf
     some = WeightedPoints(np.arange(8.0).reshape(4, 2), np.log([1.0, 1.0, 2.0, 1e-300]))
     assert some.effective == pytest.approx(16.0 / 6.0)
     picked = some.resampled(400, np.random.default_rng(0))
     assert np.mean(picked[:, 0] == 4.0) == pytest.approx(0.5, abs=0.01)
-    assert pareto_shape(np.zeros(1000)) == -math.inf
+    assert WeightedPoints(np.zeros((1000, 1)), np.zeros(1000)).pareto_k == -math.inf
+
+
+@pytest.mark.parametrize("efficiency", [1.0, 0.4])
+def test_many_rows_are_smoothed_at_once_as_arviz_smooths_each(efficiency):
+    rng = np.random.default_rng(5)
+    log_weight = np.array([0.1, 0.5, 1.5])[:, None] * rng.standard_exponential((3, 1200))
+    weight, shape = smoothed_weights(log_weight, efficiency)
+    theirs, their_shape = array_stats.psislw(-log_weight, r_eff=efficiency, axis=-1)  # pyright: ignore[reportAttributeAccessIssue]
+    np.testing.assert_allclose(weight, np.exp(theirs), rtol=1e-9)
+    np.testing.assert_allclose(shape, their_shape, rtol=1e-9)
+
+
+def test_a_tail_that_is_none_is_left_as_it_is():
+    log_weight = np.stack([np.zeros(400), np.random.default_rng(6).standard_normal(400)])
+    weight, shape = smoothed_weights(log_weight, 1.0)
+    np.testing.assert_allclose(weight[0], 1 / 400)
+    assert np.isnan(shape[0])
+    assert np.isfinite(shape[1])

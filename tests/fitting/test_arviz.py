@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import bayes_grpo as bg
-from bayes_grpo.fitting.sensitivity import sensitivities
+from bayes_grpo.fitting.summary import sensitivities
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from tests.helpers.reference import dense_log_density, oscillator_moments
@@ -76,14 +76,6 @@ def test_log_likelihood_is_that_of_all_rows_given_all_parameters(run):
         assert float(total[chain, draw]) == pytest.approx(expected, rel=1e-8)
 
 
-def for_power_scaling(saved):
-    """The fit as a user prepares it for power scaling."""
-    tree = saved.copy()
-    for name in ("prior", "likelihood"):
-        tree[f"log_{name}"] = tree[f"joint_log_{name}"]
-    return tree
-
-
 @pytest.mark.usefixtures("agg")
 def test_power_scaling_refuses_the_terms_of_leave_one_out(saved):
     for function in (az.psense_summary, az.psense, az.plot_psense_dist, az.plot_psense_quantities):
@@ -101,7 +93,9 @@ def test_log_prior_is_the_normal_density_of_each_parameter(saved, fitted):
 
 
 def test_psense_of_arviz_is_in_the_summary(saved, fitted):
-    table = az.psense_summary(for_power_scaling(saved), round_to=12)
+    tree = saved.copy()
+    tree["log_prior"], tree["log_likelihood"] = tree["joint_log_prior"], tree["joint_log_likelihood"]
+    table = az.psense_summary(tree, round_to=12)
     for row in bg.summarize(fitted).rows:
         theirs = table.loc[row.name]
         assert row.prior_sensitivity == pytest.approx(theirs["prior"], rel=1e-9)
@@ -114,8 +108,8 @@ def test_quantities_with_draws_that_are_not_finite_have_no_sensitivity(fitted):
     values["fixed_point"] = values["fixed_point"].where(values["draw"] > 0)
     tree["posterior"].dataset = values
     found = sensitivities(bg.Fit(tree, fitted.regime))
-    assert np.isnan(found["fixed_point"].prior)
-    assert found["initial_reward"].prior > 0
+    assert np.isnan(found["fixed_point"][0])
+    assert found["initial_reward"][0] > 0
 
 
 def transformed(tree, name: str) -> np.ndarray:
@@ -213,23 +207,6 @@ def test_variables_have_units_and_names_and_arviz_sums_them_up(fitted):
     assert all(x.attrs["long_name"] for x in fitted.posterior.data_vars.values())
     depth, steps = (fitted.data["sample_stats"][k] for k in ("tree_depth", "n_steps"))
     assert ((2 ** (depth - 1) <= steps) & (steps < 2**depth)).all()
-
-
-def test_a_summary_is_a_table(fitted):
-    summary = bg.summarize(fitted)
-    table = summary.to_frame()
-    assert list(table.index) == [r.name for r in summary.rows]
-    assert table.attrs["interval_level"] == 0.9
-    row = summary.rows[0]
-    assert tuple(table.loc[row.name, ["posterior", "posterior_low", "posterior_high"]]) == row.posterior[:3]
-
-
-def test_pictures_can_be_drawn_where_the_user_wants(fitted):
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    assert bg.plot_fit(fitted, figure=figure) is figure
-    assert len(figure.axes) == 1
 
 
 def test_what_moves_with_the_prior_is_said(run, fitted):

@@ -10,28 +10,34 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
-from bayes_grpo.dynamics.smoother import smooth
-from bayes_grpo.fitting.draws import Draws
+from bayes_grpo.dynamics.kalman import smooth
+from bayes_grpo.fitting.draws import Draws, fast_posterior, sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints
-from bayes_grpo.fitting.sampling.batch import densities_of_rows, level_draws, log_likelihoods
-from bayes_grpo.fitting.sampling.sample import fast_posterior, sample_posterior
-from bayes_grpo.fitting.sampling.target import FARTHEST, log_likelihood, potential, state_space, target_of
+from bayes_grpo.fitting.sampling.target import (
+    FARTHEST,
+    log_likelihood,
+    log_likelihoods,
+    marginalized_draws,
+    potential,
+    state_space,
+    target_of,
+)
 from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import prepare_rows
+from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from tests.helpers.selection import few
 
 LAWS = ("flat", "exponential", "oscillator", "bernoulli", "logistic", "sigmoid")
 
 
-def posterior_on(regime: Regime, table: RowTable, **options: Any) -> Draws:
-    return fast_posterior(target_of(regime, prepare_rows(table, many=True)), **options)
+def posterior_on(regime: Regime, table: Series, **options: Any) -> Draws:
+    return fast_posterior(target_of(regime, table, arrays=shared(table)), **options)
 
 
-def make_table(y: np.ndarray) -> RowTable:
+def make_table(y: np.ndarray) -> Series:
     step, nothing = np.arange(1.0, len(y) + 1), np.array([])
     return rows_of(Run("made", "made", "none", "0", step, y, np.ones(len(y)), {}, nothing, nothing, Settings()))
 
@@ -78,14 +84,14 @@ def test_against_nuts(synthetic_run, name):
     hundredth of the draws moves the 95% quantile by half a standard deviation.
     """
     regime, table = get_regime(name), rows_of(synthetic_run)
-    nuts = sample_posterior(
-        target_of(regime, prepare_rows(table)), seed=2, sampler=SamplerSettings(num_samples=4000)
-    ).draws
-    fast = posterior_on(regime, table, seed=1, fallback=False).with_levels(0)
+    nuts = sample_posterior(target_of(regime, table), seed=2, sampler=SamplerSettings(num_samples=4000)).draws
+    fast = posterior_on(regime, table, seed=1, fallback=False).sample_marginalized(0)
     assert fast.usable
     draws = {p.name: nuts.points[:, i] for i, p in enumerate(regime.sampled)}
     found = {p.name: fast.points[:, i] for i, p in enumerate(regime.sampled)}
-    draws, found = (x | {p.name: y.flat(p.name) for p in regime.linear} for x, y in ((draws, nuts), (found, fast)))
+    draws, found = (
+        x | {p.name: y.flat(p.name) for p in regime.marginalized} for x, y in ((draws, nuts), (found, fast))
+    )
     assert set(found) == set(draws)
     for parameter, x in draws.items():
         for q, within in ((0.05, 0.025), (0.5, 0.05), (0.95, 0.025)):
@@ -95,20 +101,20 @@ def test_against_nuts(synthetic_run, name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", few(["flat", "exponential", "logistic"], "exponential"))
-def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
+def test_marginalized_draws_are_those_of_the_smoother(synthetic_run, name):
     """Tweedie's formula by differences of the likelihood, against the smoothed state before the first row."""
     regime, table = get_regime(name), rows_of(synthetic_run)
-    target = target_of(regime, prepare_rows(table))
+    target = target_of(regime, table)
     prior, rows = target.arguments
     z = np.repeat(0.3 * np.ones((1, len(regime.sampled))), 20_000, axis=0)
-    drawn = level_draws(target, z, np.random.default_rng(0))
+    drawn = marginalized_draws(target, z, np.random.default_rng(0))
     with jax.enable_x64(True):
         smoothed = smooth(state_space(regime, jnp.asarray(z[0]), prior, rows), jnp.asarray(rows.y))
-        mean = {k: float(v) for k, v in regime.linear_values(smoothed.initial_mean).items()}
+        mean = {k: float(v) for k, v in regime.marginalized_values(smoothed.initial_mean).items()}
         picks = np.random.default_rng(1).multivariate_normal(
             np.asarray(smoothed.initial_mean), np.asarray(smoothed.initial_cov), 20_000
         )
-        spread = {k: float(np.std(v)) for k, v in regime.linear_values(jnp.asarray(picks)).items()}
+        spread = {k: float(np.std(v)) for k, v in regime.marginalized_values(jnp.asarray(picks)).items()}
     for parameter, x in drawn.items():
         assert np.mean(x) == pytest.approx(mean[parameter], abs=5.0 * spread[parameter] / np.sqrt(20_000))
         assert np.std(x) == pytest.approx(spread[parameter], rel=0.03)
@@ -118,25 +124,22 @@ def test_level_draws_are_those_of_the_smoother(synthetic_run, name):
 def test_the_batched_likelihood_is_the_sampler_s_own(synthetic_run, name):
     table = rows_of(synthetic_run)
     regime = get_regime(name)
-    target = target_of(regime, prepare_rows(table))
+    target = target_of(regime, table)
     prior, rows = target.arguments
     z = np.random.default_rng(0).standard_normal((5, len(regime.sampled)))
     with jax.enable_x64(True):
         alone = jax.jit(partial(log_likelihood, regime, prior=prior, rows=rows))
         one = [float(alone(z=jnp.asarray(x))) for x in z]
     np.testing.assert_allclose(log_likelihoods(target, z), one, rtol=1e-9)
-    among_many = replace(target, rows=prepare_rows(table, many=True))
+    among_many = replace(target, arrays=shared(table))
     np.testing.assert_allclose(log_likelihoods(among_many, z), one, rtol=1e-9)
-    y = np.asarray(rows.y)
-    steps = densities_of_rows(target, z, y)
-    np.testing.assert_allclose(steps.sum(axis=1), one, rtol=1e-9)
 
 
 @pytest.mark.thorough
 def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
     """A warm-up once leapt 140 prior sds away, to a noise of 3e-41, and found a log density of 1e122 there."""
     regime = get_regime("exponential")
-    target = target_of(regime, prepare_rows(flat_rows))
+    target = target_of(regime, flat_rows)
     far = np.array([-10.2, -139.7, 24.3])
     there, edge = log_likelihoods(target, np.stack([far, np.clip(far, -FARTHEST, FARTHEST)]))
     assert there == edge
@@ -145,17 +148,6 @@ def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
         assert potential(regime, jnp.asarray(far), *target.arguments) == pytest.approx(0.5 * np.sum(far**2) - edge)
     near = np.array([[0.5, -1.0, 0.3], [0.5, -0.9 * FARTHEST, 0.3], [0.5, -FARTHEST, 0.3]])
     assert len(set(log_likelihoods(target, near))) == 3
-
-
-def test_a_start_gives_the_same_posterior_in_fewer_rounds(synthetic_run):
-    regime, table = get_regime("oscillator"), rows_of(synthetic_run)
-    afresh = posterior_on(regime, table, seed=1)
-    again = posterior_on(regime, table, seed=2, start=afresh.points)
-    assert again.usable
-    assert isinstance(again.diagnostics, WeightDiagnostics)
-    assert isinstance(afresh.diagnostics, WeightDiagnostics)
-    assert again.diagnostics.rounds < afresh.diagnostics.rounds
-    assert again.log_evidence == pytest.approx(afresh.log_evidence, abs=0.15)
 
 
 @pytest.mark.thorough

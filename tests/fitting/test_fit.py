@@ -10,8 +10,8 @@ import pytest
 
 from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
 from bayes_grpo.common import programs
-from bayes_grpo.common.errors import ConvergenceWarning, FitFileError, SettingError
-from bayes_grpo.dynamics import likelihood
+from bayes_grpo.common.errors import ConvergenceWarning, SettingError
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
@@ -92,24 +92,17 @@ def test_levels_are_drawn_from_their_conditional(run):
     np.testing.assert_allclose(np.cov(draws), cov, rtol=0.1, atol=0.05 * cov.max())
 
 
-def test_same_seed_same_numbers(run):
-    short = SamplerSettings(num_chains=2)  # the program of the fits above
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        one, two, other = (fit(run, "exponential", seed=s, sampler=short) for s in (4, 4, 5))
-    np.testing.assert_array_equal(one.draws("relaxation_time"), two.draws("relaxation_time"))
-    assert not np.array_equal(one.draws("relaxation_time"), other.draws("relaxation_time"))
-
-
-def test_programs_are_compiled_once_for_a_bucket(run):
+def test_same_seed_same_numbers_and_one_program_for_a_bucket(run):
     short = SamplerSettings(num_chains=2)  # the program of the fits above
     other = make_run(run.step[:38], run.reward[:38] * 0.8, momentum=0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit(run, "exponential", sampler=short)
+        one = fit(run, "exponential", seed=4, sampler=short)
         before = programs._PROGRAMS.compiled
+        two = fit(run, "exponential", seed=4, sampler=short)
         fit(other, "exponential", sampler=short, priors={"relaxation_time": (9.0, 0.3)})
     assert programs._PROGRAMS.compiled == before
+    np.testing.assert_array_equal(one.draws("relaxation_time"), two.draws("relaxation_time"))
 
 
 @pytest.mark.thorough
@@ -139,13 +132,6 @@ def test_checks_find_what_is_wrong():
     assert "E-BFMI" in check_convergence({"a": good}, wandering, calm, False).reasons[0]
 
 
-def test_leave_one_out_terms_have_a_step_dimension(fitted, run):
-    group = fitted.data["log_likelihood"].dataset["y"]
-    assert group.dims == ("chain", "draw", "step")
-    np.testing.assert_array_equal(group["step"], run.step)
-    assert np.isfinite(group).all()
-
-
 def test_r_squared():
     y = np.array([1.0, 2.0, 3.0, 4.0])
     assert r_squared(y, y) == 1.0
@@ -167,7 +153,7 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
     path = tmp_path / "fit.nc"
     save_fit(fitted, path)
     again = load_fit(path)
-    table, kept = rows_of(run), again.as_draws.rows.table
+    table, kept = rows_of(run), again.as_draws.rows
     assert kept.level == table.level is not None
     np.testing.assert_array_equal(kept.noise, table.noise)
     assert "expected from mean and batch size" in summarize(again).measured
@@ -179,45 +165,12 @@ def test_round_trip_through_netcdf(run, fitted, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "words"),
-    [
-        ("bayes_grpo_format", 99, "layout is version 99"),
-        ("bayes_grpo_format", 1, "layout is version 1 .* fit the log again"),
-        ("regime", "pendulum", "'pendulum', which this bayes-grpo does not have"),
-        ("model_hash", "0", "other parameters"),
-    ],
-)
-def test_foreign_fits_are_refused(fitted, tmp_path, attribute, value, words):
-    tree = fitted.data.copy()
-    tree.attrs[attribute] = value
-    save_fit(type(fitted)(tree, fitted.regime), tmp_path / "fit.nc")
-    with pytest.raises(FitFileError, match=words):
-        load_fit(tmp_path / "fit.nc")
-
-
-def test_files_that_are_no_fits_are_refused(tmp_path):
-    with pytest.raises(FitFileError, match="no such file"):
-        load_fit(tmp_path / "absent.nc")
-    (tmp_path / "text.nc").write_text("not a fit")
-    with pytest.raises(FitFileError, match="expected a NetCDF file"):
-        load_fit(tmp_path / "text.nc")
-
-
-@pytest.mark.parametrize(
     "bad",
     [{"num_chains": 1}, {"num_warmup": 3}, {"num_samples": 2.5}, {"target_accept": 1.0}, {"retry_target_accept": 0.2}],
 )
 def test_impossible_sampler_settings(run, bad):
     with pytest.raises(SettingError, match="expected"):
         fit(run, sampler=SamplerSettings(**bad))
-
-
-def test_derived_quantities_follow_from_the_parameters(fitted):
-    mass = (1 + 0.9) / 2
-    k, c, zeta = fitted.draws("stiffness"), fitted.draws("damping"), fitted.draws("damping_ratio")
-    np.testing.assert_allclose(c / (2 * np.sqrt(mass * k)), zeta, rtol=1e-10)
-    response = np.sqrt(mass / k + (c / k) ** 2)
-    np.testing.assert_allclose(response, fitted.draws("response_time"), rtol=1e-10)
 
 
 def test_half_gain_step_solves_the_law():
@@ -257,7 +210,7 @@ def test_unstable_damping_is_reachable_and_bounded():
 def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
     """Batched chains on the associative scan, run on whatever device there is, against threads on the sequential."""
     programs.forget_programs()
-    monkeypatch.setattr(likelihood, "accelerated", lambda: True)
+    monkeypatch.setattr(kalman, "accelerated", lambda: True)
     monkeypatch.setattr(nuts, "accelerated", lambda: True)
     other = fit(run, "oscillator", seed=1)
     programs.forget_programs()

@@ -26,6 +26,8 @@ def test_a_whole_one_is_read(tmp_path):
     fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
     assert fit.as_draws.values["fixed_point"].shape == (2, 6)
     assert fit.about.rows == 8
+    with pytest.raises(FitFileError, match="no such file"):
+        load_fit(tmp_path / "absent.nc")
 
 
 ATTRIBUTES = [

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo import SamplerSettings
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.dynamics.smoother import smooth
+from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
@@ -21,13 +21,13 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
-from bayes_grpo.rows.padding import padded, prepare_rows
+from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.schedule import FutureRows, RemainingRate, future_rows, future_steps, remaining_rate
+from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid, grid_at
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from tests.helpers.pictures import halves
-from tests.helpers.runs import rising_run
+from tests.helpers.runs import remaining, rising_run
 from tests.helpers.selection import few
 from tests.helpers.shown import text_of
 
@@ -54,19 +54,19 @@ def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
 def test_paths_have_the_moments_of_the_exact_predictive(name):
     """Against the smoother, which gives exact means and variances of missing rows, for one parameter value."""
     regime, table = get_regime(name), rows_of(rising_run())
-    future = FutureRows(
+    future = FutureGrid(
         np.array([41.0, 43.0, 50.0, 70.0]), np.array([1.0, 1.0, 5.0, 0.0]), np.array([1.0, 0.8, 0.5, 0.2]), np.ones(4)
     )
-    target = target_of(regime, prepare_rows(table, many=True))
+    target = target_of(regime, table, arrays=shared(table))
     priors, prior = target.priors, target.numbers
     with jax.enable_x64(True):
         z = np.full(len(regime.sampled), 0.3)
         values = {k: jnp.asarray(v) for k, v in values_of(regime, z, prior, padded(table)).items()}
         size = len(table.y) + 4
-        rows = padded(table.extended(*future), size)
+        rows = padded(table.extended(*future[:4]), size)
         past = padded(table)
         rows = rows._replace(length=past.length, spacing=past.spacing)
-        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.linear}
+        levels = {p.name: (priors[p.name].median, priors[p.name].spread) for p in regime.marginalized}
         space = regime.state_space(values, levels, rows)
         exact = smooth(space, jnp.asarray(rows.y))
     mean, latent_var = np.asarray(exact.latent_mean)[-4:], np.asarray(exact.latent_var)[-4:]
@@ -172,13 +172,12 @@ def test_bad_input_is_said_in_a_sentence():
 
 def test_future_rows_keep_the_logs_spacing_and_window():
     table = rows_of(rising_run())
-    step = future_steps(table, 60.0)
-    np.testing.assert_array_equal(step, np.arange(41.0, 61.0))
-    ahead = future_rows(table, step, CONSTANT)
+    ahead = future_grid(table, 60.0, CONSTANT)
+    np.testing.assert_array_equal(ahead.step[ahead.horizon], np.arange(41.0, 61.0))
     assert ahead.step[0] == 40.0
     assert ahead.window[0] == 0.0
-    np.testing.assert_array_equal(ahead.window[1:], 1.0)
-    assert len(future_steps(table, 10000.0)) == 96
+    np.testing.assert_array_equal(ahead.window[ahead.horizon], 1.0)
+    assert future_grid(table, 10000.0, CONSTANT).shown == 96
 
 
 @pytest.mark.parametrize("shape", ["linear", "cosine"])
@@ -186,12 +185,12 @@ def test_a_logged_decay_is_continued(shape):
     step = np.arange(1.0, 61.0)
     done = step / 100.0
     rate = 1.0 - done if shape == "linear" else 0.5 * (1.0 + np.cos(np.pi * done))
-    known = remaining_rate(step, rate, "logged", total_steps=100.0)
+    known = remaining(step, rate, "logged", total_steps=100.0)
     assert known.shape == shape
     at = np.array([70.0, 80.0, 100.0, 120.0])
     truth = np.clip(1 - at / 100, 0, 1) if shape == "linear" else 0.5 * (1 + np.cos(np.pi * np.clip(at / 100, 0, 1)))
     np.testing.assert_allclose(known.at(at), truth, atol=0.02)
-    guessed = remaining_rate(step, rate, "logged")
+    guessed = remaining(step, rate, "logged")
     assert guessed.shape == shape
     np.testing.assert_allclose(guessed.at(at), truth, atol=0.05)
     assert "read off" in guessed.assumed
@@ -199,13 +198,13 @@ def test_a_logged_decay_is_continued(shape):
 
 def test_what_is_assumed_of_the_learning_rate_is_said():
     step = np.arange(1.0, 31.0)
-    assert remaining_rate(step, np.ones(30), "logged").shape == "constant"
-    assert "last logged value" in remaining_rate(step, np.ones(30), "logged").assumed
-    assert remaining_rate(step, np.ones(30), None).assumed
-    assert remaining_rate(step, np.ones(30), None, schedule="constant").assumed == ""
-    default = remaining_rate(step, 1 - step / 60, "linear", total_steps=60.0, given=False)
+    assert remaining(step, np.ones(30), "logged").shape == "constant"
+    assert "last logged value" in remaining(step, np.ones(30), "logged").assumed
+    assert remaining(step, np.ones(30), None).assumed
+    assert remaining(step, np.ones(30), None, schedule="constant").assumed == ""
+    default = remaining(step, 1 - step / 60, "linear", total_steps=60.0, given=False)
     assert "trainer's default" in default.assumed
-    assert remaining_rate(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
+    assert remaining(step, 1 - step / 60, "linear", 60.0).at(np.array([60.0])) == 0.0
 
 
 def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
@@ -224,9 +223,9 @@ def test_weights_lean_to_the_better_law_and_keep_a_share_for_a_trend():
 
 def test_a_regime_that_settles_outside_the_range_is_still_held_inside():
     regime, table = get_regime("exponential"), rows_of(rising_run())
-    target = target_of(regime, prepare_rows(table, many=True), {"fixed_point": (5.0, 0.01)})
+    target = target_of(regime, table, {"fixed_point": (5.0, 0.01)}, arrays=shared(table))
     drawn = draws_of(target, {p.name: np.full(200, target.priors[p.name].median) for p in regime.parameters})
-    future = future_rows(table, np.array([50.0]), CONSTANT)
+    future = grid_at(table, np.array([50.0]), CONSTANT)
     (latent, _, rows), fixed = regime_paths(drawn, future, 100, 0, RewardRange(0.0, 1.0), 1.0)
     assert latent.max() <= 1.0
     assert rows.max() <= 1.0
@@ -241,13 +240,13 @@ def test_a_regime_that_settles_outside_the_range_is_still_held_inside():
 @pytest.mark.thorough
 def test_a_regime_that_runs_away_is_not_followed():
     regime, table = get_regime("oscillator"), rows_of(rising_run())
-    target = target_of(regime, prepare_rows(table, many=True))
+    target = target_of(regime, table, arrays=shared(table))
     values = {p.name: np.full(200, target.priors[p.name].median) for p in regime.parameters}
     values["initial_reward"] = np.arange(200.0)
     values["response_time"] = np.full(200, 5.0)
     values["damping_ratio"] = np.where(np.arange(200) % 2, -0.8, 2.0)  # every second draw diverges
     drawn = draws_of(target, values)
-    future = future_rows(table, np.array([60.0, 200.0]), CONSTANT)
+    future = grid_at(table, np.array([60.0, 200.0]), CONSTANT)
     paths, _ = regime_paths(drawn, future, 50, 0, RewardRange(), 0.0)
     assert np.abs(paths.trend).max() < 20.0
     runaway = draws_of(target, {k: v[1::2] for k, v in values.items()})
@@ -255,7 +254,7 @@ def test_a_regime_that_runs_away_is_not_followed():
 
 
 def test_a_fast_posterior_that_cannot_be_trusted_leaves_its_weight_to_the_others():
-    rows = prepare_rows(rows_of(rising_run()), many=True)
+    rows = rows_of(rising_run())
     fitted = fit_regimes(rows, ("flat", "exponential", "oscillator"), strict=False)
     rough = replace(fitted.draws["oscillator"].diagnostics, pareto_k=2.0)
     draws = {**fitted.draws, "oscillator": replace(fitted.draws["oscillator"], diagnostics=rough)}
@@ -281,7 +280,7 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
 
 @pytest.mark.thorough
 def test_a_law_draws_the_same_whichever_others_there_are():
-    table = prepare_rows(rows_of(rising_run()), many=True)
+    table = rows_of(rising_run())
     alone = fit_regimes(table, ("exponential",), seed=3, sampler=FAST, strict=False)
     beside = fit_regimes(table, ("flat", "exponential"), seed=3, sampler=FAST, strict=False)
     for name, draws in alone.draws["exponential"].values.items():
@@ -301,7 +300,7 @@ def test_the_picture_fits_into_a_part_of_a_figure():
 
 
 def test_a_stated_range_counts_in_the_weights():
-    table, regimes = prepare_rows(rows_of(rising_run()), many=True), ("flat", "exponential")
+    table, regimes = rows_of(rising_run()), ("flat", "exponential")
     free = fit_regimes(table, regimes, sampler=FAST, strict=False)
     held = fit_regimes(table, regimes, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
     for name in regimes:
@@ -312,13 +311,13 @@ def test_a_stated_range_counts_in_the_weights():
 
 def test_rows_in_the_unit_interval_suggest_their_range():
     table, unknown = rows_of(rising_run()), dict(Settings().items())
-    found = reward_range(table, unknown)
+    found = reward_range(table.y, unknown)
     assert (found.low, found.high, found.share) == (0.0, 1.0, 0.9)
     assert "reward_high" in found.assumed
-    assert not reward_range(replace(table, y=table.y + 0.5), unknown).known
+    assert not reward_range(table.y + 0.5, unknown).known
     stated = unknown | {"reward_high": Setting(3.0, Provenance.USER)}
-    assert reward_range(table, stated) == RewardRange(high=3.0)
-    assert reward_range(table, stated).sentence == "at most 3"
+    assert reward_range(table.y, stated) == RewardRange(high=3.0)
+    assert reward_range(table.y, stated).sentence == "at most 3"
     ahead = alone(60)
     assert any("[0, 1]" in x for x in ahead.assumed)
     assert ahead.high == 1.0

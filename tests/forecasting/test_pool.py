@@ -8,7 +8,6 @@ from bayes_grpo.forecasting import pool as pool_module
 from bayes_grpo.forecasting.fits import fit_regimes
 from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
-from bayes_grpo.rows.padding import prepare_rows
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.lab.learners.pool import content_of
@@ -97,7 +96,7 @@ def test_a_forecast_is_drawn_from_regimes_and_last_value_by_their_weights(monkey
     run, regimes = rising_run(), ("flat", "exponential")
     monkeypatch.setattr(pool_module, "shipped_pool", lambda: pool(intercept=-1.0))
     table = rows_of(run)
-    fitted = fit_regimes(prepare_rows(table, many=True), regimes, strict=False)
+    fitted = fit_regimes(table, regimes, strict=False)
     found = pooled(table, fitted, 20)
     assert sum(found.values()) == pytest.approx(1.0)
     assert found[LEVEL_NAME] == pytest.approx(1.0 / (1.0 + np.exp(1.0)))

@@ -9,8 +9,8 @@ from bayes_grpo import forecast, plot_forecast
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.forecasting.reach import crossings, reach_of
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.rows.schedule import PLAN_OVER, RATE_ENDED, remaining_rate
-from tests.helpers.runs import rising_run
+from bayes_grpo.rows.schedule import PLAN_OVER, RATE_ENDED
+from tests.helpers.runs import remaining, rising_run
 
 
 @pytest.fixture(scope="module")
@@ -106,5 +106,5 @@ def test_where_the_learning_rate_has_ended_the_sentence_says_so_first(found):
 
 @pytest.mark.parametrize(("logged", "words"), [("constant", PLAN_OVER), ("linear", RATE_ENDED), ("cosine", RATE_ENDED)])
 def test_at_its_planned_end_only_a_decaying_rate_has_ended(logged, words):
-    found = remaining_rate(np.arange(1.0, 11.0), np.ones(10), logged, total_steps=10.0)
+    found = remaining(np.arange(1.0, 11.0), np.ones(10), logged, total_steps=10.0)
     assert (found.rate_now, found.assumed) == (0.0, words)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 from scipy.special import logsumexp
 
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 POWERS = {"bernoulli": 1.5, "logistic": 2.0}
 
@@ -35,7 +35,7 @@ def flow_rate(name: str, values: dict[str, float]) -> float:
     return took / values["half_gain_step"]
 
 
-def path(name: str, values: dict[str, float], table: RowTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def path(name: str, values: dict[str, float], table: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Window means, window middles and gap middles of the success rate, by an ODE solver; shapes (n,)."""
     rate, power = flow_rate(name, values), POWERS[name]
 
@@ -59,7 +59,7 @@ def path(name: str, values: dict[str, float], table: RowTable) -> tuple[np.ndarr
     return means, middles, gaps
 
 
-def sigmoid_means(values: dict[str, float], table: RowTable) -> np.ndarray:
+def sigmoid_means(values: dict[str, float], table: Series) -> np.ndarray:
     """Share of the gain that is left, mean over each window, by quadrature."""
 
     def left(step: float) -> float:
@@ -73,7 +73,7 @@ def sigmoid_means(values: dict[str, float], table: RowTable) -> np.ndarray:
 
 
 def fluctuation_cov(
-    values: dict[str, float], table: RowTable, row_rate: np.ndarray, gap_rate: np.ndarray, stationary: bool
+    values: dict[str, float], table: Series, row_rate: np.ndarray, gap_rate: np.ndarray, stationary: bool
 ) -> np.ndarray:
     """Covariance of the rows' window means of u' = -rate u + noise, rate constant over each gap and each window.
 
@@ -112,7 +112,7 @@ def particle_log_likelihood(
     name: str,
     values: dict[str, float],
     levels: tuple[float, float],
-    table: RowTable,
+    table: Series,
     y: np.ndarray,
     rng: np.random.Generator,
     particles: int = 20_000,
@@ -139,7 +139,7 @@ def simulate(
     name: str,
     values: dict[str, float],
     levels: tuple[float, float],
-    table: RowTable,
+    table: Series,
     rng: np.random.Generator,
     pieces: int = 16,
 ) -> np.ndarray:
@@ -152,7 +152,7 @@ def simulate(
     return np.array(out)
 
 
-def _fine_path(name: str, values: dict[str, float], table: RowTable, pieces: int) -> np.ndarray:
+def _fine_path(name: str, values: dict[str, float], table: Series, pieces: int) -> np.ndarray:
     """Unforced success rate at the ends of equal pieces of every window, shape (n, pieces + 1)."""
     rate, power = flow_rate(name, values), POWERS[name]
     n = len(table.step)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 
 
 def make_run(
@@ -68,3 +71,20 @@ def rising_run(n: int = 40, seed: int = 0, **settings: Any) -> Run:
 def evaluated(at: Sequence[float] | np.ndarray, values: Any) -> dict[float, float]:
     """Held-out rewards as `make_run` takes them."""
     return dict(zip(np.asarray(at, float).tolist(), np.asarray(values, float).tolist(), strict=True))
+
+
+def remaining(
+    step: np.ndarray,
+    rate: np.ndarray,
+    logged: str | None,
+    total_steps: float | None = None,
+    schedule: str | None = None,
+    given: bool = True,
+) -> RemainingRate:
+    """Learning rate after rows with these rates, by the settings of their run."""
+    table = replace(rows_of(rising_run()), step=step, rate=rate)
+    settings = {
+        "schedule": Setting(logged, Provenance.USER if given else Provenance.ASSUMED),
+        "total_steps": Setting(total_steps, Provenance.USER),
+    }
+    return schedule_of(table, settings, schedule)

@@ -1,16 +1,21 @@
 """Ground truth: the reduction's predictions on simulated runs, small enough for every change."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_lyapunov
 
-from bayes_grpo.dynamics.groups import group_drift_factor
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
+from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
     log_log_slope,
     measured_drift_factor,
     measured_fluctuation,
     measured_onset,
     measured_threshold,
+    stationary_variance,
 )
 from tests.helpers.selection import few
 
@@ -60,3 +65,61 @@ def test_std_normalised_fluctuation_departs_from_one_over_group_size_as_computed
 def test_drift_of_finite_groups_within_five_percent(p, size, ddof):
     found = measured_drift_factor(p, size, ddof, n_runs=200)
     assert found == pytest.approx(float(group_drift_factor(p, size, ddof)), rel=0.05)
+
+
+def test_stationary_variance_of_theory_and_lyapunov():
+    assert stationary_variance(1.0, 0.02, 0.9) == pytest.approx(250.0)
+    assert stationary_variance(1.0, 0.02, 0.9, exact=True) == pytest.approx(251.3, abs=0.05)
+    companion = np.array([[1 + 0.7 - 0.3, -0.7], [1.0, 0.0]])
+    covariance = solve_discrete_lyapunov(companion, np.diag([2.0, 0.0]))
+    found = stationary_variance(2.0, 0.3, 0.7, exact=True)
+    assert found == pytest.approx(covariance[0, 0], rel=1e-9)
+
+
+def test_stationary_variance_diverges_at_the_threshold():
+    threshold = float(published_threshold(0.9, 4))
+    near, at = stationary_variance(1.0, np.array([0.999, 1.0]) * threshold, 0.9, lag=4.0)
+    assert near > 100 * stationary_variance(1.0, 0.5 * threshold, 0.9, lag=4.0)
+    assert np.isinf(at)
+
+
+@pytest.mark.parametrize(
+    ("p", "size", "population", "sample"),
+    [
+        (0.5, 4, 0.808, 0.700),
+        (0.5, 16, 0.967, 0.936),
+        (0.3, 4, 0.749, 0.649),
+        (0.3, 16, 0.959, 0.928),
+        (0.05, 4, 0.373, 0.323),
+        (0.05, 16, 0.712, 0.689),
+    ],
+)
+def test_group_drift_factor_reproduces_the_table(p, size, population, sample):
+    assert group_drift_factor(p, size) == pytest.approx(population, abs=6e-4)
+    assert group_drift_factor(p, size, ddof=1) == pytest.approx(sample, abs=6e-4)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_group_drift_factor_is_the_mean_over_every_group(ddof):
+    p, size = 0.37, 6
+    total = 0.0
+    for rewards in itertools.product([0.0, 1.0], repeat=size):
+        k = sum(rewards)
+        if 0 < k < size:
+            drift = np.var(rewards) / np.std(rewards, ddof=ddof)
+            total += p**k * (1 - p) ** (size - k) * drift
+    found = group_drift_factor(p, size, ddof)
+    assert found == pytest.approx(total / np.sqrt(p * (1 - p)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: group_drift_factor(0.5, 1), "group size"),
+        (lambda: group_drift_factor(1.0, 4), "success rate"),
+        (lambda: stationary_variance(1.0, 0.1, 0.5, lag=2, exact=True), "lag 0"),
+    ],
+)
+def test_bad_arguments_are_named(call, words):
+    with pytest.raises(SettingError, match=words):
+        call()

@@ -17,9 +17,9 @@ from bayes_grpo.dynamics.state_space import dense
 from bayes_grpo.fitting.fit import draw_prior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes.priors import GRID, resolve_priors, tabulated
-from bayes_grpo.rows.padding import prepare_rows
 from tests.helpers.reference import dense_log_density, dense_moments
 from tests.helpers.runs import make_run, rising_run, steps
+from tests.helpers.selection import few
 
 EXPONENTIAL = get_regime("exponential")
 SHORT = SamplerSettings(num_chains=4, num_warmup=300, num_samples=1000)
@@ -49,18 +49,46 @@ def table(run):
 
 
 @pytest.mark.parametrize("name", list(REGIMES))
-def test_log_density_is_that_of_a_dense_normal(name, table):
-    """Every regime at a draw of its prior; linear parameters known, and integrated out under a normal prior."""
-    regime = get_regime(name)
-    draws = draw_prior(target_of(regime, prepare_rows(table)), np.random.default_rng(1), size=3)
+def test_densities_are_those_of_a_dense_normal(name, table):
+    """Every regime at a draw of its prior, with a row missing; levels known, and integrated out under a normal prior.
+
+    The inverse of the covariance of all rows gives every conditional.
+    """
+    regime, rows = get_regime(name), padded(table)
+    draws = draw_prior(target_of(regime, table), np.random.default_rng(1), size=3)
     values = {p.name: float(draws[p.name][0]) for p in regime.parameters}
-    rows = padded(table)
-    for levels in ({}, {p.name: (0.5, 0.3) for p in regime.linear}):
-        given = values | levels
-        pairs = {p.name: levels.get(p.name, (values[p.name], 0.0)) for p in regime.linear}
-        space = regime.state_space({p.name: jnp.asarray(values[p.name]) for p in regime.sampled}, pairs, rows)
-        expected = _dense(space, rows.y)
-        np.testing.assert_allclose(regime.distribution(given, rows).log_prob(rows.y), expected, rtol=1e-7)
+    y = np.where(np.arange(len(rows.y)) == 7, np.nan, rows.y)
+    there = np.isfinite(y)
+    sampled = {p.name: values[p.name] for p in regime.sampled}
+    space = jax.jit(lambda levels: dense(regime.state_space(jax.tree.map(jnp.asarray, sampled), levels, rows), len(y)))
+    for levels in ({}, {p.name: (0.5, 0.3) for p in regime.marginalized}):
+        pairs = {p.name: levels.get(p.name, (values[p.name], 0.0)) for p in regime.marginalized}
+        mean, cov = dense_moments(jax.tree.map(np.asarray, space(pairs)))
+        density, left_out = _both(regime.distribution(values | levels, rows), y)
+        np.testing.assert_allclose(density, dense_log_density(y, mean, cov), rtol=1e-7)
+        inverse = np.linalg.inv(cov[np.ix_(there, there)])
+        error, var = inverse @ (y - mean)[there] / np.diag(inverse), 1.0 / np.diag(inverse)
+        wanted = -0.5 * (np.log(2 * np.pi * var) + error**2 / var)
+        np.testing.assert_allclose(left_out[there], wanted, rtol=1e-7, atol=1e-8)
+
+
+@jax.jit
+def _both(distribution, y):
+    """Log density and leave-one-out terms, compiled: operation by operation, each would be a program of its own."""
+    return distribution.log_prob(y), distribution.loo_log_prob(y)
+
+
+def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
+    """A batch of draws at once is what one draw at a time is."""
+    times = jnp.array([10.0, 25.0])
+    what = jax.jit(
+        lambda d: (d.log_prob(table.y), d.filter(table.y).log_likelihood, d.smooth(table.y), _both(d, table.y))
+    )
+    batch = what(EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, table))
+    np.testing.assert_allclose(batch[0], batch[1], rtol=1e-12)
+    for i, time in enumerate(times):
+        one = what(EXPONENTIAL.distribution(VALUES | {"relaxation_time": time}, table))
+        jax.tree.map(lambda all_, x, i=i: np.testing.assert_allclose(all_[i], x, rtol=1e-9), batch, one)
 
 
 @pytest.mark.thorough
@@ -112,30 +140,6 @@ def test_draws_have_the_moments_of_the_law(table):
     assert abs(density.mean() + entropy) < 4 * density.std() / np.sqrt(2000) + 0.1
 
 
-def test_rows_missing_in_the_middle_are_never_a_wrong_number(table):
-    rows = padded(table)
-    y = np.array(rows.y)
-    y[7] = np.nan
-    space = EXPONENTIAL.state_space(*_parts(VALUES), rows)
-    found = EXPONENTIAL.distribution(VALUES, rows).log_prob(y)
-    np.testing.assert_allclose(found, _dense(space, y), rtol=1e-9)
-
-
-def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
-    """Against conditionals of a dense normal, for a batch of draws at once."""
-    times = jnp.array([10.0, 25.0])
-    batch = EXPONENTIAL.distribution(VALUES | {"relaxation_time": times}, table)
-    full = [EXPONENTIAL.on_rows(*_parts(VALUES | {"relaxation_time": t}), padded(table, len(table.y))) for t in times]
-    y, loo, smoothed = jnp.asarray(table.y), batch.loo_log_prob(table.y), batch.smooth(table.y)
-    np.testing.assert_allclose(batch.filter(table.y).log_likelihood, batch.log_prob(table.y), rtol=1e-12)
-    for i, space in enumerate(full):
-        mean, cov = dense_moments(jax.tree.map(np.asarray, dense(space, len(y))))
-        inverse = np.linalg.inv(cov)
-        error, var = (inverse @ (y - mean)) / np.diag(inverse), 1.0 / np.diag(inverse)
-        np.testing.assert_allclose(loo[i], -0.5 * (np.log(2 * np.pi * var) + error**2 / var), rtol=1e-8)
-        np.testing.assert_allclose(smoothed.loo_mean[i], y - error, rtol=1e-8)
-
-
 @pytest.mark.thorough
 def test_a_forecast_of_ones_own_draws_has_the_moments_of_the_smoother(table):
     ahead = table.extended(table.step[-1] + np.array([1.0, 2.0, 10.0]))
@@ -165,13 +169,6 @@ def test_single_precision_is_warned_of_and_values_are_validated(table):
         EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
 
 
-def test_the_model_can_integrate_levels_out(table):
-    with numpyro.handlers.seed(rng_seed=0):
-        trace = numpyro.handlers.trace(EXPONENTIAL.model).get_trace(table, marginalize=True)
-    assert "fixed_point" not in trace
-    assert trace["y"]["fn"].levels["fixed_point"][1] > 0
-
-
 def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     """The same density at the same law, and a prior on either is what is drawn."""
     other = get_regime("stiffness_damping")
@@ -180,11 +177,11 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
     found = get_regime("oscillator").derived(noises | at, table)
     named = noises | {k: found[k] for k in ("stiffness", "damping")}
     both = (get_regime("oscillator"), noises | at), (other, named)
-    one, two = (regime.distribution(values, table).log_prob(table.y) for regime, values in both)
+    one, two = (_both(regime.distribution(values, table), table.y)[0] for regime, values in both)
     np.testing.assert_allclose(one, two, rtol=1e-10)
     np.testing.assert_allclose([other.derived(named, table)[k] for k in at], list(at.values()), rtol=1e-12)
     prior = dist.Gamma(2.0, 10.0)
-    drawn = draw_prior(target_of(other, prepare_rows(table), {"damping": prior}), np.random.default_rng(0), 20_000)
+    drawn = draw_prior(target_of(other, table, {"damping": prior}), np.random.default_rng(0), 20_000)
     shares = [0.1, 0.5, 0.9]
     expected = np.quantile(np.asarray(prior.sample(jax.random.key(1), (100_000,))), shares)
     np.testing.assert_allclose(np.quantile(drawn["damping"], shares), expected, rtol=0.05)
@@ -192,8 +189,8 @@ def test_stiffness_and_damping_are_the_oscillator_in_other_terms(table):
 
 def test_a_level_s_prior_is_the_same_from_a_distribution_and_from_a_fit(table):
     """A fit's priors can be given to another: a table of quantiles is no normal prior."""
-    made = target_of(EXPONENTIAL, prepare_rows(table), {"fixed_point": dist.Uniform(0.0, 1.0)})
-    again = target_of(EXPONENTIAL, prepare_rows(table), made.priors)
+    made = target_of(EXPONENTIAL, table, {"fixed_point": dist.Uniform(0.0, 1.0)})
+    again = target_of(EXPONENTIAL, table, made.priors)
     assert again.regime == made.regime
     assert again.regime.sampled_levels == ("fixed_point",)
     np.testing.assert_array_equal(again.numbers.quantiles, made.numbers.quantiles)
@@ -246,47 +243,13 @@ def test_the_model_has_the_posterior_of_the_fit(run, table):
     np.testing.assert_allclose(again["observation_sd"], draws["observation_sd"])
 
 
-PRIORS = [
-    dist.Gamma(3.0, 2.0),
-    dist.LogNormal(0.5, 0.7),
-    dist.HalfNormal(2.0),
-    dist.HalfCauchy(1.0),
-    dist.Uniform(0.5, 3.0),
-    dist.InverseGamma(3.0, 2.0),
-]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("prior", PRIORS, ids=lambda d: type(d).__name__)
-def test_a_numpyro_prior_is_what_the_sampler_draws_from(prior, table):
-    """Its table of quantiles against its own draws, in the coordinates and through `draw_prior`."""
-    from scipy.stats import ks_2samp
-
-    oscillator = get_regime("oscillator")
-    priors = resolve_priors(oscillator, table, {"observation_sd": prior})
-    assert priors["observation_sd"].name == type(prior).__name__
-    target = target_of(oscillator, prepare_rows(table), priors)
-    drawn = draw_prior(target, np.random.default_rng(0), size=20_000)["observation_sd"]
-    own = np.asarray(prior.sample(jax.random.key(5), (20_000,)))
-    assert ks_2samp(drawn, own).pvalue > 1e-3  # pyright: ignore[reportAttributeAccessIssue]
-    assert len(priors["observation_sd"].quantiles or ()) == len(GRID)
-
-
 @pytest.mark.thorough
 def test_a_fit_with_numpyro_priors_equals_one_with_the_same_prior_in_two_numbers(run):
     """A log-normal by its quantiles is a median and a spread in e-folds."""
     pair, quantiles = (
-        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": (0.7, 0.1)}, seed=2, sampler=SHORT)
-        for p in ((20.0, 0.3), dist.LogNormal(np.log(20.0), 0.3))
+        fit(run, "exponential", priors={"relaxation_time": p, "fixed_point": level}, seed=2, sampler=SHORT)
+        for p, level in (((20.0, 0.3), (0.7, 0.1)), (dist.LogNormal(np.log(20.0), 0.3), dist.Normal(0.7, 0.1)))
     )
-    normal = fit(
-        run,
-        "exponential",
-        priors={"fixed_point": dist.Normal(0.7, 0.1), "relaxation_time": (20.0, 0.3)},
-        seed=2,
-        sampler=SHORT,
-    )
-    np.testing.assert_array_equal(normal.draws("fixed_point"), pair.draws("fixed_point"))
     assert quantiles.convergence.passed
     for name in VALUES:
         a, b = pair.draws(name).ravel(), quantiles.draws(name).ravel()
@@ -317,34 +280,32 @@ def test_quantiles_keep_both_tails():
     np.testing.assert_allclose(found, 1.0 + 0.5 * GRID, atol=1e-5)
 
 
-def _parts(values):
-    """Sampled values and known levels."""
-    levels = {k: (jnp.asarray(values[k]), 0.0) for k in ("fixed_point", "initial_reward")}
-    return {k: jnp.asarray(v) for k, v in values.items() if k not in levels}, levels
-
-
 def _density(values, rows):
     return EXPONENTIAL.distribution(values, rows).log_prob(rows.y)
 
 
-def _dense(space, y):
-    """Log density without any filter."""
-    full = jax.tree.map(np.asarray, dense(space, len(y)))
-    mean, cov = dense_moments(full)
-    return dense_log_density(np.asarray(y), mean, cov)
-
-
 @pytest.mark.parametrize(
     ("regime", "name", "given"),
-    [
-        ("oscillator", "damping_ratio", dist.Uniform(-1.0, 1.0)),
-        ("oscillator", "response_time", dist.Uniform(0.1, 3.0)),
-        ("flat", "fluctuation_time", dist.LogNormal(-1.0, 0.5)),
-    ],
+    few(
+        [
+            ("oscillator", "damping_ratio", dist.Uniform(-1.0, 1.0)),
+            ("oscillator", "response_time", dist.Uniform(0.1, 3.0)),
+            ("flat", "fluctuation_time", dist.LogNormal(-1.0, 0.5)),
+            *(
+                ("flat", "observation_sd", x)
+                for x in (dist.Gamma(3.0, 2.0), dist.HalfNormal(2.0), dist.HalfCauchy(1.0))
+            ),
+            ("flat", "observation_sd", dist.InverseGamma(3.0, 2.0)),
+        ],
+        "damping_ratio",
+        "response_time",
+        "fluctuation_time",
+        by=lambda case: case[1],
+    ),
 )
 def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table):
     """Also where the default prior is bound to the rows: growth within the log, times no shorter than half a row."""
-    target = target_of(get_regime(regime), prepare_rows(table), {name: given})
+    target = target_of(get_regime(regime), table, {name: given})
     drawn = draw_prior(target, np.random.default_rng(0), 20_000)[name]
     shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
     expected = np.quantile(np.asarray(given.sample(jax.random.key(1), (200_000,))), shares)

@@ -125,24 +125,10 @@ def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
         load_fit(tmp_path / "fit.nc", get_regime("flat"))
 
 
-@pytest.mark.thorough
-def test_a_regime_that_no_registry_knows_is_fitted_and_read_again(tmp_path):
-    class Unknown(Exponential):
-        name = "unknown"
-
-    result = fit(rising_run(), Unknown(), sampler=FAST)
-    assert "unknown" in summarize(result).to_dict()["meta"]["regime"]
-    save_fit(result, tmp_path / "fit.nc")
-    with pytest.raises(FitFileError, match="hand the regime to load_fit"):
-        load_fit(tmp_path / "fit.nc")
-    again = load_fit(tmp_path / "fit.nc", Unknown())
-    np.testing.assert_array_equal(again.draws("relaxation_time"), result.draws("relaxation_time"))
-
-
 def test_a_file_in_the_package_is_a_regime(tmp_path, monkeypatch):
     (tmp_path / "stretched.py").write_text(
         "from bayes_grpo.regimes.built_in.exponential import Exponential\n\n\n"
-        "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIME = Stretched()\n"
+        "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIMES = (Stretched(),)\n"
     )
     monkeypatch.setattr(built_in, "__path__", [*built_in.__path__, str(tmp_path)])
     registry.built_in_regimes.cache_clear()

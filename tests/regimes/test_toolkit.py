@@ -11,20 +11,9 @@ from numpyro.infer import MCMC, NUTS, SVI, Predictive, Trace_ELBO
 from numpyro.infer.autoguide import AutoMultivariateNormal
 
 import bayes_grpo as bg
-from bayes_grpo.regimes import (
-    FLUCTUATION,
-    LEVELS,
-    NOISES,
-    POSITIVE,
-    Parameter,
-    Prior,
-    TrendRegime,
-    fluctuation_rows,
-    row_times,
-    trend_space,
-    window_mean,
-)
+from bayes_grpo.regimes import NOISES
 from tests.helpers.runs import rising_run
+from tests.regimes.plugin.grpo_linear import Linear
 
 pytestmark = pytest.mark.thorough
 NAMED = bg.get_regime("stiffness_damping")
@@ -58,28 +47,12 @@ def test_a_hierarchy_over_six_runs_in_a_dozen_lines():
     assert float(az.rhat(az.from_numpyro(mcmc), var_names=["centre"])["centre"]) < 1.1
 
 
-class Gompertz(TrendRegime):
-    """s(t) of exp(−b e^(−t/τ)), by public names."""
-
-    name = "gompertz"
-    title = "Gompertz curve"
-
-    @property
-    def parameters(self):
-        time = Parameter("time", "step", "τ", POSITIVE, lambda t: Prior(t.length / 5.0, 0.8))
-        return (time, *FLUCTUATION, *LEVELS)
-
-    def state_space(self, values, linear, rows):
-        at = jnp.exp(-3.0 * jnp.exp(-row_times(rows, weighted=False).nodes / values["time"]))
-        first = jnp.exp(-3.0)
-        return trend_space(window_mean(1.0 - at) / (1.0 - first), fluctuation_rows(values, rows), values, linear, rows)
-
-
 def test_a_regime_of_ones_own_is_fitted_and_scored():
-    found = bg.fit(rising_run(), Gompertz(), seed=1)
+    """By the public names alone, of which the package of the plugin builds its own."""
+    found = bg.fit(rising_run(), Linear(), seed=1)
     other = bg.fit(rising_run(), "exponential", seed=1)
-    table = az.compare({"gompertz": found.to_datatree(), "exponential": other.to_datatree()})
-    assert set(table.index) == {"gompertz", "exponential"}
+    table = az.compare({"linear": found.to_datatree(), "exponential": other.to_datatree()})
+    assert set(table.index) == {"linear", "exponential"}
 
 
 def test_variational_inference_and_predictive_draws():

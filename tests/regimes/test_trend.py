@@ -23,7 +23,6 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
-from benchmarks.calibration import calibrate, simultaneous_band
 from tests.helpers import nonlinear
 from tests.helpers.command import call
 from tests.helpers.reference import dense_log_density
@@ -70,7 +69,7 @@ def space_of(name, table, values=None, levels=None, size=None):
     """State space of a law on unpadded rows."""
     values = {k: jnp.asarray(v) for k, v in (values or VALUES[name]).items()}
     regime = get_regime(name)
-    levels = {p.name: (levels or LEVELS)[p.name] for p in regime.linear}
+    levels = {p.name: (levels or LEVELS)[p.name] for p in regime.marginalized}
     return regime.state_space(values, levels, padded(table, size or len(table.y)))
 
 
@@ -126,19 +125,7 @@ def test_rows_that_follow_continue_the_same_law(name):
     table = table_of("everything")
     future = np.arange(table.step[-1] + 2, table.step[-1] + 20, 2)
     more = len(future)
-
-    def extended(values, fill):
-        return np.concatenate([values, np.full(more, fill)])
-
-    longer = replace(
-        table,
-        step=np.concatenate([table.step, future]),
-        y=extended(table.y, np.nan),
-        window=extended(table.window, 1.0),
-        rate=extended(table.rate, 0.05),
-        weight=extended(table.weight, 1.0),
-        noise=None if table.noise is None else extended(table.noise, 1.0),
-    )
+    longer = table.extended(future, np.ones(more), np.full(more, 0.05))
     with jax.enable_x64(True):
         short, long = space_of(name, table), space_of(name, longer)
         log_density = [float(kalman.log_likelihood(s, jnp.asarray(t.y))) for s, t in ((short, table), (long, longer))]
@@ -293,17 +280,3 @@ def test_the_command_s_help_names_every_law():
     said = " ".join(call("fit", "--help").out.replace("│", " ").split())
     for name in REGIMES:
         assert re.search(rf"reward curve:.*\b{name}\b.*installed package", said), name
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NEW)
-def test_all_are_calibrated(name):
-    runs, points = 60, np.linspace(0.01, 0.99, 99)
-    result = calibrate(name, ("nuts",), runs=runs, seed=22, jobs=1)["nuts"]
-    assert result["failed"] <= 3
-    # A band of 99.9%, because up to seven parameters are looked at.
-    low, high = simultaneous_band(runs, points, probability=0.999)
-    for parameter, ranks in result["ranks"].items():
-        ecdf = np.searchsorted(np.sort(ranks), points, side="right") / runs
-        assert ((low <= ecdf) & (ecdf <= high)).all(), parameter
-        assert 0.78 <= result["coverage"][parameter] <= 0.98, parameter

@@ -11,7 +11,7 @@ from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.rows.padding import Rows, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import row_blocks
+from bayes_grpo.rows.series import row_blocks
 from tests.helpers.strategies import runs
 
 LAW = Oscillator()
@@ -68,7 +68,7 @@ def scores(rows: Rows):
     """Log likelihood step by step, and by the associative scan."""
     values = {name: jnp.asarray(value) for name, value in VALUES.items()}
     space, y = LAW.state_space(values, LEVELS, rows), jnp.asarray(rows.y)
-    return kalman.log_likelihood(space, y), associative.log_likelihood(space, y)
+    return kalman.sequential_log_likelihood(space, y), associative.log_likelihood(space, y)
 
 
 @pytest.mark.thorough

@@ -7,26 +7,13 @@ import pytest
 
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
-from bayes_grpo.rows.rows_of import rows_of
-from tests.helpers.runs import evaluated, make_run, rising_run, steps
+from tests.helpers.runs import make_run, steps
 
 SHARES, POINTS = np.array([0.0, 0.3, 0.7]), np.array([0.2, 5.0, 9.0])
 
 
 def settings(**stated):
     return dict(make_run(steps(3), SHARES, **stated).settings.items())
-
-
-def test_a_table_a_run_and_its_values_say_the_same():
-    run = rising_run()
-    table, stated = rows_of(run), dict(run.settings.items())
-    assert reward_range(table, stated) == reward_range(run, stated) == reward_range(run.reward, stated)
-    assert reward_range(run, stated).share < 1.0
-
-
-def test_of_a_run_without_train_reward_the_held_out_one_counts():
-    run = make_run(steps(3), np.full(3, np.nan), evals=evaluated([1, 2, 3], POINTS))
-    assert not reward_range(run, settings()).known
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from bayes_grpo.common.errors import FitError, PriorError
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import bucket, padded
+from bayes_grpo.rows.padding import bucket, doubled, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
-from tests.helpers.runs import make_run, steps
+from tests.helpers.runs import make_run, rising_run, steps
 
 
 def test_rows_without_a_value_become_gaps():
@@ -99,6 +99,8 @@ def test_buckets_grow_by_at_most_a_quarter():
     sizes = sorted({bucket(n) for n in range(1, 3000)})
     assert sizes[:9] == [32, 40, 48, 56, 64, 80, 96, 112, 128]
     assert all(bucket(n) >= n for n in range(1, 3000))
+    table = rows_of(rising_run(50))
+    assert (len(padded(table).y), len(shared(table).y)) == (bucket(50), doubled(50))
     assert max(b / a for a, b in pairwise(sizes)) <= 1.25
 
 
@@ -129,13 +131,9 @@ def test_impossible_priors(overrides, words):
 
 def test_default_priors_know_scale_and_length_alone():
     """Shuffled rows have the same scale and length, so they must get the same priors."""
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=50)
-    shuffled = rng.permutation(y)
-    step = np.arange(1.0, 51)
-    for regime in (Oscillator(),):
-        one = resolve_priors(regime, rows_of(make_run(step, y)))
-        other = resolve_priors(regime, rows_of(make_run(step, shuffled)))
-        for name, prior in one.items():
-            assert prior.median == pytest.approx(other[name].median, abs=1e-12)
-            assert prior.spread == pytest.approx(other[name].spread)
+    y = np.random.default_rng(0).normal(size=50)
+    logs = make_run(steps(50), y), make_run(steps(50), np.random.default_rng(1).permutation(y))
+    one, other = (resolve_priors(Oscillator(), rows_of(run)) for run in logs)
+    for name, prior in one.items():
+        assert prior.median == pytest.approx(other[name].median, abs=1e-12)
+        assert prior.spread == pytest.approx(other[name].spread)

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.groups import group_drift_factor
 from bayes_grpo.simulate.objective import (
     AdvantageMass,
     expected_batch,
@@ -16,6 +15,7 @@ from bayes_grpo.simulate.objective import (
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.lab.fixed_points import expected_update
+from benchmarks.lab.groups import group_drift_factor
 
 N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from bayes_grpo import describe_run, diagnose, fit, forecast, summarize
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.views.document import Document, Series, section, shows, table, view
+from bayes_grpo.views.document import Document, Sparkline, section, shows, table, view
 from bayes_grpo.views.terminal import print_document, sparkline
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
@@ -68,12 +68,12 @@ def test_a_failure_comes_before_the_answer():
 
 
 def test_a_sparkline_marks_events_on_a_terminal_alone():
-    series = Series(list(range(1, 11)), [0.1] * 5 + [0.9] * 5, {"onset": 6.0})
+    series = Sparkline(list(range(1, 11)), [0.1] * 5 + [0.9] * 5, {"onset": 6.0})
     line, mark = sparkline(series)
     assert line == "▁▁▁▁▁█████  0.1 → 0.9"
     assert mark == "     ^ step 6: onset"
-    assert sparkline(Series([1], [0.1])) == []
-    assert sparkline(Series([1, 2, 3], [0.1, np.nan, 0.1]))[0].startswith("▁▁")
+    assert sparkline(Sparkline([1], [0.1])) == []
+    assert sparkline(Sparkline([1, 2, 3], [0.1, np.nan, 0.1]))[0].startswith("▁▁")
     shown = []
     for terminal in (True, False):
         out = io.StringIO()

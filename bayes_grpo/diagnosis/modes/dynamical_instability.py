@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 
 
 class DynamicalInstability(Mode):

@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.rows.table import is_share
+from bayes_grpo.rows.series import is_share
 
 
 class RewardHacking(Mode):

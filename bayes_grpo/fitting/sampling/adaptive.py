@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.pareto import smoothed_weights
-from bayes_grpo.fitting.sampling.batch import log_likelihoods
-from bayes_grpo.fitting.sampling.target import Target
+from bayes_grpo.fitting.sampling.target import Target, log_likelihoods
 
 LEAST_EFFECTIVE = 400.0
 """Effective size of the weights from which draws are taken, as for the ESS of chains."""
@@ -56,13 +55,24 @@ class WeightedPoints:
 
     @property
     def effective(self) -> float:
-        """Effective number of points, 0 where none has any likelihood."""
-        return effective_size(self.log_weight)
+        """Effective number of points, 0 where none has any likelihood.
+
+        See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples.
+        """
+        return _effective(self.log_weight)
 
     @property
     def pareto_k(self) -> float:
-        """Shape of the weights' upper tail."""
-        return pareto_shape(self.log_weight)
+        """Shape of the weights' upper tail (Pareto k-hat): above .7 their sums cannot be trusted.
+
+        Infinity where every weight is 0 or one point has all of it; minus infinity where all weights are alike.
+        """
+        if not np.isfinite(self.log_weight.max()):
+            return math.inf
+        shape = float(smoothed_weights(self.log_weight, 1.0)[1])
+        if math.isnan(shape):
+            return -math.inf if self.effective > 0.5 * len(self.log_weight) else math.inf
+        return shape
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (p,), and covariance, shape (p, p), of the weighted points."""
@@ -70,10 +80,6 @@ class WeightedPoints:
         centre = weight @ self.z
         away = self.z - centre
         return centre, away.T @ (weight[:, None] * away)
-
-    def half(self, which: int) -> WeightedPoints:
-        """Every second point, from the first or from the second on."""
-        return WeightedPoints(self.z[which::2], self.log_weight[which::2])
 
     def resampled(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Points drawn by their weights, systematically, shape (size, p) in random order."""
@@ -128,29 +134,13 @@ class WeightDiagnostics:
         return f"{why[0].upper()}{why[1:]}." if why else ""
 
 
-def effective_size(log_weight: np.ndarray) -> float:
-    """Effective number of weighted points, 0 where every weight is 0.
-
-    See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples; logarithms up to a constant, shape (n,).
-    """
+def _effective(log_weight: np.ndarray) -> float:
+    """Effective number of weighted points, 0 where every weight is 0."""
     top = log_weight.max(initial=-np.inf)
     if not np.isfinite(top):
         return 0.0
     weight = np.exp(log_weight - top)
     return float(weight.sum() ** 2 / (weight**2).sum())
-
-
-def pareto_shape(log_weight: np.ndarray) -> float:
-    """Pareto k-hat of importance weights, shape (n,): above .7 their sums cannot be trusted.
-
-    Infinity where every weight is 0 or one point has all of it; minus infinity where all weights are alike.
-    """
-    if not np.isfinite(log_weight.max()):
-        return math.inf
-    shape = float(smoothed_weights(log_weight, 1.0)[1])
-    if math.isnan(shape):
-        return -math.inf if effective_size(log_weight) > 0.5 * len(log_weight) else math.inf
-    return shape
 
 
 _DEGREES = 5.0
@@ -281,7 +271,7 @@ def weighted_points(
     target: Target, seed: int, settings: ImportanceSettings | None = None, start: np.ndarray | None = None
 ) -> tuple[WeightedPoints, WeightDiagnostics]:
     """Weighted points of a regime's posterior on rows; arguments and result as in `adaptive_points`."""
-    return adaptive_points(lambda z: log_likelihoods(target, z), target.coordinates, seed, settings, start)
+    return adaptive_points(lambda z: log_likelihoods(target, z), len(target.regime.sampled), seed, settings, start)
 
 
 def _finite(log_likelihood: np.ndarray) -> np.ndarray:
@@ -292,7 +282,7 @@ def _largest_power(base: np.ndarray, likelihood: np.ndarray) -> float:
     """The largest power ≤ 1 of the likelihood at which the points keep an effective size."""
 
     def kept(power: float) -> bool:
-        return effective_size(base + power * likelihood) >= _ADAPTED
+        return _effective(base + power * likelihood) >= _ADAPTED
 
     if kept(1.0):
         return 1.0
@@ -304,7 +294,7 @@ def _largest_power(base: np.ndarray, likelihood: np.ndarray) -> float:
 
 
 def _diagnosed(points: WeightedPoints, power: float, rounds: int) -> WeightDiagnostics:
-    means = [points.half(i).moments()[0] for i in (0, 1)]
+    means = [WeightedPoints(points.z[i::2], points.log_weight[i::2]).moments()[0] for i in (0, 1)]
     spread = np.sqrt(np.diag(points.moments()[1]))
     half_distance = float(np.max(np.abs(means[0] - means[1]) / np.maximum(spread, 1e-12)))
     return WeightDiagnostics(points.effective, points.pareto_k, half_distance, power, rounds)

@@ -6,7 +6,7 @@ releases the interpreter. On an accelerator they run as one batched program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -20,97 +20,9 @@ from jax import Array
 from bayes_grpo.common.imports import nuts_kernels
 from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call
-from bayes_grpo.fitting.sampling.batch import random_keys
 from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.target import PriorNumbers, Target, potential
+from bayes_grpo.fitting.sampling.target import Target, potential, random_keys
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows
-
-Sites = Mapping[str, np.ndarray]
-"""Draws by name, leading axes (chains, draws)."""
-
-
-def chains_side_by_side(make: Any, options: tuple[Any, ...], each: Any, *shared: Any) -> Any:
-    """What a single-chain program returns for every chain, as NumPy arrays with a leading axis of chains.
-
-    ``make`` takes the hashable options and returns the function of (a chain's arguments, *shared) to compile.
-    """
-    pool = ThreadPoolExecutor(max_workers=min(len(each), cores()))
-    try:
-        found = list(pool.map(lambda own: call(make, options, *own, *shared), each))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
-    return jax.tree.map(lambda *x: np.stack(x), *found)
-
-
-def converged[C, D](
-    run: Callable[[C | None], C], check: Callable[[C, bool], tuple[D, Convergence]], retry: bool = True
-) -> tuple[D, Convergence]:
-    """Runs chains and checks them; where the checks fail, once more and more carefully.
-
-    ``run`` takes the chains that failed, None at first; ``check`` takes chains and whether they are the second ones.
-    """
-    chains = run(None)
-    found = check(chains, False)
-    return check(run(chains), True) if retry and not found[1].passed else found
-
-
-def sample_model[D](
-    model: Any,
-    static: tuple[Any, ...],
-    arguments: tuple[Any, ...],
-    check: Callable[[Sites, Sites, bool], tuple[D, Convergence]],
-    *,
-    seed: int,
-    chains: int,
-    warmup: int,
-    draws: int,
-    target_accept: tuple[float, float],
-    max_tree_depth: int = 10,
-) -> tuple[D, Convergence]:
-    """Samples a NumPyro model by NUTS.
-
-    Args:
-        model: The model, a function of (*arguments, *static).
-        static: Its hashable arguments, the last ones.
-        arguments: Its other arguments, arrays or trees of them.
-        check: Takes the sites, the sampler's statistics and whether the chains are the second ones; gives what they
-            say and the checks.
-        seed: Seed.
-        chains: Number of chains; with one there is no second time.
-        warmup: Adaptation iterations of each.
-        draws: Iterations of each that are kept.
-        target_accept: Target acceptance at first and in the second time.
-        max_tree_depth: Doublings of a trajectory at most.
-    """
-    first, second = jax.random.split(jax.random.key(seed))
-    options = (model, static, warmup, draws, max_tree_depth)
-
-    def run(failed: tuple[Sites, Sites] | None) -> tuple[Sites, Sites]:
-        key, accept = (first, target_accept[0]) if failed is None else (second, target_accept[1])
-        with jax.enable_x64(True):
-            each = [(k,) for k in jax.random.split(key, chains)]
-        return chains_side_by_side(_model_program, options, each, np.asarray(accept), *arguments)
-
-    return converged(run, lambda found, retried: check(*found, retried), retry=chains > 1)
-
-
-def _model_program(model: Any, static: tuple[Any, ...], warmup: int, draws: int, max_tree_depth: int) -> Any:
-    from numpyro.infer import MCMC, NUTS, init_to_median
-
-    def run(key: Array, target: Any, *arguments: Any) -> tuple[Any, Any]:
-        kernel = NUTS(
-            model,
-            target_accept_prob=target,
-            init_strategy=init_to_median(num_samples=5),
-            max_tree_depth=max_tree_depth,
-        )
-        chain = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
-        chain.run(key, *arguments, *static, extra_fields=("energy",))
-        return chain.get_samples(), chain.get_extra_fields()
-
-    return run
-
 
 MAX_TREE_DEPTH = 8
 _FAR = 1e10
@@ -136,9 +48,12 @@ class SamplerSettings:
 
 
 class Chain(NamedTuple):
-    """Draws of one chain, leading axis (draws,), or of all chains, leading axes (chains, draws)."""
+    """Draws of one chain, leading axis (draws,), or of all chains, leading axes (chains, draws).
 
-    z: Array | np.ndarray
+    ``z`` are coordinates of a regime, shape (..., p), or the sites of a model by name.
+    """
+
+    z: Any
     potential: Array | np.ndarray
     energy: Array | np.ndarray
     num_steps: Array | np.ndarray
@@ -153,57 +68,143 @@ class Start(NamedTuple):
     inverse_mass: np.ndarray
 
 
-def _chain_program(regime: Regime, warmup: int, draws: int, batched: bool) -> Any:
-    # Traced once, not at each of the places where NUTS calls it.
-    traced = jax.jit(partial(potential, regime))
+Begun = tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]
+"""First state of a chain, the step from a state to the next one, and what draws of its positions are."""
 
-    def potential_of(prior: PriorNumbers, rows: Rows) -> Any:
-        return lambda z: traced(z, prior, rows)
 
-    hmc, at_point = nuts_kernels()
-    init_kernel, sample_kernel = hmc(potential_fn_gen=potential_of, algo="NUTS")
+def run_chains(
+    begin: Callable[..., Begun],
+    options: tuple[Any, ...],
+    keys: np.ndarray,
+    z: np.ndarray | None,
+    settings: SamplerSettings,
+    *shared: Any,
+) -> Chain:
+    """Runs chains side by side; the one driver of NUTS.
 
-    def run(key_data: Array, z: Array, inverse_mass: Array, target: Any, prior: PriorNumbers, rows: Rows) -> Any:
-        state = init_kernel(
-            # A potential so large, and no force: the first iteration leaves the start with certainty, to a point whose
-            # potential is known. With the true ones the gradient would be compiled twice.
-            at_point(z, jnp.asarray(_FAR), jnp.zeros_like(z)),
-            warmup,
-            step_size=0.5,
-            inverse_mass_matrix=inverse_mass,
-            adapt_mass_matrix=False,
-            dense_mass=True,
-            target_accept_prob=target,
-            max_tree_depth=MAX_TREE_DEPTH,
-            model_args=(prior, rows),
-            rng_key=jax.random.wrap_key_data(key_data),
-        )
+    Args:
+        begin: Function of (*options, warm-up, a random key, a position, *shared) that begins a chain.
+        options: Hashable.
+        keys: Random keys as numbers, shape (chains, 2).
+        z: Positions, shape (chains, p); None for a sampler that finds its own.
+        settings: Lengths of the chains.
+        *shared: Arguments of all chains: target acceptance first, arrays or trees of them.
 
-        def body(state: Any, _: None) -> tuple[Any, Chain]:
-            state = sample_kernel(state, (prior, rows))
-            out = Chain(
-                state.z,
-                state.potential_energy,
-                state.energy,
-                state.num_steps,
-                state.accept_prob,
-                state.diverging,
-            )
-            return state, out
+    Returns:
+        Draws with leading axes (chains, draws).
+    """
+    program = (begin, options, settings.num_warmup, settings.num_samples, accelerated())
+    if accelerated():
+        return Chain(*call(_chain_program, program, keys, z, *shared))
+    pool = ThreadPoolExecutor(max_workers=min(len(keys), cores()))
+    try:
+        own = zip(keys, [None] * len(keys) if z is None else z, strict=True)
+        found = list(pool.map(lambda each: call(_chain_program, program, *each, *shared), own))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
+    return Chain(*jax.tree.map(lambda *x: np.stack(x), *found))
+
+
+def _chain_program(begin: Any, options: tuple[Any, ...], warmup: int, draws: int, batched: bool) -> Any:
+    def run(key_data: Array, z: Any, *shared: Any) -> tuple[Any, ...]:
+        state, move, named = begin(*options, warmup, jax.random.wrap_key_data(key_data), z, *shared)
+
+        def body(state: Any, _: None) -> tuple[Any, tuple[Any, ...]]:
+            s = move(state)
+            return s, (s.z, s.potential_energy, s.energy, s.num_steps, s.accept_prob, s.diverging)
 
         # One loop for warm-up and sampling, so that the tree builder is compiled once.
-        out = jax.lax.scan(body, state, None, length=warmup + draws)[1]
-        return tuple(x[warmup:] for x in out)  # plain, so that the program is kept
+        found = jax.lax.scan(body, state, None, length=warmup + draws)[1]
+        z, *statistics = jax.tree.map(lambda x: x[warmup:], found)
+        return named(z), *statistics  # plain, so that the program is kept
 
-    return jax.vmap(run, in_axes=(0, 0, None, None, None, None)) if batched else run
+    def side_by_side(keys: Array, z: Any, *shared: Any) -> tuple[Any, ...]:
+        return jax.vmap(lambda key, z: run(key, z, *shared))(keys, z)
+
+    return side_by_side if batched else run
+
+
+def _on_regime(
+    regime: Regime, warmup: int, key: Array, z: Array, target: Array, inverse_mass: Array, *arguments: Any
+) -> Begun:
+    """NUTS on a regime's posterior, with a mass matrix that stays."""
+    # Traced once, not at each of the places where NUTS calls it.
+    traced = jax.jit(partial(potential, regime))
+    hmc, at_point = nuts_kernels()
+    init, sample = hmc(potential_fn_gen=lambda *given: lambda z: traced(z, *given), algo="NUTS")
+    state = init(
+        # A potential so large, and no force: the first iteration leaves the start with certainty, to a point whose
+        # potential is known. With the true ones the gradient would be compiled twice.
+        at_point(z, jnp.asarray(_FAR), jnp.zeros_like(z)),
+        warmup,
+        step_size=0.5,
+        inverse_mass_matrix=inverse_mass,
+        adapt_mass_matrix=False,
+        dense_mass=True,
+        target_accept_prob=target,
+        max_tree_depth=MAX_TREE_DEPTH,
+        model_args=arguments,
+        rng_key=key,
+    )
+    return state, lambda state: sample(state, arguments), lambda z: z
+
+
+def _on_model(model: Any, warmup: int, key: Array, _: None, target: Array, *arguments: Any) -> Begun:
+    """NUTS on a NumPyro model, which adapts its own mass matrix."""
+    from numpyro.infer import NUTS, init_to_median
+
+    kernel = NUTS(
+        model,
+        target_accept_prob=target,  # pyright: ignore[reportArgumentType]
+        init_strategy=init_to_median(num_samples=5),
+        max_tree_depth=MAX_TREE_DEPTH,
+    )
+    state = kernel.init(key, warmup, model_args=arguments)
+    return state, lambda state: kernel.sample(state, arguments, {}), jax.vmap(kernel.postprocess_fn(arguments, {}))
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:
-    """Runs all chains; draws with leading axes (chains, draws)."""
-    keys = random_keys(seed, settings.num_chains)
-    shared = (start.inverse_mass, np.asarray(target_accept), *target.arguments)
-    options = (target.regime, settings.num_warmup, settings.num_samples, accelerated())
-    if accelerated():
-        return Chain(*call(_chain_program, options, keys, start.z, *shared))
-    each = list(zip(keys, start.z, strict=True))
-    return Chain(*chains_side_by_side(_chain_program, options, each, *shared))
+    """Chains of a regime's posterior; draws with leading axes (chains, draws)."""
+    keys, accept = random_keys(seed, settings.num_chains), np.asarray(target_accept)
+    return run_chains(
+        _on_regime, (target.regime,), keys, start.z, settings, accept, start.inverse_mass, *target.arguments
+    )
+
+
+def sample_model[D](
+    model: Any,
+    arguments: tuple[Any, ...],
+    check: Callable[[Chain, bool], tuple[D, Convergence]],
+    *,
+    seed: int,
+    settings: SamplerSettings,
+) -> tuple[D, Convergence]:
+    """Samples a NumPyro model.
+
+    Args:
+        model: The model, a function of the arguments.
+        arguments: Arrays or trees of them.
+        check: As in `converged`.
+        seed: Seed.
+        settings: Length and care of the sampling; with one chain there is no retry.
+    """
+    first, second = jax.random.split(jax.random.key(seed))
+
+    def run(failed: Chain | None) -> Chain:
+        key, accept = (first, settings.target_accept) if failed is None else (second, settings.retry_target_accept)
+        keys = np.asarray(jax.random.key_data(jax.random.split(key, settings.num_chains)))
+        return run_chains(_on_model, (model,), keys, None, settings, np.asarray(accept), *arguments)
+
+    return converged(run, check, retry=settings.num_chains > 1)
+
+
+def converged[D](
+    run: Callable[[Chain | None], Chain], check: Callable[[Chain, bool], tuple[D, Convergence]], retry: bool = True
+) -> tuple[D, Convergence]:
+    """Runs chains and checks them; where the checks fail, once more and more carefully.
+
+    ``run`` takes the chains that failed, None at first; ``check`` takes chains and whether they are the second ones.
+    """
+    chains = run(None)
+    found = check(chains, False)
+    return check(run(chains), True) if retry and not found[1].passed else found

@@ -1,9 +1,10 @@
 """What is sampled: a regime with its priors on the rows of a log, in the coordinates in which samplers move.
 
-Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Linear parameters
+Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Marginalized parameters
 (fixed point, initial reward) are integrated out by the filter and drawn afterwards. Priors are checked and resolved
 here, once; and `state_space_at` is the one way from a draw to a state space, for sampler, paths, replicates and
-residuals alike.
+residuals alike. For likelihoods without a gradient all draws advance together through the plain filter: a row costs a
+draw a few nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.programs import call
-from bayes_grpo.dynamics import likelihood
+from bayes_grpo.common.programs import call, over_draws
+from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
-from bayes_grpo.rows.padding import PreparedRows, Rows
+from bayes_grpo.rows.padding import Rows, padded
+from bayes_grpo.rows.series import Series
 
 
 class PriorNumbers(NamedTuple):
@@ -33,8 +35,8 @@ class PriorNumbers(NamedTuple):
     Attributes:
         location: Of the sampled parameters in their transformed coordinate, shape (p,).
         scale: Likewise, shape (p,).
-        linear_mean: Of the linear parameters, shape (l,).
-        linear_sd: Likewise, shape (l,).
+        marginalized_mean: Of the marginalized parameters, shape (l,).
+        marginalized_sd: Likewise, shape (l,).
         quantiles: Coordinates at `bayes_grpo.regimes.priors.GRID`, shape (p, 97), where a prior is not normal in its
             coordinate; else None, which keeps the program as it is.
         slopes: Their derivatives, shape (p, 97), likewise.
@@ -44,8 +46,8 @@ class PriorNumbers(NamedTuple):
 
     location: Array | np.ndarray
     scale: Array | np.ndarray
-    linear_mean: Array | np.ndarray
-    linear_sd: Array | np.ndarray
+    marginalized_mean: Array | np.ndarray
+    marginalized_sd: Array | np.ndarray
     quantiles: Array | np.ndarray | None = None
     slopes: Array | np.ndarray | None = None
     exact: Array | np.ndarray | None = None
@@ -53,14 +55,14 @@ class PriorNumbers(NamedTuple):
 
 def prior_numbers(regime: Regime, priors: Mapping[str, Prior]) -> PriorNumbers:
     """Numbers of resolved priors, in the order of the regime's parameters."""
-    free, levels = regime.sampled, regime.linear
+    free, levels = regime.sampled, regime.marginalized
     location = np.array([p.transform.inverse(priors[p.name].median) for p in free])
     scale = np.array([priors[p.name].spread for p in free])
     numbers = PriorNumbers(
         location=location,
         scale=scale,
-        linear_mean=np.array([priors[p.name].median for p in levels]),
-        linear_sd=np.array([priors[p.name].spread for p in levels]),
+        marginalized_mean=np.array([priors[p.name].median for p in levels]),
+        marginalized_sd=np.array([priors[p.name].spread for p in levels]),
     )
     known = [priors[p.name].quantiles for p in free]
     if all(q is None for q in known):
@@ -79,43 +81,52 @@ class Target:
     Attributes:
         regime: The regime.
         rows: Rows of the log.
+        arrays: The same, padded to a length T; a row that is left out is a missing value.
         priors: Prior of every parameter, by name.
         numbers: The same as numbers.
     """
 
     regime: Regime
-    rows: PreparedRows
+    rows: Series
+    arrays: Rows
     priors: Mapping[str, Prior]
     numbers: PriorNumbers
 
     @property
     def arguments(self) -> tuple[PriorNumbers, Rows]:
         """What compiled programs take of it."""
-        return self.numbers, self.rows.arrays
+        return self.numbers, self.arrays
 
-    @property
-    def coordinates(self) -> int:
-        """Number of coordinates p in which samplers move."""
-        return len(self.regime.sampled)
+    def with_values(self, y: np.ndarray) -> Target:
+        """The same with other logged values, shape (T,), NaN = missing."""
+        return replace(self, arrays=self.arrays._replace(y=y))
 
 
-def target_of(regime: Regime, rows: PreparedRows, overrides: Mapping[str, Any] | None = None) -> Target:
-    """A regime with its priors on rows; overrides as `bayes_grpo.regimes.priors.resolve_priors` takes them.
+def target_of(
+    regime: Regime, rows: Series, overrides: Mapping[str, Any] | None = None, *, arrays: Rows | None = None
+) -> Target:
+    """A regime with its priors on rows.
+
+    Args:
+        regime: The regime.
+        rows: Rows of the log.
+        overrides: Priors, as `bayes_grpo.regimes.priors.resolve_priors` takes them.
+        arrays: The rows as programs take them; None for the smallest shapes (`bayes_grpo.rows.padding.padded`).
 
     Raises:
         FitError: The regime cannot be put on these rows.
         PriorError: An override is impossible.
     """
-    regime.check(rows.table)
+    regime.check(rows)
     given = overrides or {}
-    levels = tuple(p.name for p in regime.linear if not _integrable(given.get(p.name)))
+    levels = tuple(p.name for p in regime.marginalized if not _integrable(given.get(p.name)))
     regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels)) if levels else regime
-    priors = resolve_priors(regime, rows.table, overrides)
-    return Target(regime, rows, priors, prior_numbers(regime, priors))
+    priors = resolve_priors(regime, rows, overrides)
+    return Target(regime, rows, padded(rows) if arrays is None else arrays, priors, prior_numbers(regime, priors))
 
 
 def _integrable(given: Any) -> bool:
-    """Whether the filter can integrate a linear parameter out under an override of its prior: a normal one, or none."""
+    """Whether the filter can integrate a parameter out under an override of its prior: a normal one, or none."""
     if isinstance(given, Prior):
         return given.quantiles is None
     return not is_distribution(given) or type(given).__name__ == "Normal"
@@ -160,13 +171,13 @@ def state_space_at(
     Args:
         regime: The regime.
         values: Sampled parameters in their units, in the order of the regime's, p of them.
-        level_mean: Means of the linear parameters, l of them: of their priors, under which the filter integrates over
-            them, or their values where these are known.
+        level_mean: Means of the marginalized parameters, l of them: of their priors, under which the filter integrates
+            over them, or their values where these are known.
         level_sd: Standard deviations, likewise; 0 for a known value.
         rows: Padded rows.
     """
     named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
-    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.linear)}
+    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.marginalized)}
     return regime.on_rows(named, levels, rows)
 
 
@@ -174,7 +185,7 @@ def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> St
     """The state space at one point of the sampler's coordinates, shape (p,)."""
     found = values_of(regime, z, prior, rows)
     values = [found[p.name] for p in regime.sampled]
-    return state_space_at(regime, values, prior.linear_mean, prior.linear_sd, rows)
+    return state_space_at(regime, values, prior.marginalized_mean, prior.marginalized_sd, rows)
 
 
 FARTHEST = 8.0
@@ -183,12 +194,112 @@ so small that the filters lose all digits and report any density at all. The pri
 
 
 def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows at a point of shape (p,), the linear parameters integrated out; a scalar."""
+    """Log density of the logged rows at a point of shape (p,), the marginalized parameters integrated out; a scalar."""
     near = jnp.clip(z, -FARTHEST, FARTHEST)
-    return likelihood.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
+    return kalman.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
     """Minus the log posterior up to a constant, a scalar."""
     value = 0.5 * jnp.sum(z**2) - log_likelihood(regime, z, prior, rows)
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
+
+
+_CHUNK = 512
+"""Draws a call of a program; threads share the chunks."""
+SMOOTHED = 500
+"""Draws a call of the program that smooths the rows."""
+
+
+def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
+    """Log density of the logged rows at coordinates of shape (..., p), the marginalized parameters integrated out."""
+    flat = np.reshape(z, (-1, z.shape[-1]))
+    with jax.enable_x64(True):
+        found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
+    return found.reshape(z.shape[:-1])
+
+
+def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Marginalized parameter → draws given the rows and each draw of the others, shape (n,), for coordinates of (n, p).
+
+    With prior mean m and covariance S of these parameters, the log likelihood is a quadratic in m of slope g and second
+    derivative -A, and given the rows they are normal with mean m + S g and covariance S - S A S (Tweedie's formula).
+    Differences of a quadratic are exact, so that the likelihood's own program is all that is needed.
+    """
+    prior = target.numbers
+    centre, sd = np.asarray(prior.marginalized_mean, float), np.asarray(prior.marginalized_sd, float)
+    size = len(centre)
+
+    def at(*moved: tuple[int, float]) -> np.ndarray:
+        mean = centre.copy()
+        for i, step in moved:
+            mean[i] += step * sd[i]
+        return log_likelihoods(replace(target, numbers=prior._replace(marginalized_mean=mean)), z)
+
+    here = at()
+    up, down = (np.stack([at((i, step)) for i in range(size)], axis=-1) for step in (1.0, -1.0))
+    slope = 0.5 * (up - down)  # per prior standard deviation
+    curved = np.zeros((len(z), size, size))
+    for i in range(size):
+        curved[:, i, i] = up[:, i] + down[:, i] - 2.0 * here
+        for j in range(i):
+            both = at((i, 1.0), (j, 1.0))
+            curved[:, i, j] = curved[:, j, i] = both - up[:, i] - up[:, j] + here
+    # Rounding of large log likelihoods may leave a variance a little below 0.
+    values, vectors = np.linalg.eigh(np.eye(size) + curved)
+    noise = vectors @ (np.sqrt(np.maximum(values, 0.0))[..., None] * rng.standard_normal((len(z), size, 1)))
+    drawn = centre + sd * (slope + noise[..., 0])
+    return {p.name: drawn[:, i] for i, p in enumerate(target.regime.marginalized)}
+
+
+def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
+    """What coordinates of shape (chains, draws, p) imply on the rows.
+
+    Returns:
+        Marginalized parameters drawn given the rows, in the order of the regime's; and the fields of
+        `bayes_grpo.fitting.draws.SmoothedDraws` after the first. All with leading axes (chains, draws).
+    """
+    chains, draws, p = z.shape
+    each = (random_keys(seed, chains * draws), z.reshape(-1, p))
+    with jax.enable_x64(True):
+        out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
+    return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
+
+
+def random_keys(seed: int, size: int) -> np.ndarray:
+    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
+    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
+
+
+def _likelihood_program(regime: Regime) -> Any:
+    def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+        space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
+        return kalman.chunked_log_likelihood(space, jnp.asarray(rows.y))
+
+    return jax.vmap(one, in_axes=(0, None, None))
+
+
+def summary_program(regime: Regime) -> Any:
+    """Program that smooths the rows for draws, each with a key."""
+
+    def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        space = state_space(regime, draw[1], prior, rows)
+        smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+        noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (space.size,))
+        cov = tuple(tuple(row) for row in smoothed.initial_cov)
+        state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(noise)))
+        levels = regime.marginalized_values(state)
+        return (
+            jnp.asarray([levels[p.name] for p in regime.marginalized]),
+            kalman.mean_path(space, state, rows.y.shape[0]),
+            smoothed.latent_mean,
+            smoothed.latent_var,
+            smoothed.loo_log_density,
+            smoothed.loo_mean,
+            smoothed.loo_var,
+        )
+
+    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        return jax.lax.map(lambda draw: one(draw, prior, rows), draws, batch_size=50)
+
+    return run

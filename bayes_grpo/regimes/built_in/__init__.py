@@ -1,1 +1,1 @@
-"""The regimes of this package, one file each: a module placed here that states ``REGIME`` is one and is found."""
+"""The regimes of this package: a module placed here that states ``REGIMES``, a tuple of them, is found."""

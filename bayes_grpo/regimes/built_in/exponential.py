@@ -25,7 +25,7 @@ from bayes_grpo.regimes.common import (
 )
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Exponential(Regime):
@@ -34,35 +34,25 @@ class Exponential(Regime):
     name = "exponential"
     title = "first-order relaxation (single exponential)"
     quantities: ClassVar = {"relaxation_rate": Quantity("1/step", "1/τ"), **HALF_GAIN}
-    shown = ("relaxation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Relaxation time, the two noises, and the two levels (integrated out)."""
-        return (
-            Parameter(
-                "relaxation_time",
-                "step",
-                "τ: steps to come closer to the fixed point by a factor e",
-                POSITIVE,
-                response_prior,
-            ),
-            *NOISES,
-            *LEVELS,
-        )
+        meaning = "τ: steps to come closer to the fixed point by a factor e"
+        return (Parameter("relaxation_time", "step", meaning, POSITIVE, response_prior), *NOISES, *LEVELS)
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         rate = 1.0 / values["relaxation_time"]
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
-        return first_order_space(initial_levels(linear), first_order_row(rate, diffusion, rows), values, rows)
+        return first_order_space(initial_levels(marginalized), first_order_row(rate, diffusion, rows), values, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""
         tau = values["relaxation_time"]
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}
 
 
-REGIME = Exponential()
+REGIMES = (Exponential(),)

@@ -15,7 +15,7 @@ from bayes_grpo.regimes.common import LEVELS, first_order_space
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Flat(TrendRegime):
@@ -24,25 +24,24 @@ class Flat(TrendRegime):
     name = "flat"
     title = "constant with correlated fluctuation (no trend)"
     quantities: ClassVar = {"initial_reward": Quantity("reward", "the same as the fixed point: this law has no trend")}
-    shown = ("fluctuation_time", "fluctuation_sd", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Fluctuation time, the two noises, and the level (integrated out)."""
         return (*FLUCTUATION, *(p for p in LEVELS if p.name == "fixed_point"))
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (fluctuation, level); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        level, sd = linear["fixed_point"]
+        level, sd = marginalized["fixed_point"]
         moments = (0.0, level), ((0.0, 0.0), (0.0, sd**2))
         return first_order_space(moments, fluctuation_rows(values, rows), values, rows)
 
-    def check(self, table: RowTable) -> None:
+    def check(self, table: Series) -> None:
         """Fits any rows."""
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """The level again as initial reward, for what compares the two levels of any regime."""
         return {"initial_reward": values["fixed_point"]}
 
 
-REGIME = Flat()
+REGIMES = (Flat(),)

@@ -1,4 +1,4 @@
-"""Regime `oscillator`: the stochastically forced damped oscillator with stiffness and damping left free.
+"""Regimes `oscillator` and `stiffness_damping`: the damped oscillator, stochastically forced, with both left free.
 
     m x'' + c x' + k x = forcing,   x = reward - fixed point
 
@@ -12,18 +12,26 @@ forcing; reported stiffness and damping ratio refer to the highest learning rate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
-from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times, unstable_damping
+from bayes_grpo.regimes.common import (
+    LEVELS,
+    OSCILLATOR_NOISES,
+    SECOND_ORDER,
+    diffusion_of,
+    response_prior,
+    second_order_space,
+    second_order_times,
+    unstable_damping,
+)
+from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior, Quantity
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _GROWTH_PER_UNIT = 2.0
 _LARGEST_GROWTH = 15.0  # e-folds over the log; a sampler astray must not overflow
@@ -39,20 +47,14 @@ class Oscillator(Regime):
     name = "oscillator"
     title = "stochastically forced damped oscillator"
     quantities = SECOND_ORDER
-    shown = ("stiffness", "damping", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Response time, damping ratio, the two noises, and the two levels (integrated out)."""
+        meaning = "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 unstable"
         return (
             Parameter("response_time", "step", RESPONSE, POSITIVE, response_prior),
-            Parameter(
-                "damping_ratio",
-                "",
-                "ζ = c / (2 sqrt(mk)): below 1 oscillatory, below 0 unstable",
-                SIGNED,
-                lambda t: Prior(2.0, 0.8),
-            ),
+            Parameter("damping_ratio", "", meaning, SIGNED, lambda t: Prior(2.0, 0.8)),
             *OSCILLATOR_NOISES,
             *LEVELS,
         )
@@ -74,7 +76,7 @@ class Oscillator(Regime):
         unstable = unstable_damping(folds * response / rows.length)
         return {**values, "response_time": response, "damping_ratio": upper - unstable}
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
         zeta = values["damping_ratio"]
         omega = jnp.sqrt(1.0 + 4.0 * zeta**2) / values["response_time"]
@@ -82,9 +84,9 @@ class Oscillator(Regime):
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         if rows.rate is not None:
             b, diffusion = b * rows.rate, diffusion * rows.rate**2
-        return second_order_space(a, b, diffusion, values, linear, rows)
+        return second_order_space(a, b, diffusion, values, marginalized, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Stiffness, damping and times of each draw, at the highest learning rate of the run."""
         zeta = values["damping_ratio"]
         omega = (1.0 + 4.0 * zeta**2) ** 0.5 / values["response_time"]
@@ -92,4 +94,49 @@ class Oscillator(Regime):
         return {"stiffness": mass * omega**2, "damping": 2.0 * mass * zeta * omega} | second_order_times(zeta, omega)
 
 
-REGIME = Oscillator()
+class StiffnessDamping(Oscillator):
+    """The oscillator with stiffness k and damping c > 0 as its parameters, for priors on them and for pooling.
+
+    The mass is m = (1 + μ)/2. Priors hold exactly: nothing is bound to the rows.
+    """
+
+    name = "stiffness_damping"
+    title = "oscillator in terms of stiffness and damping"
+    on_request = True
+    quantities: ClassVar = {k: v for k, v in SECOND_ORDER.items() if k not in ("stiffness", "damping")} | {
+        "response_time": Quantity("step", RESPONSE)
+    }
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Stiffness, damping, the two noises, and the two levels (integrated out)."""
+        k, c = SECOND_ORDER["stiffness"], SECOND_ORDER["damping"]
+        return (
+            # Of a response time of a fifth of the log at a damping ratio of 2.
+            Parameter("stiffness", *k, POSITIVE, lambda t: Prior(17.0 * t.optimizer.mass / (t.length / 5.0) ** 2, 2.0)),
+            Parameter("damping", *c, POSITIVE, lambda t: Prior(16.5 * t.optimizer.mass / (t.length / 5.0), 1.0)),
+            *OSCILLATOR_NOISES,
+            *LEVELS,
+        )
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """The values as they are."""
+        return values
+
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
+        """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
+        return super().state_space({**values, **_response(values, 0.5 * (1.0 + rows.momentum))}, marginalized, rows)
+
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
+        """Response time, damping ratio and times of each draw, at the highest learning rate of the run."""
+        found = _response(values, table.optimizer.mass)
+        return found | {k: v for k, v in super().derived(found, table).items() if k in self.quantities}
+
+
+REGIMES = (Oscillator(), StiffnessDamping())
+
+
+def _response(values: Mapping[str, Any], mass: Any) -> dict[str, Any]:
+    """Response time and damping ratio from stiffness and damping."""
+    k, c = values["stiffness"], values["damping"]
+    return {"response_time": (mass / k + (c / k) ** 2) ** 0.5, "damping_ratio": 0.5 * c / (mass * k) ** 0.5}

@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.reduction import (
@@ -30,29 +29,18 @@ from bayes_grpo.dynamics.reduction import (
 )
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import FROM_SETTINGS, LEVELS, OSCILLATOR_NOISES, SECOND_ORDER, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior
-from bayes_grpo.regimes.second_order import diffusion_of, second_order_space, second_order_times
-from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
-
-GAIN: tuple[Parameter, ...] = (
-    Parameter(
-        "learning_time",
-        "step",
-        "(1 − μ)/(η K): e-fold learning time of the run if it had no lag",
-        POSITIVE,
-        response_prior,
-    ),
-    Parameter(
-        "lag_exposure",
-        "",
-        "share of the gradient that is as old as the sampling policy",
-        UNIT,
-        lambda t: Prior(0.5, 1.5),
-    ),
+from bayes_grpo.regimes.common import (
+    LEVELS,
+    OSCILLATOR_NOISES,
+    SECOND_ORDER,
+    diffusion_of,
+    response_prior,
+    second_order_space,
+    second_order_times,
 )
-"""Parameters of the regimes that rest on the optimizer's settings."""
+from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity
+from bayes_grpo.rows.padding import Rows
+from bayes_grpo.rows.series import Series
 
 
 class Reduction(Regime):
@@ -61,16 +49,26 @@ class Reduction(Regime):
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
     rests_on_settings = True
-    quantities: ClassVar = SECOND_ORDER | FROM_SETTINGS
+    quantities: ClassVar = SECOND_ORDER | {
+        "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
+        "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),
+    }
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Learning time, lag exposure, the two noises, and the two levels (integrated out)."""
-        return (*GAIN, *OSCILLATOR_NOISES, *LEVELS)
+        time = "(1 − μ)/(η K): e-fold learning time of the run if it had no lag"
+        share = "share of the gradient that is as old as the sampling policy"
+        return (
+            Parameter("learning_time", "step", time, POSITIVE, response_prior),
+            Parameter("lag_exposure", "", share, UNIT, lambda t: Prior(0.5, 1.5)),
+            *OSCILLATOR_NOISES,
+            *LEVELS,
+        )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * held_lag(jnp.asarray(rows.refresh))
+        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * mean_lag(rows.refresh, "hold")
         gain = (1.0 - momentum) / values["learning_time"]
         # The closed form with the learning rate folded into the gain.
         peak = oscillator_coefficients(1.0, gain, momentum, lag)
@@ -81,38 +79,23 @@ class Reduction(Regime):
         if rows.rate is not None:
             now = oscillator_coefficients(1.0, gain * rows.rate, momentum, lag)
             diffusion = diffusion * (rows.rate * peak.mass / now.mass) ** 2
-        return second_order_space(now.damping / now.mass, now.stiffness / now.mass, diffusion, values, linear, rows)
+        return second_order_space(
+            now.damping / now.mass, now.stiffness / now.mass, diffusion, values, marginalized, rows
+        )
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
         gain = (1.0 - optimizer.momentum) / values["learning_time"]
-        lag = values["lag_exposure"] * held_lag(optimizer.refresh)
+        lag = values["lag_exposure"] * mean_lag(optimizer.refresh, "hold")
         found = oscillator_coefficients(1.0, gain, optimizer.momentum, lag)
         omega = (found.stiffness / found.mass) ** 0.5
         zeta = found.damping / (2.0 * (found.stiffness * found.mass) ** 0.5)
-        return gain_and_curvature(gain, table) | {
-            "stiffness": found.stiffness,
-            "damping": found.damping,
-            "damping_ratio": zeta,
-            **second_order_times(zeta, omega),
-        }
+        out, rate, convention = {"gain": gain}, table.reference_rate, optimizer.convention
+        if rate > 0.0:  # it is logged
+            out["curvature"] = gain / effective_learning_rate(rate, optimizer.momentum, convention)  # pyright: ignore[reportArgumentType]
+        out |= {"stiffness": found.stiffness, "damping": found.damping, "damping_ratio": zeta}
+        return out | second_order_times(zeta, omega)
 
 
-REGIME = Reduction()
-
-
-def held_lag(refresh: Any) -> Any:
-    """Mean age in steps of a gradient that is late, with a sampling policy frozen between refreshes."""
-    return mean_lag(refresh, "hold")
-
-
-def gain_and_curvature(gain: Any, table: RowTable) -> dict[str, Any]:
-    """Gain g, and the curvature K = g / η where the learning rate is logged (Adam: in preconditioned units)."""
-    out = {"gain": gain}
-    rate = table.reference_rate
-    if np.isfinite(rate) and rate > 0:
-        optimizer = table.optimizer
-        convention: Any = optimizer.convention
-        out["curvature"] = gain / effective_learning_rate(rate, optimizer.momentum, convention)
-    return out
+REGIMES = (Reduction(),)

@@ -27,7 +27,7 @@ from bayes_grpo.regimes.trend import (
     window_mean,
 )
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 
 class Sigmoid(TrendRegime):
@@ -36,7 +36,6 @@ class Sigmoid(TrendRegime):
     name = "sigmoid"
     title = "saturating power law of the step (ScaleRL sigmoid)"
     quantities = HALF_GAIN
-    shown = ("midpoint", "exponent", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -49,26 +48,20 @@ class Sigmoid(TrendRegime):
                 POSITIVE,
                 lambda t: Prior(max(t.start, 0.0) + t.length / 3.0, response_prior(t).spread),
             ),
-            Parameter(
-                "exponent",
-                "",
-                "B: steepness in the logarithm of the step",
-                POSITIVE,
-                lambda t: Prior(1.5, 0.7),
-            ),
+            Parameter("exponent", "", "B: steepness in the logarithm of the step", POSITIVE, lambda t: Prior(1.5, 0.7)),
             *FLUCTUATION,
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
         first = jnp.asarray(rows.start)
         steps = first + row_times(rows, weighted=False).nodes
         middle, exponent = values["midpoint"], values["exponent"]
         share = window_mean(_left(steps, middle, exponent)) / _left(first, middle, exponent)
-        return trend_space(share, fluctuation_rows(values, rows), values, linear, rows)
+        return trend_space(share, fluctuation_rows(values, rows), values, marginalized, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Steps from the start of the log to half of the gain that is left there, of each draw."""
         middle, exponent = values["midpoint"], values["exponent"]
         first = max(table.start, 0.0)
@@ -77,7 +70,7 @@ class Sigmoid(TrendRegime):
         return {"half_gain_step": half - first}
 
 
-REGIME = Sigmoid()
+REGIMES = (Sigmoid(),)
 
 
 def _left(step: Array, middle: Array, exponent: Array) -> Array:

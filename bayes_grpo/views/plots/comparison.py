@@ -30,7 +30,7 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     """
     figure = canvas(figure, (9.2, 4.6))
     axes = figure.add_subplot()
-    table = next(iter(comparison.posteriors.values())).draws.rows.table
+    table = next(iter(comparison.posteriors.values())).draws.rows
     step, y = table.step, table.y
     axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
     for i, line in enumerate(comparison.lines):

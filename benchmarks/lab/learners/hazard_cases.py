@@ -22,7 +22,7 @@ from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 from benchmarks.lab.learners.lab_logs import lab_logs
 
 MOST_ROWS = 15.0
@@ -59,7 +59,7 @@ def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
     return "", np.nan
 
 
-def signs_of(table: RowTable, reward: RewardRange, run: Run) -> dict[str, float]:
+def signs_of(table: Series, reward: RewardRange, run: Run) -> dict[str, float]:
     """What rows before an origin show of events to come, by the names of `HAZARD_SIGNS`; NaN where it is not logged.
 
     Args:
@@ -157,7 +157,7 @@ def hazard_cases_of(repo: str, log: str, run: Run) -> list[Case]:
             past = rows_of(until, "reward" if whole.signal == "reward" else "eval")
         except BayesGrpoError:
             continue  # a reward that has not moved yet
-        reward = reward_range(past, dict(run.settings.items()))
+        reward = reward_range(past.y, dict(run.settings.items()))
         state = origin_state(past.y, reward)
         event, size = event_after(state, whole.y[n:])
         signs = signs_of(past, reward, until)

@@ -104,7 +104,7 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
             if run is None:
                 return None
             table = rows_of(run, name.rpartition(".")[2], MAX_ROWS_OF_SEVERAL)
-            reward = reward_range(table, dict(run.settings.items()))
+            reward = reward_range(table.y, dict(run.settings.items()))
             base = base_of_run(table, reward, 7)
         except BayesGrpoError as error:
             say(f"left out: {name}: {error}")

@@ -16,7 +16,7 @@ class Linear(TrendRegime):
         """Fluctuation, noises, and the two levels (integrated out)."""
         return (*FLUCTUATION, *LEVELS)
 
-    def state_space(self, values, linear, rows):
+    def state_space(self, values, marginalized, rows):
         """State (R₀ - R*, fluctuation, R*)."""
         left = 1.0 - window_mean(row_times(rows, weighted=False).nodes) / jnp.asarray(rows.length)
-        return trend_space(left, fluctuation_rows(values, rows), values, linear, rows)
+        return trend_space(left, fluctuation_rows(values, rows), values, marginalized, rows)

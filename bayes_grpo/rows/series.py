@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,11 +60,6 @@ class NoiseLevel(NamedTuple):
         return CHANCE * math.hypot(self.spread, self.error)
 
     @property
-    def departs(self) -> bool:
-        """Whether the log scatters otherwise than predicted."""
-        return abs(self.departure) > self.expected_departure
-
-    @property
     def prior_spread(self) -> float:
         """Spread of the prior, e-folds: as calibrated, and wider by what the log departs beyond chance."""
         beyond = max(self.departure**2 - self.expected_departure**2, 0.0)
@@ -72,7 +67,7 @@ class NoiseLevel(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RowTable:
+class Series:
     """Rows of one signal, unpadded, with what the priors may know: scale and length.
 
     Attributes:
@@ -112,7 +107,7 @@ class RowTable:
         """Measurement variance of the typical row over that of each row, shape (n,)."""
         return self.weight if self.noise is None else self.weight / self.noise
 
-    def evenly_noisy(self) -> RowTable:
+    def evenly_noisy(self) -> Series:
         """The same rows as if completions scattered alike in all of them.
 
         A forecast takes them so: where noise falls or grows with the level, the rows that count for less are often the
@@ -129,11 +124,6 @@ class RowTable:
     def scale(self) -> float:
         """Standard deviation of the rows, reward."""
         return float(np.std(self.y))
-
-    @property
-    def is_share(self) -> bool:
-        """Whether all rows lie in [0, 1], as those of a share of successes do."""
-        return is_share(self.y)
 
     @property
     def length(self) -> float:
@@ -156,7 +146,7 @@ class RowTable:
         window: np.ndarray | None = None,
         rate: np.ndarray | None = None,
         weight: np.ndarray | None = None,
-    ) -> RowTable:
+    ) -> Series:
         """The rows, and later ones without a value.
 
         Args:
@@ -177,6 +167,11 @@ class RowTable:
             new["noise"] = np.full(len(step), self.noise[-1])
         return replace(self, **{k: np.concatenate([getattr(self, k), v]) for k, v in new.items()})
 
+    def before(self, row: int) -> Series:
+        """The rows before the one of an index."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v[:row] for k, v in columns.items() if isinstance(v, np.ndarray)})
+
     def gap(self) -> np.ndarray:
         """Steps between the end of the row before and the start of each row's window, shape (n,)."""
         before = np.concatenate([[self.start], self.step[:-1]])
@@ -184,7 +179,7 @@ class RowTable:
 
 
 def is_share(values: np.ndarray) -> bool:
-    """Whether values lie in [0, 1], all of them and at least one."""
+    """Whether values lie in [0, 1], as those of a share of successes do: all of them and at least one."""
     return bool(len(values) and np.min(values) >= 0.0 and np.max(values) <= 1.0)
 
 

@@ -1,4 +1,4 @@
-"""What the two nonlinear regimes share: a success rate on an exact flow between a floor and a ceiling of the reward.
+"""Regimes `bernoulli` and `logistic`: a success rate on an exact flow between a floor and a ceiling of the reward.
 
 R = floor + (R* - floor) p, with p the success rate on a flow of `bayes_grpo.dynamics.flows` and R* the ceiling. With
 both levels linear the shape is s = (1 - p(t))/(1 - p₀). Its two parameters are the initial success rate p₀, which
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.flows import Flow, half_logit
+from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, Flow, half_logit
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.common import LEVELS, response_prior
 from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity, namespace
@@ -28,7 +28,7 @@ from bayes_grpo.regimes.trend import (
     window_mean,
 )
 from bayes_grpo.rows.padding import Rows
-from bayes_grpo.rows.table import RowTable
+from bayes_grpo.rows.series import Series
 
 _FAR = 30.0  # logits; a sampler astray must not overflow
 
@@ -47,31 +47,20 @@ class SuccessRegime(TrendRegime):
         "flow_rate": Quantity("1/step", "r: rate of the flow of the success rate at the highest learning rate"),
         "floor": Quantity("reward", "reward at success rate 0"),
     }
-    shown = ("half_gain_step", "initial_success", "fixed_point")
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Steps to half of the gain, initial success, fluctuation, noises, and the two levels (integrated out)."""
+        half = "from the start to half of the gain, on the unforced law at the highest learning rate"
+        start = "p₀: success rate at the start, between the law's floor and its ceiling"
         return (
-            Parameter(
-                "half_gain_step",
-                "step",
-                "from the start to half of the gain, on the unforced law at the highest learning rate",
-                POSITIVE,
-                response_prior,
-            ),
-            Parameter(
-                "initial_success",
-                "",
-                "p₀: success rate at the start, between the law's floor and its ceiling",
-                UNIT,
-                lambda t: Prior(0.3, self.spread),
-            ),
+            Parameter("half_gain_step", "step", half, POSITIVE, response_prior),
+            Parameter("initial_success", "", start, UNIT, lambda t: Prior(0.3, self.spread)),
             *FLUCTUATION,
             *LEVELS,
         )
 
-    def state_space(self, values: Mapping[str, Array], linear: Mapping[str, Any], rows: Rows) -> StateSpace:
+    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (R₀ - R*, fluctuation, R*); see `bayes_grpo.regimes.base.Regime.state_space`."""
         flow = self.flow
         start, way = self._start_and_way(values["initial_success"])
@@ -85,9 +74,9 @@ class SuccessRegime(TrendRegime):
         gap_slope = None
         if times.gap_middle is not None:
             gap_slope = rate * flow.slope(flow.position(start + speed * times.gap_middle))
-        return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, linear, rows)
+        return trend_space(share, fluctuation_rows(values, rows, slope, gap_slope), values, marginalized, rows)
 
-    def derived(self, values: Mapping[str, Any], table: RowTable) -> dict[str, Any]:
+    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate of the flow, 1/step, and floor of the reward of each draw."""
         p0, fixed, xp = values["initial_success"], values["fixed_point"], namespace(values["initial_success"])
         with jax.enable_x64(xp is np or jnp.result_type(float) == np.float64):
@@ -100,3 +89,35 @@ class SuccessRegime(TrendRegime):
         logit = jnp.clip(jnp.log(initial_success) - jnp.log1p(-initial_success), -_FAR, _FAR)
         start = self.flow.coordinate(logit)
         return start, self.flow.coordinate(half_logit(logit)) - start
+
+
+class Bernoulli(SuccessRegime):
+    """A Bernoulli policy under advantages divided by the group's standard deviation (GRPO, arXiv 2402.03300).
+
+    With the logit z of the success rate p and r the effective learning rate, dz/dt = r sqrt(p (1 - p)): an anharmonic
+    drift dp/dt = r (p (1 - p))^(3/2) that is slow near the floor, fastest at p = 1/2 and dies at the ceiling, which is
+    approached as 4/(r t)², not exponentially. The exact flow for many completions a group.
+    """
+
+    name = "bernoulli"
+    title = "success rate under std-normalised advantages (power-law tail 1/t²)"
+    flow = NORMALISED
+    spread = 1.5
+
+
+class Logistic(SuccessRegime):
+    """A Bernoulli policy under advantages that are only centered (Dr. GRPO, arXiv 2503.20783).
+
+    With the logit z of the success rate p, dz/dt = r p (1 - p), where r = η (1 - 1/G) for groups of G: the expected
+    policy gradient of one logit, exactly. The reward's drift is then dp/dt = r (p (1 - p))², slower at both ends than
+    `bernoulli`, and the ceiling is approached as 1/(r t). The textbook's logistic curve, dp/dt = r p (1 - p), would
+    need a logit that moves at constant speed, which no centered advantage gives; a curve of that family is `sigmoid`.
+    """
+
+    name = "logistic"
+    title = "success rate under mean-only advantages (power-law tail 1/t)"
+    flow = CENTRED
+    spread = 1.1  # as wide a prior of the curve's shape as 1.5 is for the normalized flow
+
+
+REGIMES = (Bernoulli(), Logistic())
