@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
 from bayes_grpo.rollouts.passes import PassCounts
 from bayes_grpo.rows.padding import doubled
 
-_CHAINS, _WARMUP, _DRAWS = 4, 400, 500
+_SETTINGS = SamplerSettings(num_warmup=400, num_samples=500, retry_target_accept=0.98)
 _PHASES, PHASE_STEPS = 5, 3
 """Phases at most, and steps of one at least."""
 
@@ -63,12 +63,14 @@ def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
     return PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)
 
 
-def pass_model(data: PassData, phases: int) -> None:
+def pass_model(data: PassData, strata: Any) -> None:
     """Success rates of prompts in phases, as a NumPyro model."""
     import jax
     import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
+
+    phases = len(strata)
 
     def standard(*shape: int) -> Any:
         return dist.Normal(0.0, 1.0).expand([*shape]).to_event(len(shape))
@@ -89,19 +91,16 @@ def sample_strata(
 ) -> tuple[dict[str, np.ndarray], Convergence]:
     """Draws of the named sites of a model by NUTS, shape (draws, strata) each; a second, careful try where checks fail.
 
-    The model takes the data and the number of strata; its sites have the shape (strata,).
+    The model takes the data and an array of as many numbers as strata; its sites have the shape (strata,).
     """
 
-    def checked(sites: Any, stats: Any, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
-        found = {name: np.asarray(sites[name]) for name in names}
+    def checked(chain: Chain, retried: bool) -> tuple[dict[str, np.ndarray], Convergence]:
+        found = {name: np.asarray(chain.z[name]) for name in names}
         named = {f"{name} {s + 1}": x[..., s] for name, x in found.items() for s in range(strata)}
-        checks = check_convergence(named, stats["energy"], stats["diverging"], retried)
+        checks = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
         return {name: x.reshape(-1, strata) for name, x in found.items()}, checks
 
-    return sample_model(
-        model, (strata,), (data,), checked, seed=seed, chains=_CHAINS, warmup=_WARMUP, draws=_DRAWS,
-        target_accept=(0.9, 0.98), max_tree_depth=7,
-    )  # fmt: skip
+    return sample_model(model, (data, np.zeros(strata)), checked, seed=seed, settings=_SETTINGS)
 
 
 def phases_of(step: np.ndarray) -> tuple[np.ndarray, list[str]]:

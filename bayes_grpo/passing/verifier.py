@@ -214,12 +214,14 @@ def _share(rollouts: Rollouts, accepted: np.ndarray, inside: np.ndarray) -> tupl
     return p, float(np.clip(p * (1.0 - p) / error if error > 0.0 else len(off), 1.0, len(y)))
 
 
-def verifier_model(data: _Counts, strata: int) -> None:
+def verifier_model(data: _Counts, each: Any) -> None:
     """Right shares and a verifier's errors in strata, as a NumPyro model."""
     import jax
     import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
+
+    strata = len(each)
 
     def standard(name: str, size: int) -> Any:
         return numpyro.sample(name, dist.Normal(0.0, 1.0).expand([size]).to_event(1))
