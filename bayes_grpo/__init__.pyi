@@ -35,7 +35,6 @@ from .logs.run import Provenance as Provenance
 from .logs.run import Run as Run
 from .logs.run import Setting as Setting
 from .logs.run import Settings as Settings
-from .logs.summary import describe_run as describe_run
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
 from .planning.stability import stability as stability

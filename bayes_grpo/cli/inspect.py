@@ -12,7 +12,6 @@ def inspect(log: LogFile, plot: Plot = None, *, output: Output, reading: Reading
     """Show what a log holds and what had to be assumed."""
     check_pictures(plot)
     run = reading.read(log)
-    summary = bg.describe_run(run)
     if plot is not None:
         bg.save_plot(bg.plot_run(run), plot)
-    output.show(summary, run=run)
+    output.show(run, run=run)

@@ -64,8 +64,8 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
 
     def inspect(log: str) -> dict[str, Any]:
         """What a log holds, where its settings come from, what was not used; at once. ``log``: its path."""
-        summary = bg.describe_run(_read(root, log))
-        return marked(summary.to_dict(), summary.sentence)
+        run = _read(root, log)
+        return marked(run.to_dict(), run.sentence)
 
     def diagnose(log: str) -> dict[str, Any]:
         """How a run stands, probabilities of what may be wrong with evidence and onset, what to do; seconds."""

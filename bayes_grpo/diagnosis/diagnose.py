@@ -15,11 +15,11 @@ from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
-from bayes_grpo.diagnosis.plausibility import implausible
+from bayes_grpo.diagnosis.plausibility import implausible, of_groups
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.resumed import resume_behind
-from bayes_grpo.diagnosis.rows import RunSoFar, of_groups
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.story import progress_text, story
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS

@@ -1,11 +1,12 @@
 """Plausibility checks of a log: constant columns, copied columns, repeating rewards, and rows that are too smooth.
 
 Several public logs turned out to be made up, or written by a broken logger. A diagnosis lists the findings as notes;
-they change no probability.
+they change no probability. A share that is not of groups is left out.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -90,3 +91,32 @@ def _too_smooth(run: Run) -> list[str]:
         f"the standard deviation of a row is {scatter:.2g}, but the one within groups, {within:.2g}, implies at least "
         f"{least:.2g} for {prompts:g} prompts of {size:g}: the rows were smoothed, or these sizes are wrong"
     ]
+
+
+def of_groups(run: Run) -> Run:
+    """The run without a share of groups without spread that is not one."""
+    if not (what := share_without_spread_of(run)):
+        return run
+    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
+    return replace(run, signals=signals, notes=(*run.notes, f"in this log frac_reward_zero_std describes {what}"))
+
+
+def share_without_spread_of(run: Run) -> str:
+    """What the logged frac_reward_zero_std is a share of, where it is not of the groups drawn; else "".
+
+    TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
+    batch's, and the share is 0 or 1 whatever the groups do. After a filter of groups without spread none is left, and
+    the share is 0. Where the log does not state the scaling, a value between 0 and 1 is of groups. 0 throughout is not,
+    where binary rewards of the logged means in groups of the known size must leave some without spread (by Jensen at
+    least p^G + (1 - p)^G of them).
+    """
+    known = _kept(run.signals.get("frac_reward_zero_std", np.empty(0)))
+    if not len(known) or np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
+        return ""
+    if run.settings.group_filter.value == "after" and not np.any(known):
+        return "the groups that a filter left, not all that were drawn"
+    scaling, size, p = run.settings.advantage_scaling.value, run.settings.group_size.value, _kept(run.reward)
+    batch = scaling in ("batch", "gdpo")
+    if scaling is None and not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
+        batch = np.mean(p**size + (1.0 - p) ** size) > THRESHOLDS.sure_groups
+    return "the whole batch, not its groups" if batch else ""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayes_grpo.diagnosis.plausibility import of_groups
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
-from bayes_grpo.logs.resolve import share_without_spread_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 
@@ -341,19 +341,6 @@ class RunSoFar:
         if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))
         return np.nan if idle is None else float(idle.late(2).mean())
-
-
-def of_groups(run: Run) -> Run:
-    """The run without a share of groups without spread that is not one."""
-    known = {
-        "batch": "the whole batch, not its groups",
-        "kept": "the groups that a filter left, not all that were drawn",
-    }
-    if (what := known.get(share_without_spread_of(run))) is None:
-        return run
-    signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
-    note = f"in this log frac_reward_zero_std describes {what}"
-    return replace(run, signals=signals, notes=(*run.notes, note))
 
 
 def weights_of(run: Run) -> dict[str, float]:

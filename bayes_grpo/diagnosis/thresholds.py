@@ -93,6 +93,7 @@ class Thresholds:
     easy: float = _row(0.8, "of the range", "above which zero-variance groups are solved ones")
     hard: float = _row(0.2, "of the range", "below which zero-variance groups are hopeless ones")
     share_named: float = _row(0.3, "of the groups", "without spread, above which the reason is given")
+    sure_groups: float = _row(0.05, "of the groups", "surely without spread, above which a logged 0 is of the batch")
     engines: float = _row(1.5, "ratio", "growth of the trainer-inference mismatch that warrants a look")
     repeated_rows: int = _row(10, "rows", "that are equal, or repeat, before a log is called implausible")
     smooth_rows: int = _row(20, "rows", "whose scatter is compared with the spread within their groups")

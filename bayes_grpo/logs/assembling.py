@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -11,22 +11,21 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import Parsed, parsed_rows
+from bayes_grpo.logs.formats import NO_ROWS, Parsed, parsed_rows
 from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
-from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, setting_keys
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, Table
-from bayes_grpo.logs.trainers import trainer_named
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
 _LEAST_GROUPS, _MOSTLY = 3, 0.8
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
 def assemble(
     files: list[Parsed],
     choices: Choices,
@@ -93,8 +92,8 @@ def _over_epochs(columns: Columns) -> Columns:
         return columns
     epoch, step = columns.index.table.column(key), columns.step
     rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
-    back = np.diff(step[rows]) < 0
-    if not back.any() or np.any((np.diff(epoch[rows]) > 0) != back):
+    back = step[rows[1:]] < step[rows[:-1]]
+    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
         return columns
     begins = np.r_[0, rows[1:][back]]
     ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
@@ -162,45 +161,16 @@ def _adapted(table: Table) -> Iterator[str]:
             yield f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known of a run besides its rows; a setting with an unknown name or an impossible value is an error.
+def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settings: Mapping[str, Any] = {}) -> Run:
+    """The run that records, in the order in which they came, hold by the same rules as a log in a file.
 
-    Attributes:
-        name: Name of the run.
-        trainer: Name of the trainer whose keys the rows have; "" for canonical names and those that scripts use.
-        settings: Settings that the user states; they override everything else.
-        trainer_settings: Settings from the trainer's arguments.
-        total_steps: Planned length, where the trainer states it.
-        logging_steps: Optimizer steps that a row averages, where the trainer states it.
+    Args:
+        records: Rows of metrics.
+        known: What a trainer states besides rows: itself, a name, settings, planned steps.
+        settings: Checked settings that the user states; they override everything else.
     """
-
-    name: str = "run"
-    trainer: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    trainer_settings: Mapping[str, Setting] = field(default_factory=dict)
-    total_steps: float | None = None
-    logging_steps: float | None = None
-
-    def __post_init__(self) -> None:
-        """Puts the types of the user's settings right."""
-        object.__setattr__(self, "settings", checked(self.settings, "settings"))
-
-
-def run_of(records: Sequence[Mapping[str, Any]], known: Known) -> Run:
-    """The run that records, in the order in which they came, hold by the same rules as a log in a file."""
-    planned = {"total_steps": known.total_steps} if known.total_steps else {}
-    parsed = parsed_rows(
-        map(dict, records),
-        logging_steps=known.logging_steps,
-        trainer=trainer_named(known.trainer),
-        settings=known.trainer_settings,
-        **planned,
-    )
-    return Run(
-        name=clean(known.name),
-        source=clean(known.name),
-        format="records",
-        log_hash=parsed.table.digest(),
-        **assemble([parsed], {}, known.settings, {}),
-    )
+    found = parsed_rows(records)
+    parsed = replace(known, table=found.table, total_steps=known.total_steps or found.total_steps)
+    name = clean(known.run_name) or "run"
+    rows = assemble([parsed], {}, settings, {})
+    return Run(name=name, source=name, format="records", log_hash=parsed.table.digest(), **rows)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import RunName, Source, chosen_run, load, pick_reader
-from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN
+from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, bytes_of
 
 ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "mlruns", "trackio")
 """Names that stores give the folder with their runs."""
@@ -51,7 +51,7 @@ def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
     runs = [] if deep else _named(path, [path])
     if not runs and (deep or not is_log):
         runs = _named(path, _folders(path))
-    return runs[chosen_run(runs, wanted)] if runs else None
+    return chosen_run(runs, wanted) if runs else None
 
 
 def runs_at(path: Path) -> list[str]:
@@ -105,29 +105,20 @@ def _runs_in(folder: Path, place: str) -> Iterator[Found]:
         named = [part for part in (folder.name, *Path(place).parts[::-1]) if part not in ROOTS]
         yield Found((*events, *trials), named[0] if named else place, place)
     for file in files:
-        if file.name == MLFLOW_RUN and _entries(folder / METRICS):
-            yield from _of_file(file, place)
-        if file.suffix == ".wandb" or (file.suffix in _DATABASES and _begins(file).startswith(MAGIC)):
+        is_mlflow = file.name == MLFLOW_RUN and _entries(folder / METRICS)
+        if is_mlflow or file.suffix == ".wandb" or (file.suffix in _DATABASES and bytes_of(file, len(MAGIC)) == MAGIC):
             yield from _of_file(file, place)
 
 
 def _of_file(file: Path, place: str) -> Iterator[Found]:
     try:
-        source = load(file) if file.suffix in _DATABASES else Source(file, _begins(file, _HEAD))
+        source = load(file) if file.suffix in _DATABASES else Source(file, bytes_of(file, _HEAD))
         reader = pick_reader(source)
         names = [] if reader.runs is None else reader.runs(source)
     except LogReadError:
         names = [] if file.suffix in _DATABASES else [RunName(place, place)]
     for name in names:
         yield Found((file,), name.name or place, name.id or place, name.id if file.suffix in _DATABASES else None)
-
-
-def _begins(file: Path, size: int = len(MAGIC)) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(size)
-    except OSError:
-        return b""
 
 
 def _is_trial(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
-from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.run import Setting
@@ -61,12 +61,11 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text in UTF-8; undecodable bytes are replaced. A store has none.
-
-        NUL bytes, which a network disk leaves where a write was lost, are left out.
-        """
+        """The file as text; undecodable bytes are replaced, NUL bytes, which a disk leaves, left out. "" of a store."""
         if self.is_store:
             return ""
+        if self.data.startswith(_UTF_16):
+            return self.data.decode("utf-16", errors="ignore").replace("\0", "")  # the last may be half a character
         return self.data.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
@@ -74,17 +73,10 @@ class Source:
         """The beginning of the text."""
         return self.text[:HEAD]
 
-    @property
-    def ending(self) -> Source | None:
-        """The last lines of a long text, as if they were all: a training may come after other output. Else None."""
-        if self.is_store or len(self.text) <= HEAD:
-            return None
-        return Source(self.path, self.text[-HEAD:].partition("\n")[2].encode())
-
     @cached_property
     def nul_bytes(self) -> int:
-        """NUL bytes in a text."""
-        return 0 if self.is_store else self.data.count(0)
+        """NUL bytes that were left out of the text."""
+        return 0 if self.is_store or self.data.startswith(_UTF_16) else self.data.count(0)
 
     @cached_property
     def is_store(self) -> bool:
@@ -100,36 +92,26 @@ class Source:
                     return tables.columns
         return {}
 
-    def parts(self) -> Iterator[bytes]:
-        """The bytes of all files that belong to it, in an order of their own."""
-        yield self.data
-        for name in sorted(self.attached):
-            yield self.attached[name]
-
 
 def load(path: Path) -> Source:
     """Reads a file; one that is missing, unreadable, empty, compressed or not a log at all is an error."""
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        data, attached = files_beside(path)
-        if data.startswith(_UTF_16):
-            data = data.decode("utf-16", errors="ignore").encode()  # the last may be half a character
+        source = Source(path, *files_beside(path))
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LogReadError(f"expected a readable log file, found {clean(reason)}; check path and permissions") from None
-    source = Source(path, data, attached)
-    problem = None if source.is_store else _why_not_text(source)
-    if problem:
+    if not source.is_store and (problem := _why_not_text(source)):
         raise LogReadError(f"expected a log as text, as Parquet or of a store, found {problem}")
     return source
 
 
 def _why_not_text(source: Source) -> str | None:
     data = source.data
-    if not data.strip():
+    if not source.text.strip() and not source.nul_bytes:
         return "an empty file; wait for the first logged row, or check the path"
     if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
         return known
@@ -198,18 +180,27 @@ class Parsed:
         )
 
 
+NO_ROWS = Parsed(Table.from_rows(()))
+
 _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 """Keys under which steps are written as text; the first is that of ms-swift."""
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
-def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
-    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones."""
-    planned = 0.0
+def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
+    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
 
-    def numbered() -> Iterator[dict[str, Any]]:
-        nonlocal planned
-        for row in map(marked_evaluation, rows):
+    What is no record is left out with a note.
+    """
+    planned, other = 0.0, 0
+
+    def numbered() -> Iterator[Mapping[str, Any]]:
+        nonlocal planned, other
+        for row in rows:
+            if not isinstance(row, Mapping):
+                other += 1
+                continue
+            row = marked_evaluation(row)
             found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
             for key, pair in found.items():
                 if pair is not None:
@@ -218,7 +209,8 @@ def parsed_rows(rows: Iterable[dict[str, Any]], **more: Any) -> Parsed:
             yield row
 
     table = Table.from_rows(numbered())
-    return replace(Parsed(table, total_steps=planned or None), **more)
+    parsed = replace(Parsed(table, total_steps=planned or None), **more)
+    return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
 
 class RunName(NamedTuple):
@@ -247,33 +239,22 @@ class Reader:
     takes_run: bool = False
 
 
-def long_lines(numbers: Sequence[int], longest: int) -> tuple[str, ...]:
-    """A note on lines, by their numbers from 1, that were passed over because they are too long."""
-    if not numbers:
-        return ()
-    lines = counted(len(numbers), "line")
-    return (f"{lines} of more than {longest:,} characters passed over, the first is line {numbers[0]}",)
-
-
-def chosen_run(runs: Sequence[Any], wanted: str | None) -> int:
-    """The place among runs, or names, of the one whose name or id is or begins with a text; None means the only one."""
-    if wanted is None and len(runs) == 1:
-        return 0
-    names = [RunName(r, r) if isinstance(r, str) else r for r in runs]
-    if wanted is None:
-        raise LogReadError(f"expected one run, found {len(runs)}: {_listed(names)}; choose with --run NAME")
-    same_id = [i for i, run in enumerate(names) if run.id == wanted]
-    same_name = [i for i, run in enumerate(names) if run.name == wanted]
-    begin = [i for i, run in enumerate(names) if run.id.startswith(wanted) or run.name.startswith(wanted)]
-    fitting = same_id or same_name or begin
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise LogReadError(
-            f"expected one run, found {len(fitting)} called {clean(wanted)!r}: "
-            f"{_listed([names[i] for i in fitting])}; choose with --run and more of its name or id"
-        )
-    raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
+    """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
+    names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    fitting, called = list(range(len(names))), ""
+    if wanted is not None:
+        same_id = [i for i in fitting if names[i].id == wanted]
+        same_name = [i for i in fitting if names[i].name == wanted]
+        begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
+        fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
+    if not fitting:
+        raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+    if len(fitting) > 1:
+        found = f"{len(fitting)}{called}: {_listed([names[i] for i in fitting])}"
+        how = "and more of its name or id" if called else "NAME"
+        raise LogReadError(f"expected one run, found {found}; choose with --run {how}")
+    return runs[fitting[0]]
 
 
 def _listed(runs: Sequence[Any]) -> str:
@@ -281,14 +262,9 @@ def _listed(runs: Sequence[Any]) -> str:
     return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
+@cache
 def all_readers() -> Mapping[str, Reader]:
     """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
-    return _readers_in(tuple(readers.__path__))
-
-
-@cache
-def _readers_in(path: tuple[str, ...]) -> Mapping[str, Reader]:
-    """The readers, looked for once for each search path of the package."""
     found = [reader for module in modules_in(readers, "READERS") for reader in module.READERS]
     return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
 
@@ -300,10 +276,10 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence: dict[str, Evidence] = {}
-    for part in (source, source.ending):
-        if part is not None and not evidence:
-            evidence = {n: e for n, reader in known.items() if (e := reader.sniff(part)) is not None}
+    evidence = {n: e for n, reader in known.items() if (e := reader.sniff(source)) is not None}
+    if not evidence and len(source.text) > HEAD:  # a training may come after other output
+        ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
+        evidence = {n: e for n, reader in known.items() if (e := reader.sniff(ending)) is not None}
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "

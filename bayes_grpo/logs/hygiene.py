@@ -1,11 +1,13 @@
-"""From rows in file order to one row a step: sorting, resumes, duplicates, parts of a step."""
+"""From rows in file order to one row a step: sorting, resumes, duplicates, parts of a step, updates of a rollout."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.keyindex import Columns
 
@@ -29,20 +31,18 @@ def mean_of_parts(
         return columns, (), 1
     starts = np.flatnonzero(np.r_[True, np.diff(step) != 0])
     sizes = np.diff(np.r_[starts, len(step)])
-    result, averaged, counts = {}, [], [1.0]
+    result, averaged, counts = dict(columns), [], [1.0]
     for name, values in columns.items():
         finite = np.isfinite(values)
         count = np.add.reduceat(finite.astype(np.int64), starts)
         logged = count > 0
         if logged.sum() < _MIN_STEPS or np.mean(count[logged] > 1) < _SHARE:
-            result[name] = values
             continue
         # About the first value, so that equal parts have exactly their value as the average.
         base = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
         base = np.where(logged, base, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            excess = np.where(finite, values - np.repeat(base, sizes), 0.0)
-            mean = base + np.add.reduceat(excess, starts) / np.maximum(count, 1)
+        excess = np.where(finite, values - np.repeat(base, sizes), 0.0)
+        mean = base + np.add.reduceat(excess, starts) / np.maximum(count, 1)
         result[name] = np.full(len(step), np.nan)
         result[name][starts] = np.where(logged & np.isfinite(mean), mean, np.nan)
         averaged.append(name)
@@ -86,6 +86,7 @@ def abandoned(
     return train, evals, tuple(resumes)
 
 
+@np.errstate(over="ignore")
 def repeats(old: np.ndarray, was: np.ndarray, new: np.ndarray, now: np.ndarray) -> bool:
     """Whether later values ``now`` at steps ``new`` are those at the steps that they share with earlier rows."""
     known = {s: v for s, v in zip(old.tolist(), was.tolist(), strict=True) if v == v}
@@ -144,8 +145,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
     if lost:
         notes.append(f"{counted(lost, 'row')} without a step left out")
-    notes.append(_order_note(step[placed & used], {k: v[placed & used] for k, v in train.items()}))
-
+    notes += _order_notes(step[placed & used], {k: v[placed & used] for k, v in train.items()})
     left, left_evals, resumes = abandoned(step, np.where(used, train["reward"], np.nan), file)
     rows = placed & used & ~left
     gone = int(np.sum((placed & used & left) | (np.isfinite(evals) & left_evals)))
@@ -163,9 +163,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
 
     kept, block = first_of_blocks(columns)
     if block > 1:
-        notes.append(
-            f"each record is repeated {block} times under new steps (forward-filled); the first of each is kept"
-        )
+        notes.append(f"each record is repeated {block} times under new steps (forward-filled); the first is kept")
         steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
     columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
     for name in ("entropy", "kl"):  # a policy that moves has neither at exactly 0
@@ -178,7 +176,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(filter(None, notes)), logged, resumes)
+    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes), logged, resumes)
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
@@ -267,8 +265,91 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-def _order_note(step: np.ndarray, columns: dict[str, np.ndarray]) -> str:
+def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
     back = int(np.sum(np.diff(step) < 0))
     if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
-        return f"records of {back + 1} kinds one after another; put together by step"
-    return f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted" if back else ""
+        return [f"records of {back + 1} kinds one after another; put together by step"]
+    return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"] * bool(back)
+
+
+_MIN_ROLLOUTS = 5
+
+ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
+"""Keys that count rollouts where others count optimizer steps."""
+
+_CLOSE = 0.25
+
+
+def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
+    """One axis out of two, shape (n,): updates as they are, rollouts at their first update; and updates of a rollout.
+
+    ``updates`` and ``rollouts`` are numbers from 0, shape (n,), NaN on rows of the other kind. The updates made with a
+    rollout are those between its first row and the next's; in files of their own their numbers tell.
+    """
+    made, drawn = (np.unique(x, return_index=True)[1] for x in (updates, rollouts))
+    made, drawn = np.sort(made[np.isfinite(updates[made])]), np.sort(drawn[np.isfinite(rollouts[drawn])])
+    each = 1
+    if len(made) and len(drawn):
+        between = np.diff(np.searchsorted(made, drawn))
+        sizes, counts = np.unique(between[between > 0], return_counts=True)
+        ratio = len(made) / len(drawn)
+        if len(sizes) and counts.max() >= _SHARE * counts.sum():
+            each = int(sizes[np.argmax(counts)])
+        elif abs(ratio - round(ratio)) > _CLOSE:
+            raise LogReadError(
+                f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
+                f"name the step with --column step=KEY"
+            )
+        else:
+            each = max(round(ratio), 1)
+    return np.where(np.isfinite(updates), updates, each * rollouts), each
+
+
+def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
+    """Steps, where a row without one but with a rollout is placed at the first update that was made with it.
+
+    ``step`` and ``rollout`` have the shape (n,), NaN where a row has none; so has the result where no row tells.
+    """
+    known = np.isfinite(step) & np.isfinite(rollout)
+    numbers, place = np.unique(rollout[known], return_inverse=True)
+    first = np.full(len(numbers), np.inf)
+    np.minimum.at(first, place, step[known])
+    lost = ~np.isfinite(step) & np.isin(rollout, numbers)
+    out = step.copy()
+    out[lost] = first[np.searchsorted(numbers, rollout[lost])]
+    return out
+
+
+def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Mean of each column over the rows of every rollout, shape (rollouts,) each; NaN where it has no value there."""
+    numbers, place = np.unique(rollout, return_inverse=True, equal_nan=True)
+    numbers = numbers[np.isfinite(numbers)]  # NaN is last
+    found = []
+    for values in columns:
+        there = np.isfinite(rollout) & np.isfinite(values)
+        total = np.bincount(place[there], values[there], len(numbers))
+        count = np.bincount(place[there], minlength=len(numbers))
+        found.append(np.where(count > 0, total / np.maximum(count, 1), np.nan)[: len(numbers)])
+    return found
+
+
+def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Column → rows to leave out, shape (n,), because they repeat what an earlier update of the rollout logged.
+
+    Empty where rows are not updates of shared rollouts. All arrays are in file order; ``columns`` holds "reward".
+    """
+    rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
+    if len(rows) < 2 * _MIN_ROLLOUTS:
+        return {}
+    same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
+    sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
+    if len(sizes) < _MIN_ROLLOUTS or np.mean(sizes > 1) < _SHARE:
+        return {}
+    found = {}
+    for name, values in columns.items():
+        equal = same & (values[rows[1:]] == values[rows[:-1]])
+        if np.sum(equal) == np.sum(same):
+            again = np.zeros(len(values), dtype=bool)
+            again[rows[1:][equal]] = True
+            found[name] = again
+    return found if "reward" in found else {}

@@ -7,9 +7,8 @@ key for two things. The keys of such rows get "eval/" in front.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,25 +36,20 @@ class KeyIndex:
 
     Attributes:
         table: The table.
-        names: Usual spellings of the keys with numbers, but for those that we wrote.
+        raw: Usual spellings of the keys with numbers, but for those that we wrote → the keys as the log spells them.
         keys: The keys with numbers as the log spells them.
     """
 
     def __init__(self, table: Table, numbers: bool = True) -> None:
         self.table = table
-        self._raw: dict[str, str] = {}
+        self.raw: dict[str, str] = {}
         for key in table.keys:
             if OWN not in normal(key) and (table.has_numbers(key) if numbers else table.broken(key).any()):
-                self._raw.setdefault(normal(key), key)
-        for name, key in list(self._raw.items()):
+                self.raw.setdefault(normal(key), key)
+        for name, key in list(self.raw.items()):
             if name.startswith(_WRAPPERS):
-                self._raw.setdefault(name.partition("/")[2], key)
-        self.names = tuple(self._raw)
-        self.keys = tuple(dict.fromkeys(self._raw.values()))
-
-    def raw(self, name: str) -> str:
-        """The key as the log spells it."""
-        return self._raw[name]
+                self.raw.setdefault(name.partition("/")[2], key)
+        self.keys = tuple(dict.fromkeys(self.raw.values()))
 
     def find(self, patterns: Iterable[str], prefixes: Sequence[str] = ("",)) -> list[list[str]]:
         """Raw keys that each pattern matches, patterns without a match left out."""
@@ -63,7 +57,7 @@ class KeyIndex:
         for pattern in patterns:
             names = [name for prefix in prefixes for name in self._matches(prefix + pattern)]
             if names:
-                found.append([self._raw[name] for name in dict.fromkeys(names)])
+                found.append([self.raw[name] for name in dict.fromkeys(names)])
         return found
 
     def columns(self, keys: Sequence[str], what: str) -> list[np.ndarray]:
@@ -84,8 +78,8 @@ class KeyIndex:
         """The raw key that a user named for a canonical name; an error where the log has no number under it."""
         if key in self.table and self.table.has_numbers(key):
             return key
-        if normal(key) in self._raw:
-            return self._raw[normal(key)]
+        if normal(key) in self.raw:
+            return self.raw[normal(key)]
         state = "has no number in it" if key in self.table else "is not in the log"
         raise LogReadError(
             f"expected --column {name}=KEY to name a column of numbers, found that {clean(key)!r} {state}; "
@@ -94,9 +88,9 @@ class KeyIndex:
 
     def _matches(self, pattern: str) -> list[str]:
         if "*" not in pattern:
-            return [pattern] if pattern in self._raw else []
-        regex = _regex(pattern)
-        return sorted(name for name in self.names if regex.fullmatch(name))
+            return [pattern] if pattern in self.raw else []
+        regex = re.compile(re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*"))
+        return sorted(name for name in self.raw if regex.fullmatch(name))
 
 
 @dataclass
@@ -141,12 +135,6 @@ def normal(key: str) -> str:
     return "/".join("_".join(part.split()) for part in key.lower().split("/"))
 
 
-@lru_cache(maxsize=512)
-def _regex(pattern: str) -> re.Pattern[str]:
-    text = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
-    return re.compile(text)
-
-
 _KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))
 """Keys whose text says what a row is of."""
 _EVALUATION = re.compile(
@@ -160,7 +148,7 @@ _KEPT = re.compile(
 _BEFORE = "eval/"
 
 
-def marked_evaluation(row: dict[str, Any]) -> dict[str, Any]:
+def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
     if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row

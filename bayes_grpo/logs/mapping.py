@@ -13,9 +13,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer, identify
 
@@ -39,28 +39,28 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     """
     index = KeyIndex(table)
     columns = Columns(index, hint or identify(index))
-    with np.errstate(over="ignore", invalid="ignore"):
-        columns.step = _step(columns, choices.get("step"))
-        columns.evals = _evals(columns, choices.get("heldout"))
-        signals = _signals(columns, choices)
-        found = reward_of(columns, choices.get("reward"))
-        if found is None and "eval_reward" not in columns.keys:
-            raise LogReadError(no_reward(columns))
-        if found is None:
-            columns.notes.append("no train reward in the log; only the held-out reward is there")
-            columns.train = {"reward": np.full(table.n, np.nan), **signals}
-        else:
-            columns.use("reward", found, " + ".join(found))
-            columns.train = {"reward": np.sum(index.columns(found, "reward functions"), axis=0), **signals}
-        _share_rollouts(columns)
-        components = components_of(index)
-        columns.parts = _columns_of(index, COMPONENT, components)
-        for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
-            values[np.isinf(values)] = np.nan  # a sum of huge values
-        environments = environments_of(columns)
-        columns.parts |= _columns_of(index, ENVIRONMENT, environments)
-        columns.broken = _broken(columns, components)
-        columns.counter = _second_counter(columns)
+    columns.step = _step(columns, choices.get("step"))
+    columns.evals = _evals(columns, choices.get("heldout"))
+    signals = _signals(columns, choices)
+    found = reward_of(columns, choices.get("reward"))
+    reward = np.full(table.n, np.nan)
+    if found is not None:
+        columns.use("reward", found, " + ".join(found))
+        reward = np.sum(index.columns(found, "reward functions"), axis=0)
+    elif "eval_reward" in columns.keys:
+        columns.notes.append("no train reward in the log; only the held-out reward is there")
+    else:
+        raise LogReadError(no_reward(columns))
+    columns.train = {"reward": reward, **signals}
+    _share_rollouts(columns)
+    components = components_of(index)
+    columns.parts = _columns_of(index, COMPONENT, components)
+    for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
+        values[np.isinf(values)] = np.nan  # a sum of huge values
+    environments = environments_of(columns)
+    columns.parts |= _columns_of(index, ENVIRONMENT, environments)
+    columns.broken = _broken(columns, components)
+    columns.counter = _second_counter(columns)
     return columns
 
 
@@ -83,12 +83,13 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
 
 def _second_counter(columns: Columns) -> str | None:
     """The key of another counter than the step's that goes its own way; None where there is none."""
-    for key in (columns.index.first((name,), GENERIC.prefixes) for name in _COUNTERS):
-        if key is None or key in columns.raw.get("step", ()) or columns.step is None:
-            continue
+    if (step := columns.step) is None:
+        return None
+    found = (columns.index.first((name,), GENERIC.prefixes) for name in _COUNTERS)
+    for key in (key for key in found if key is not None and key not in columns.raw["step"]):
         values = columns.index.table.column(key)
-        both = np.isfinite(values) & np.isfinite(columns.step)
-        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - columns.step)[both]) > 0:
+        both = np.isfinite(values) & np.isfinite(step)
+        if both.sum() > 2 and np.ptp(values[both]) > 0 and np.ptp((values - step)[both]) > 0:
             return key
     return None
 
@@ -196,12 +197,12 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
         return index.table.column(columns.keys["eval_reward"])
     for found in index.find((*columns.trainer.evals, *GENERIC.evals)):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
+        if len(usable) > 1:
+            columns.notes.append(
+                f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
+            )
         if usable:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
-            if len(usable) > 1:
-                columns.notes.append(
-                    f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
-                )
             return np.mean(index.columns(usable, "held-out rewards"), axis=0)
     return np.full(index.table.n, np.nan)
 

@@ -1,17 +1,23 @@
-"""Settings that a user states: what each may be, and the file of settings in the folder of a log."""
+"""Settings that a user, a file in the folder of a log, a trainer or a tracker states: what each may be.
+
+What is impossible in a trainer's configuration is left out; a user who states the same gets an error.
+"""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.text import clean
+from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
+from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
@@ -110,24 +116,13 @@ class Sidecar(NamedTuple):
     columns: Mapping[str, str] = MappingProxyType({})
 
 
-def _sidecar_of(log: Path) -> Path | None:
-    """The file of settings in the folder of a log or in its output directory; None where there is none."""
-    try:
-        path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
-        return path if path.is_file() else None
-    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
-        return None
-
-
 def read_sidecar(log: Path) -> Sidecar:
     """What the file of settings next to a log says of it: ``[settings]``, ``[runs.NAME]`` and ``[columns]``."""
-    path = _sidecar_of(log)
-    if path is None:
-        return Sidecar()
-    where, content = clean(path, 200), _content(path)
-    runs = content.get("runs", {})
+    path, content = _sidecar_of(log)
+    where, runs = clean(path, 200), content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}
-    if isinstance(runs, dict):
+    if isinstance(runs, dict) and runs:
+        _check_names(runs, log, path)
         tables |= {f"runs.{name}": runs[name] for name in (log.name, log.stem) if name in runs}
     settings: dict[str, Setting] = {}
     for title, table in tables.items():
@@ -141,12 +136,20 @@ def read_sidecar(log: Path) -> Sidecar:
     return Sidecar(settings, checked_columns(content.get("columns", {}), f"{where}: [columns]"))
 
 
+def _check_names(runs: Iterable[str], log: Path, path: Path) -> None:
+    """An error where settings are those of a run that is not in the folder."""
+    files = {log, *path.parent.iterdir()} - {path}
+    if unknown := sorted({*runs} - {name for file in files for name in (file.name, file.stem)}):
+        raise SettingError(
+            f"{clean(path, 200)}: expected [runs.NAME] with the name of a log in its folder, found "
+            f"{listed(unknown, 4)} among {listed(sorted(file.name for file in files), 6)}; correct or remove it"
+        )
+
+
 def sidecar_reference_runs(log: str | Path) -> list[str]:
     """Where the reference runs of a log are: ``reference_runs = ["runs/"]`` of the file of settings next to it."""
-    path = _sidecar_of(Path(log))
-    if path is None:
-        return []
-    like = _content(path).get("reference_runs", [])
+    path, content = _sidecar_of(Path(log))
+    like = content.get("reference_runs", [])
     named = [like] if isinstance(like, str) else like
     if not (isinstance(named, list) and all(isinstance(x, str) and x for x in named)):
         raise SettingError(
@@ -169,18 +172,22 @@ def checked_columns(columns: Any, where: str) -> dict[str, str]:
     return dict(columns)
 
 
-def _content(path: Path) -> dict[str, Any]:
-    """What a file of settings holds."""
+def _sidecar_of(log: Path) -> tuple[Path, dict[str, Any]]:
+    """The file of settings in the folder of a log, or in the log that is a folder, and what it holds."""
+    try:
+        path = (log if log.is_dir() else log.parent) / SIDECAR_NAME
+        if not path.is_file():
+            return path, {}
+    except (OSError, ValueError):  # a path that no system call takes; reading the log reports it
+        return log, {}
     where = clean(path, 200)
     try:
         data = path.read_bytes()
         if len(data) > _MAX_SIDECAR_BYTES:
             raise SettingError(f"{where}: expected a small settings file, found {len(data)} bytes; check the path")
-        return tomllib.loads(data.decode("utf-8-sig"))
+        return path, tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise SettingError(
-            f"{where}: expected a settings file, could not read it ({error.strerror}); check the path"
-        ) from None
+        raise SettingError(f"{where}: expected a settings file, cannot read it ({error.strerror}); check it") from None
     except (ValueError, RecursionError) as error:
         raise SettingError(f"{where}: expected TOML, found something else ({clean(error)}); correct the file") from None
 
@@ -191,3 +198,165 @@ def _quoted(value: Any) -> str:
         return clean(repr(value))
     except (ValueError, RecursionError):
         return f"a huge {type(value).__name__}"
+
+
+CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
+    "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
+    "prompts_per_step": ("prompts_per_step", "num_prompts_per_step", "groups_per_batch", "num_groups", "batch"),
+    "momentum": ("momentum", "adam_beta1", "beta1"),
+    "refresh_interval": ("refresh_interval",),
+    "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
+    "logging_window": ("logging_window", "logging_steps"),
+    "schedule": ("schedule", "lr_scheduler_type", "lr_schedule"),
+    "reward_low": ("reward_low",),
+    "reward_high": ("reward_high",),
+    "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
+    "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
+    "model_size": ("model_size", "model_params_b"),
+    "save_steps": ("save_steps", "save_freq", "save_interval"),
+    "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
+    "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
+    "advantage_scaling": ("advantage_scaling", "scale_rewards"),
+    "group_filter": ("group_filter",),
+    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
+}
+"""Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
+ROW_KEYS = frozenset((
+    "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
+    "num_groups", "entropy_coef",
+))  # fmt: skip
+"""Those names that mean a setting in every record too, where it never changes."""
+
+
+def _known_setting(name: str, value: Any, note: str, provenance: Provenance = Provenance.CONFIG) -> dict[str, Setting]:
+    """A setting under its name; nothing where the value is impossible or none."""
+    try:
+        known = checked({name: value}, "") if isinstance(value, int | float | str) else {}
+    except SettingError:
+        return {}
+    return {k: Setting(v, provenance, note) for k, v in known.items()}
+
+
+_TRUE, _FALSE = ("true", "1", "1.0"), ("false", "0", "0.0")
+_SPELLINGS: Mapping[str, Mapping[str, str]] = {
+    "schedule": {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"},
+    "advantage_scaling": dict.fromkeys(_TRUE, "group") | dict.fromkeys(_FALSE, "none"),
+}
+"""Setting → its values by the names that trainers give them, in lower case → those of `CHECKS`."""
+
+
+def configured(
+    config: Mapping[str, Any], note: str, names: Mapping[str, Sequence[str]] = CONFIG_KEYS
+) -> dict[str, Setting]:
+    """Settings that a configuration states, the first of their names that is there; impossible values are left out.
+
+    ``note`` says where it is, with "{}" for the name of the field.
+    """
+    found = {}
+    for name, keys in names.items():
+        for key in keys:
+            value = config.get(key)
+            value = _SPELLINGS[name].get(_lower(value), value) if name in _SPELLINGS else value
+            if entry := _known_setting(name, value, note.format(clean(key))):
+                found |= entry
+                if name == "momentum":
+                    convention = "heavy_ball" if key == "momentum" else "ema"
+                    found["momentum_convention"] = replace(entry[name], value=convention)
+                break
+    low, high = found.get("reward_low"), found.get("reward_high")
+    if low and high and low.value >= high.value:
+        del found["reward_low"], found["reward_high"]
+    return found
+
+
+def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """Settings that follow from the fields of a ``GRPOConfig``; impossible values are passed over."""
+
+    def number(name: str, default: float = float("nan")) -> float:
+        value = to_float(arguments.get(name))
+        return value if value > 0 else default
+
+    group, accumulated = number("num_generations"), number("gradient_accumulation_steps", 1)
+    per_generation = number("steps_per_generation", accumulated)
+    prompts = number("per_device_train_batch_size") * accumulated / group
+    note, known = f"per_device_train_batch_size in {where}, taken for one process", Provenance.ASSUMED
+    if (batch := number("generation_batch_size")) > 0:
+        prompts = batch / per_generation * accumulated / group
+        note, known = f"generation_batch_size {batch:g} and the steps that share it, in {where}", Provenance.CONFIG
+    found = _known_setting("prompts_per_step", prompts, note, known)
+    if "num_generations" in arguments:
+        updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
+        found |= _known_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
+    fields = {
+        "group_size": ("num_generations",),
+        "momentum": ("adam_beta1",) if "adam" in str(arguments.get("optim", "adam")).lower() else (),
+        "total_steps": ("max_steps",),
+        "schedule": ("lr_scheduler_type",),
+        "save_steps": ("save_steps",) if str(arguments.get("save_strategy", "steps")) == "steps" else (),
+        "logging_window": ("logging_steps",) if number("logging_steps") >= 1 else (),
+    }
+    return found | configured(arguments, f"{{}} in {where}", fields) | _estimator(arguments, where)
+
+
+def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """How advantages are made, by the fields of a trainer's configuration, whatever path they are under."""
+    plain = {str(key).rpartition("/")[2].lower(): value for key, value in config.items()}
+    names = {name: CONFIG_KEYS[name] for name in ("advantage_scaling", "entropy_weight")}
+    found = configured(plain, f"{{}} in {where}", names)
+    if _lower(plain.get("norm_adv_by_std_in_grpo")) in _FALSE:
+        found |= _known_setting("advantage_scaling", "none", f"norm_adv_by_std_in_grpo in {where}")
+    for key in ("adv_estimator", "multi_objective_aggregation", "loss_type"):
+        if "gdpo" in (value := _lower(plain.get(key))) or value == "normalize_then_sum":
+            found |= _known_setting("advantage_scaling", "gdpo", f"{key} in {where}")
+    for key in (str(key) for key, value in config.items() if _lower(value) in _TRUE):
+        if key.replace(".", "/").endswith(_FILTERS):
+            found |= _known_setting("group_filter", "after", f"{clean(key)} in {where}")
+    return found
+
+
+_FILTERS = ("filter_groups/enable", "dynamic_filtering", "use_dynamic_sampling")
+"""Ends of the fields of verl, OpenRLHF and NeMo-RL that take out groups without spread before metrics are made."""
+
+
+def _lower(value: Any) -> str:
+    """A word or a truth value as text; "" for anything else."""
+    return str(value).strip().lower() if isinstance(value, bool | int | float | str) else ""
+
+
+_MAX_DEPTH = 10
+_MAX_ENTRIES = 20_000
+_MAX_ITEMS = 8
+_MAX_TEXT = 1_000
+
+
+def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
+    found: dict[str, Any] = {}
+
+    def add(name: str, value: Any, depth: int) -> None:
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value[:_MAX_ITEMS]))
+        if isinstance(value, Mapping):
+            begin = f"{name}/" if name else ""
+            for key, inner in value.items() if depth and len(found) < _MAX_ENTRIES else ():
+                add(begin + str(key).replace(".", "/"), inner, depth - 1)
+        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+            found.setdefault(name, value)
+
+    add("", config, _MAX_DEPTH + 1)
+    return found
+
+
+def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Setting]:
+    """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
+    where = "the run's configuration"
+    args = "num_generations" in config and "per_device_train_batch_size" in config
+    found = settings_of_args(config, where) if args else {}
+    found |= configured(config, f"{{}} in {where}", trainer.config) | _estimator(config, where)
+    group = to_float(found.get("group_size", Setting()).value)
+    for key in trainer.config.get("completions_per_step", ()):
+        prompts = to_float(config.get(key)) / group
+        note = f"{clean(key)} in {where}, in completions"
+        if prompts > 0 and (entry := _known_setting("prompts_per_step", prompts, note)):
+            return found | entry
+    return found

@@ -7,7 +7,7 @@ another run, and where rewards begin after rows without any. Where the steps go 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ def starts_of(
         return (), ()
     at = axis[rows] if placed else np.zeros(len(rows))
     shut = np.diff(np.cumsum(closing)[rows]) > 0
-    places = set((1 + np.flatnonzero(shut | (np.diff(at) < 0))).tolist())
+    places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
     if len(places) > _MAX_STARTS:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
@@ -86,7 +86,7 @@ def starts_of(
 def _first_reward(values: Mapping[str, np.ndarray]) -> int:
     """The row of the first reward where rows of another training are before it, 0 where there are none."""
     loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
-    first = int(np.argmax(reward)) if reward.any() else 0
+    first = int(np.argmax(reward))
     another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
     return first if another else 0
 
@@ -94,7 +94,7 @@ def _first_reward(values: Mapping[str, np.ndarray]) -> int:
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
     """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
     old, new = at[before], at[after]
-    if new[0] > max(old[0], old.min() + 0.1 * np.ptp(old) * closed):
+    if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
         return False
     inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
     if not closed and min(inside) < _LEAST:
@@ -128,16 +128,15 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     if wanted is not None:
-        taken, why = chosen_run([x.name for x in found], wanted), "as --run names it"
+        names = [x.name for x in found]
+        taken, why = names.index(chosen_run(names, wanted)), "as --run names it"
     other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
-    note = (
-        f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another; left out: "
-        f"{listed([x.text for i, x in enumerate(found) if i != taken], 6)}"
-    )
+    left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
     found[taken] = found[taken]._replace(taken=True)
     last = taken == len(found) - 1
-    resumed = resumed if last else ()
-    return Chosen(list(parts.values())[taken], tuple(found), resumed, (note, *_resumed(resumed)), last)
+    notes = (f"{read}; left out: {left_out}", *(_resumed(resumed) if last else ()))
+    return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
 
 
 def _resumed(steps: Sequence[float]) -> tuple[str, ...]:
@@ -164,12 +163,9 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
         rows = {clean(name): np.flatnonzero(place == i) for i, name in enumerate(names) if name.strip()}
         rows = {name: r for name, r in rows.items() if train[r].sum() >= _LEAST}
         rows = dict(sorted(rows.items(), key=lambda x: x[1][0]))
-        if 1 < len(rows) <= _MAX_STARTS and (step is None or _overlap([step[r[train[r]]] for r in rows.values()])):
+        at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
+        begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
+        overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
+        if 1 < len(rows) <= _MAX_STARTS and (step is None or overlap):
             return rows
     return {}
-
-
-def _overlap(steps: Sequence[np.ndarray]) -> bool:
-    """Whether runs have steps in common ranges: where each begins beyond the one before, a training was resumed."""
-    ends = [(np.nanmin(s), np.nanmax(s)) for s in steps if np.isfinite(s).any()]
-    return any(b[0] <= a[0] for i, a in enumerate(ends) for b in ends[i + 1 :])

@@ -32,10 +32,10 @@ type RunLike = Run | PathLike | Sequence[PathLike] | RowsInMemory
 
 
 class _Read(NamedTuple):
-    """A log: the file, or the folder of several; its files; their format; their rows, joined; the wanted training."""
+    """A log: the file, or the folder of several; the bytes of its files; format; rows, joined; the wanted training."""
 
     where: Path
-    sources: tuple[Source, ...]
+    content: tuple[bytes, ...]
     format: str
     parsed: Parsed
     training: str | None = None
@@ -80,7 +80,7 @@ def read_log(
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
     from_sidecar = Sidecar() if in_memory else read_sidecar(paths[0])
     if in_memory:
-        read = [_Read(paths[0], (), "memory", parsed_of(path_or_paths), run)]
+        read = [_of_rows(paths[0], "memory", parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
@@ -91,11 +91,8 @@ def read_log(
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()
-    for x in read:
-        for part in (part for source in x.sources for part in source.parts()):
-            digest.update(part)
-        if not x.sources:
-            digest.update(x.parsed.table.digest().encode())
+    for part in (part for x in read for part in x.content):
+        digest.update(part)
     unnamed = "run" if in_memory else run_name_of(paths[0])
     return Run(
         name=clean(run_name or read[0].parsed.run_name) or unnamed,
@@ -123,16 +120,18 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
+def _of_rows(where: Path, format: str, parsed: Parsed, wanted: str | None) -> _Read:
+    return _Read(where, (parsed.table.digest().encode(),), format, parsed, wanted)
+
+
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     address = address_of(path)
     if address is not None:
-        return _Read(path, (), FORMAT_CLIENT, read_from_client(address), wanted)
-    outer, _, training = (wanted or "").rpartition("/")
-    if _TRAINING.fullmatch(training):
-        wanted = outer or None
-    else:
-        training = None
+        return _of_rows(path, FORMAT_CLIENT, read_from_client(address), wanted)
+    outer, _, last = (wanted or "").rpartition("/")
+    training = last if _TRAINING.fullmatch(last) else None
+    wanted = wanted if training is None else outer or None
     found = find(path, wanted)
     wanted = found.within if found.id else wanted
     read: list[tuple[Source, str, Parsed]] = []
@@ -141,11 +140,11 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
         try:
             source = load(file)
             reader = pick_reader(source, format)
+            lost = counted(source.nul_bytes, "NUL byte") if source.nul_bytes else ""
             if whole_lines and reader.name in _LINES:
-                source = replace(source, data=source.data[: source.data.rfind(b"\n") + 1])
+                source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
             one = reader.read(source, wanted)
-            if source.nul_bytes:
-                lost = counted(source.nul_bytes, "NUL byte")
+            if lost:
                 one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
             read.append((source, reader.name, one))
             if not found.id:
@@ -159,29 +158,23 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
     sources, names, parts = zip(*read, strict=True)
     parsed = reduce(Parsed.followed_by, parts)
     where = sources[0].path if len(sources) == 1 else sources[0].path.parent
-    place = None if where == path else where.relative_to(path)
-    notes: list[str] = []
+    place = where.name if where == path else where.relative_to(path)
+    if found.id or (where.name == STATE_FILE and where != path):
+        parsed = parsed.noted(f"read from {clean(place, 200)}")
     if found.id:
-        parsed = replace(parsed, run_name=next((x.run_name for x in parts if x.run_name), found.name))
-        notes.append(f"read from {clean(where.name if place is None else place, 200)}")
-        if failed:
-            notes.append(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
-    else:
-        if where.name == STATE_FILE and place is not None:
-            notes.append(f"read from {clean(place)}")
-        if failed:
-            notes.append(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
-    return _Read(where, sources, names[0], parsed.noted(*notes), training)
-
-
-_FOLDERS_DEEP = 4
-"""Folders within folders that are looked into."""
+        parsed = replace(parsed, run_name=parsed.run_name or found.name)
+    if failed and found.id:
+        parsed = parsed.noted(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
+    elif failed:
+        parsed = parsed.noted(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
+    content = (x for source in sources for x in (source.data, *(source.attached[k] for k in sorted(source.attached))))
+    return _Read(where, tuple(content), names[0], parsed, training)
 
 
 def logs_in(
-    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = _FOLDERS_DEEP
+    folder: Path, read: Callable[[Path], Run] = read_log, skipped: Collection[Path] = (), depth: int = 4
 ) -> Iterator[tuple[Path, Run | BayesGrpoError]]:
-    """Logs in a folder and, to a depth, in the folders in it; hidden files and sidecars are passed by.
+    """Logs in a folder and, to a ``depth``, in the folders in it; hidden files and sidecars are passed by.
 
     A folder in it is a run if it can be read as one, else it is looked into. ``skipped`` are resolved paths to pass by.
 

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs.configuration import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
+from bayes_grpo.logs.run import Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 
-_GROUPLESS = 0.05
-"""Share of groups without spread that a mean reward makes sure of, above which a logged 0 is not of groups."""
 _CLOSE = 0.05
 _MIN_ROWS = 5
 
@@ -38,7 +36,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         if np.sum(rows & (std > 1e-4)) > 0.5 * max(np.sum(rows), 1):
             return "total", "reward_std is above 0 where every group has none"
     found = columns.index.find(("rewards/*/std", "rewards/**/std"), ("", "train/"))
-    single = list(dict.fromkeys(k for group in found for k in group))
+    single = list({k for group in found for k in group})
     if len(single) == 1:
         own = columns.index.table.column(single[0])
         rows = np.isfinite(own) & np.isfinite(std) & (own > 1e-6) & (std >= 0)
@@ -58,36 +56,6 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
     return "unknown", "the log does not tell"
-
-
-def share_without_spread_of(run: Run) -> str:
-    """Whether the logged frac_reward_zero_std is a share of "groups", of "kept" groups, of the "batch", or "unknown".
-
-    TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. After a filter of groups without spread ("kept") none is
-    left, and the share is 0. Where the log does not state the scaling, a value between 0
-    and 1 is of groups. 0 throughout is not, where binary rewards of the logged means in groups of the known size must
-    leave some without spread (by Jensen at least p^G + (1 - p)^G of them).
-    """
-    share = run.signals.get("frac_reward_zero_std")
-    known = share[np.isfinite(share)] if share is not None else np.empty(0)
-    if not len(known):
-        return "unknown"
-    if np.any((known > 1e-6) & (known < 1.0 - 1e-6)):
-        return "groups"
-    if run.settings.group_filter.value == "after" and not np.any(known):
-        return "kept"
-    scaling = run.settings.advantage_scaling.value
-    if scaling in ("batch", "gdpo"):
-        return "batch"
-    if scaling in ("group", "none"):
-        return "groups"
-    size = run.settings.group_size.value
-    p = run.reward[np.isfinite(run.reward)]
-    if not np.any(known) and size and len(p) and p.min() >= 0.0 and p.max() <= 1.0:
-        least = float(np.mean(p**size + (1.0 - p) ** size))
-        return "batch" if least > _GROUPLESS else "unknown"
-    return "unknown"
 
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
@@ -196,28 +164,22 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
 
 def _from_rows(columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
-    kind, why = spread_kind(columns)
-    trainer = columns.trainer
+    (kind, why), trainer = spread_kind(columns), columns.trainer
     if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
         kind, why = trainer.std_kind, f"{trainer.label} logs it so"
     spacing = None if columns.step is None else usual_spacing(rows.step)
     note = "the spacing of the rows"
     if spacing is None:
         note = "one step a row" if columns.step is None else "the rows have no constant spacing"
-    values = {"reward_std_kind": (kind, why), "logging_window": (spacing or 1, note)}
-    return {k: Setting(v, Provenance.ASSUMED, why) for k, (v, why) in values.items()}
+    return {"reward_std_kind": Setting(kind, note=why), "logging_window": Setting(spacing or 1, note=note)}
 
 
 def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
     """What the log states."""
-    found: dict[str, tuple[Any, str]] = {}
-    rate = rows.train.get("learning_rate")
-    if rate is not None and np.any(rate > 0):
+    planned = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
+    found: dict[str, tuple[Any, str]] = {name: x for name, x in planned.items() if x[0]}
+    if np.any(rows.train.get("learning_rate", np.empty(0)) > 0):
         found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
-    if parsed.total_steps:
-        found["total_steps"] = (parsed.total_steps, "")
-    if parsed.logging_steps:
-        found["logging_window"] = (parsed.logging_steps, "logging_steps")
     rewarded = np.isfinite(rows.train["reward"])
     if columns.rows_without_rollout and usual_spacing(rows.step) == 1 and rewarded.any():
         gap = usual_spacing(rows.step[rewarded])

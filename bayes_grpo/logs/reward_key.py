@@ -14,8 +14,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
+from bayes_grpo.logs.hygiene import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
-from bayes_grpo.logs.rollout_steps import ROLLOUTS, means_of_rollouts
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -75,15 +75,14 @@ _SUGGESTED = 2
 
 def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Column that was not recognized → unused keys whose name and range fit it, the closest first."""
-    free = [key for key, why in unused.items() if why in (NO_SIGNAL, EVALUATION)]
+    free = [k for k, why in unused.items() if why in (NO_SIGNAL, EVALUATION) and not _COUNTS.search(normal(k))]
     ranges = {key: (float(np.nanmin(x)), float(np.nanmax(x))) for key in free if len(x := table.column(key))}
     found = {}
     for name, (words, low, high) in _LOOKS_LIKE.items():
         if name in known:
             continue
-        fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] and ranges[k][1] <= high]
+        fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
-        fits = [k for k in fits if not _COUNTS.search(normal(k)) and ranges[k][0] < ranges[k][1]]
         fits = [k for k in fits if name == "reward_std" or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
@@ -127,10 +126,8 @@ def single_rewards(index: KeyIndex) -> list[str]:
 
 def components_of(index: KeyIndex) -> dict[str, str]:
     """Reward function → raw key of its mean."""
-    named = {}
-    for key in reversed(single_rewards(index)):
-        joined = "/".join(part.strip() for part in key.split("/"))
-        named[clean(joined.rpartition("rewards/")[2].removesuffix("/mean"))] = key
+    spelled = {"/".join(x.strip() for x in key.split("/")): key for key in reversed(single_rewards(index))}
+    named = {clean(name.rpartition("rewards/")[2].removesuffix("/mean")): key for name, key in spelled.items()}
     named = {name: k for name, k in named.items() if name not in _TOTALS}
     parts = [k for group in index.find(("reward/*",)) for k in group if normal(k).rpartition("/")[2] not in _TOTALS]
     total = total_of(index, parts)
@@ -165,35 +162,22 @@ def environments_of(columns: Columns) -> dict[str, str]:
     """Environment → raw key of its mean reward, where keys name them and the reward is their mean."""
     for pattern in (*(p for p in columns.trainer.reward if "*" in p), *_ENVIRONMENTS):
         for group in columns.index.find((pattern,), ("", "train/")):
-            found = {_star(pattern, normal(k)): k for k in group if k != columns.keys.get("reward")}
+            before, _, after = pattern.partition("*")
+            names = {k: normal(k).partition(before)[2].removesuffix(after) for k in group}
+            found = {clean(names[k]): k for k in group if k != columns.keys.get("reward")}
             found = {name: k for name, k in found.items() if name not in (*_TOTALS, "all", "agg", "overall", "total")}
             if len(found) > 1:
                 return found
     return {}
 
 
-def _star(pattern: str, name: str) -> str:
-    """What stands in a key for the star of a pattern."""
-    before, _, after = pattern.partition("*")
-    start = name.find(before) + len(before) if before else 0
-    return clean(name[start : len(name) - len(after)] if after else name[start:])
-
-
 def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
     if known:
         return _only_one(index, list(dict.fromkeys(known)), notes)
-    near = [
-        index.raw(name)
-        for name in index.names
-        if _REWARD_LIKE.search(name)
-        and not _NOT_A_MEAN.search(name)
-        and not name.startswith(("rewards/", "train/rewards/"))
-    ]
-    near = list(dict.fromkeys(near))
+    like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not _NOT_A_MEAN.search(x)]
+    near = list(dict.fromkeys(index.raw[name] for name in like if _REWARD_LIKE.search(name)))
     whole = [key for key in near if not _PART.search(normal(key))] or near
-    plain = [key for key in whole if normal(key) in ("reward", "train/reward", "reward/mean", "train/reward/mean")]
-    whole = plain or whole
     if not whole:
         return None
     key = _only_one(index, whole, notes)

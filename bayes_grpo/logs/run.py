@@ -7,7 +7,7 @@ mean over the ``window`` steps that end at ``s``, that is over ``(s - window, s]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.results import Shown
+from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.hygiene import row_windows
 
@@ -113,6 +113,17 @@ class Settings:
     def items(self) -> list[tuple[str, Setting]]:
         """Names and settings in declaration order."""
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
+
+
+class LoggedColumn(NamedTuple):
+    """One logged column: the trainer's key, number of finite values, the range, first and last of them."""
+
+    key: str
+    finite: int
+    low: float | None = None
+    high: float | None = None
+    first: float | None = None
+    last: float | None = None
 
 
 class LoggedTraining(NamedTuple):
@@ -234,7 +245,43 @@ class Run(Shown):
     @property
     def sentence(self) -> str:
         """Name, rows and steps."""
-        return run_line(self.name, len(self.step), self.step, len(self.eval_step))
+        steps = f", steps {self.step[0]:g} to {self.step[-1]:g}" if len(self.step) else ""
+        rows = f"{counted(len(self.step), 'row')}{steps}, {counted(len(self.eval_step), 'evaluation')}"
+        return f"{clean(self.name, 200)}: {rows}"
+
+    @property
+    def columns(self) -> dict[str, LoggedColumn]:
+        """The reward, every signal and "eval_reward", with their keys and ranges."""
+        columns = {"reward": self.reward, **self.signals, "eval_reward": self.eval_reward}
+        found = {}
+        for name, values in columns.items():
+            known = values[np.isfinite(values)]
+            ends = map(float, (known.min(), known.max(), known[0], known[-1])) if len(known) else ()
+            found[name] = LoggedColumn(self.keys.get(name, ""), len(known), *ends)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the log holds, JSON-ready: counts and ranges in place of arrays; texts are on one line and shortened."""
+        reward, *signals, evals = self.columns.items()
+        ends = [float(x) for x in self.step[[0, -1]]] if len(self.step) else [None, None]
+        settings = {
+            k: {"value": x.value, "provenance": "none" if x.value is None else x.provenance, "note": x.note}
+            for k, x in self.settings.items()
+        }
+        found = {
+            **{name: getattr(self, name) for name in ("name", "source", "format", "log_hash")},
+            "rows": len(self.step),
+            "first_step": ends[0],
+            "last_step": ends[1],
+            "window": (self.window.min(), self.window.max()) if len(self.step) else None,
+            "reward": reward[1],
+            "signals": dict(signals),
+            "evals": evals[1],
+            "eval_rows": len(self.eval_step),
+            "settings": settings,
+            **{name: getattr(self, name) for name in ("notes", "unused", "trainings", "suggested")},
+        }
+        return _plain(json_safe(found))
 
     @property
     def has_reward(self) -> bool:
@@ -337,10 +384,13 @@ class Run(Shown):
         )
 
 
-def run_line(name: str, rows: int, ends: Sequence[float | None] | np.ndarray, evaluations: int) -> str:
-    """A log in a line: its name, train rows, first and last step, evaluations."""
-    steps = f", steps {ends[0]:g} to {ends[-1]:g}" if rows else ""
-    return f"{name}: {counted(rows, 'row')}{steps}, {counted(evaluations, 'evaluation')}"
+def _plain(value: Any) -> Any:
+    """The texts in a value, keys too, on one line and without control characters."""
+    if isinstance(value, dict):
+        return {clean(k, 200): _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return clean(value, 200) if isinstance(value, str) else value
 
 
 def _read_only(values: Any, kind: Any = np.float64) -> np.ndarray:

@@ -26,7 +26,6 @@ _MAX_NUMBER_LENGTH = 64
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
 """A number inside constructor calls, e.g. ``np.float64(0.5)`` or ``tensor(0.5, device='cuda:0')``."""
 
-
 RUN_KEYS = frozenset(
     ("run", "run_id", "run_name", "experiment", "experiment_id", "experiment_name", "exp", "exp_name", "trial",
      "trial_id", "seed", "variant", "config_name", "job_id")
@@ -37,8 +36,6 @@ GROUP_KEYS = frozenset(
      "problem_id", "example_id", "uid")
 )  # fmt: skip
 """Names of columns that name groups of completions."""
-_WORDS = RUN_KEYS | GROUP_KEYS
-"""Keys whose text is kept."""
 
 
 def to_float(value: Any) -> float:
@@ -54,7 +51,11 @@ def _cell(value: Any) -> float:
     """One value: finite, NaN where none was logged, +inf where one was logged that is no number."""
     try:
         if isinstance(value, str):
-            number = _text_to_float(value)
+            text = value.strip()
+            if len(text) > _MAX_NUMBER_LENGTH:
+                return math.nan
+            text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text
+            number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         elif isinstance(value, int | float | np.number):
             number = float(value)
         else:
@@ -64,16 +65,6 @@ def _cell(value: Any) -> float:
     except OverflowError:
         return math.inf
     return number if math.isfinite(number) else math.inf
-
-
-def _text_to_float(text: str) -> float:
-    text = text.strip()
-    if not text or len(text) > _MAX_NUMBER_LENGTH:
-        raise ValueError
-    wrapped = _WRAPPED.match(text)
-    if wrapped:
-        text = wrapped.group(1)
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 def to_floats(values: list[Any]) -> np.ndarray:
@@ -138,10 +129,9 @@ class Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
         arrays = {str(k): _as_floats(v) for k, v in columns.items()}
         n = max((len(a) for a in arrays.values()), default=0)
-        rows = np.arange(n)
-        labels = {str(k): v for k, v in columns.items() if is_label(str(k)) and isinstance(v, list)}
-        words = {k: [x if isinstance(x, str) else "" for x in v] for k, v in labels.items()}
-        return cls(n, {k: [_Cells(rows[: len(a)], a)] for k, a in arrays.items()}, words)
+        lists = {str(k): v for k, v in columns.items() if _is_label(k) and isinstance(v, list)}
+        labels = {k: [x if isinstance(x, str) else "" for x in v] for k, v in lists.items()}
+        return cls(n, {k: [_Cells(np.arange(len(a)), a)] for k, a in arrays.items()}, labels)
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[Any, Any]]) -> Table:
@@ -206,8 +196,7 @@ class Table:
         """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""
         found = hashlib.sha256()
         for key in self.keys:
-            found.update(key.encode("utf-8", "replace") + b"\0")
-            found.update(self.column(key).tobytes())
+            found.update(key.encode("utf-8", "replace") + b"\0" + self.column(key).tobytes())
         return found.hexdigest()
 
     def appended(self, other: Table) -> Table:
@@ -228,15 +217,15 @@ def _pack(
     """Puts values into arrays, and the texts of labels aside."""
     for key, (rows, values) in waiting.items():
         cells[str(key)].append(_Cells(np.array(rows), to_floats(values)))
-        if is_label(str(key)):
+        if _is_label(key):
             texts = {row: value for row, value in zip(rows, values, strict=True) if isinstance(value, str)}
             words.setdefault(str(key), {}).update(texts)
     waiting.clear()
 
 
-def is_label(key: str) -> bool:
+def _is_label(key: Any) -> bool:
     """Whether the text under a key is kept."""
-    return key.strip().lower() in _WORDS
+    return str(key).strip().lower() in RUN_KEYS | GROUP_KEYS
 
 
 def _as_floats(values: Any) -> np.ndarray:

@@ -15,10 +15,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean
-from bayes_grpo.logs.configuration import flat_config
-from bayes_grpo.logs.formats import Parsed
+from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.keyindex import parted, without_nan
-from bayes_grpo.logs.readers.json_text import of_document, of_records, of_state, with_plan
+from bayes_grpo.logs.options import flat_config
+from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import unnested
 
@@ -68,7 +68,7 @@ def of_tracker(run: Any) -> Parsed:
 
 
 def _some_records(records: Iterable[Any]) -> Parsed:
-    found = of_records(records)
+    found = parsed_rows({str(k): v for k, v in x.items()} if isinstance(x, Mapping) else x for x in records)
     if not found.table.n:
         raise LogReadError("expected records of metrics, found none; log a step first")
     return found

@@ -368,10 +368,7 @@ TRAINERS = (
         ),
         derived=(
             Derived(
-                "frac_reward_zero_std",
-                {"data/step_num_groups_trainable": -1.0},
-                1.0,
-                over="data/step_num_groups_submitted",
+                "frac_reward_zero_std", {"data/step_num_groups_trainable": -1.0}, 1.0, "data/step_num_groups_submitted"
             ),
         ),
         std_kind="within",
@@ -397,10 +394,10 @@ TRAINERS = (
             Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, zero_says_nothing=True),
         ),
         defaults=ADAM | {"schedule": "constant"},
-        config={
-            "group_size": _keys("dataset_builder/group_size group_size"),
-            "prompts_per_step": _keys("dataset_builder/batch_size groups_per_batch"),
-        },
+        config=_table(
+            "group_size: dataset_builder/group_size group_size; "
+            "prompts_per_step: dataset_builder/batch_size groups_per_batch"
+        ),
     ),
     replace(  # TRL's keys, with the step as text and entropy under a name of its own
         _TRL,

@@ -13,7 +13,6 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.summary import RunSummary
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import marks, parts_table
 from bayes_grpo.views.document import (
@@ -42,12 +41,11 @@ _REASON = 80
 PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
 
 
-def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
+def page_of(run: Run, found: Analysis) -> Document:
     """Puts what was found of a run on one page.
 
     Args:
         run: The run.
-        summary: What its log holds.
         found: What came of all parts.
     """
     top, ahead = found.top, found.forecast.value
@@ -57,6 +55,8 @@ def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
     if decision is not None:
         events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
+    whole = view(run)
+    notes = [line for part in whole.sections if part.title == "Notes" for line in part.lines]
     parts = [
         _signals(run),
         _part("Parts", found.diagnosis, _parts),
@@ -66,12 +66,11 @@ def page_of(run: Run, summary: RunSummary, found: Analysis) -> Document:
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda s: _stability(s, top)),
-        Section("Log", (*summary.notes,), (columns(summary),)),
-        section("Settings", tables=(settings(summary),)),
+        Section("Log", (*notes,), (columns(run),)),
+        section("Settings", tables=(settings(run),)),
     ]
-    whole = view(summary)
     return Document(
-        title=summary.name or "A run without a name",
+        title=whole.title or "A run without a name",
         about=whole.answer.removeprefix(f"{whole.title}: "),
         status="" if top is None else top.status,
         chance=None if top is None else top.chance,

@@ -15,7 +15,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import teller
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.summary import RunSummary, describe_run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.report.page import page_of
 from bayes_grpo.report.result import Report
 from bayes_grpo.views.document import Document
@@ -49,18 +49,17 @@ def report_run(
     settings, tell = settings or AnalysisSettings(), teller(progress)
     tell("reading the log", 0.0)
     run = as_run(run)
-    summary = describe_run(run)
     found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=tell)
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
-    document = replace(page_of(run, summary, found), made=made)
+    document = replace(page_of(run, found), made=made)
     tell("writing the page", 1.0)
     fitted = found.fit.value
     failed = fitted is not None and not fitted.summary.convergence.passed
-    return Report(document, _results(summary, found, document), failed)
+    return Report(document, _results(run, found, document), failed)
 
 
-def _results(summary: RunSummary, found: Analysis, page: Document) -> dict[str, Any]:
+def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:
     """The same results as data: each part's own dictionary, or the reason why there is none."""
 
     def part(answer: Part[Any], content: Callable[[Any], Any]) -> dict[str, Any]:
@@ -76,7 +75,7 @@ def _results(summary: RunSummary, found: Analysis, page: Document) -> dict[str, 
             "run": page.title,
             "top": None if found.top is None else found.top.to_dict(),
             "sentences": [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in page.points],
-            "log": summary.to_dict(),
+            "log": run.to_dict(),
             "fit": part(found.fit, lambda v: v.summary.to_dict()),
             "regimes": part(found.regimes, lambda v: v.to_dict()),
             "check": part(found.check, lambda v: v.to_dict()),

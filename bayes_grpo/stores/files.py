@@ -134,7 +134,7 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
     while True:
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
-        attached = {end: content for end, other in others.items() if (content := _bytes(other))}
+        attached = {end: content for end, other in others.items() if (content := bytes_of(other))}
         attempt += 1
         if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
             return data, attached
@@ -150,7 +150,7 @@ def _texts_of(folder: Path) -> Iterator[tuple[str, bytes]]:
             for file in (directory / name for name in sorted(names)[:left]):
                 left -= 1
                 if file.is_file() and not file.is_symlink() and (_state(file) or (0, 0))[1] <= _MAX_SMALL:
-                    yield file.relative_to(folder).as_posix(), _bytes(file)
+                    yield file.relative_to(folder).as_posix(), bytes_of(file)
 
 
 def _state(path: Path) -> tuple[int, int] | None:
@@ -161,8 +161,10 @@ def _state(path: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _bytes(path: Path) -> bytes:
+def bytes_of(path: Path, size: int = -1) -> bytes:
+    """The bytes of a file, or its first ones; none where it cannot be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(size)
     except OSError:
         return b""

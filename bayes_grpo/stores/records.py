@@ -1,8 +1,9 @@
-"""Records in the files of stores: LevelDB's log format, TensorFlow's record format, their checksums, what is damaged.
+"""Records in the files of stores, of LevelDB's and TensorFlow's format; the protobuf messages in them; what is damaged.
 
 Layouts: https://github.com/google/leveldb/blob/main/doc/log_format.md, of which W&B puts seven bytes before
 the first chunk, counts them as part of its block, and takes the plain CRC-32 of type and bytes;
-https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details with masked CRC-32C.
+https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details with masked CRC-32C;
+https://protobuf.dev/programming-guides/encoding/, of which nothing is built but numbers and slices of the bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
@@ -121,11 +122,7 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
 
 def starts_record(data: bytes, at: int = 0) -> bool:
     """Whether a length and its right checksum lie at a place."""
-    return _is_length(data[at : at + _BEFORE])
-
-
-@lru_cache(maxsize=1024)
-def _is_length(head: bytes) -> bool:
+    head = data[at : at + _BEFORE]
     return len(head) == _BEFORE and masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
 
 
@@ -145,3 +142,69 @@ def _table() -> tuple[int, ...]:
     for _ in range(8):
         table = [x >> 1 ^ (0x82F63B78 if x & 1 else 0) for x in table]
     return tuple(table)
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_SHIFT = 63  # of the ten bytes that the longest varint has
+_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
+
+type Value = int | float | bytes
+"""A varint, a number of four or eight bytes (all of them are floats in these stores), or bytes."""
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length and the place after it; a `ValueError` where it does not end."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > _MAX_SHIFT:
+            raise ValueError("a number that does not end")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """Number and value of every field in a message, in file order; a `ValueError` where the bytes are none."""
+    at, end = 0, len(data)
+    while at < end:
+        key = data[at]
+        at += 1
+        if key >= 0x80:
+            key, at = varint(data, at - 1)
+        wire = key & 7
+        if wire == _VARINT:
+            value, at = varint(data, at)
+            yield key >> 3, value
+            continue
+        if wire == _BYTES:
+            size, at = (data[at], at + 1) if at < end and data[at] < 0x80 else varint(data, at)
+        elif wire in (_FIXED64, _FIXED32):
+            size = 8 if wire == _FIXED64 else 4
+        else:
+            raise ValueError(f"wire type {wire}")
+        if size > end - at:
+            raise ValueError("a field longer than its message")
+        content = data[at : at + size]
+        at += size
+        number = content if wire == _BYTES else (_DOUBLE if wire == _FIXED64 else _FLOAT).unpack(content)[0]
+        yield key >> 3, number
+
+
+def message(data: Value | None) -> dict[int, Value]:
+    """Number → last value of the fields in a message; nothing where there is no message."""
+    return dict(fields(data)) if isinstance(data, bytes) else {}
+
+
+def text(value: Value | None) -> str:
+    """A field of bytes as text; "" where it is none."""
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else ""
+
+
+def signed(value: Value) -> int:
+    """A varint as a signed number of 64 bits."""
+    if not isinstance(value, int):
+        raise ValueError("bytes in the place of a number")
+    return value - (1 << 64) if value >= 1 << 63 else value

@@ -30,7 +30,7 @@ from typing import Any
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
 from bayes_grpo.common.machine import cores, threads
 from bayes_grpo.common.text import plain
-from bayes_grpo.logs.assembling import Known
+from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 
 EVERY = 10.0
@@ -60,13 +60,15 @@ class BackgroundSetup:
     """The first message to the process.
 
     Attributes:
-        known: Facts about the run other than its rows.
+        known: What the trainer states besides rows.
+        settings: Checked settings that the user states.
         watching: What to compute.
         memory: Result of earlier updates.
         every: Seconds between the starts of two updates.
     """
 
-    known: Known = field(default_factory=Known)
+    known: Parsed = NO_ROWS
+    settings: Mapping[str, Any] = field(default_factory=dict)
     watching: Watching = field(default_factory=Watching)
     memory: Memory = field(default_factory=Memory)
     every: float = EVERY
@@ -274,7 +276,7 @@ def serve(folder: str, parent: int) -> None:
             continue
         rows, messages, begun = rows + [row for message in messages for row in message], [], time.monotonic()
         try:
-            update, memory = update_of(run_of(rows, setup.known), setup.watching, memory)
+            update, memory = update_of(run_of(rows, setup.known, setup.settings), setup.watching, memory)
             _send(answers, (len(rows), update, ""))
         except Exception as error:  # the next row may be better
             _send(answers, (len(rows), None, plain(f"{type(error).__name__}: {error}", 500)))

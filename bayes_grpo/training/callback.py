@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import Enum
 from typing import Any, Literal, Self
 
@@ -21,11 +21,11 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import listed
 from bayes_grpo.decision.question import Question
 from bayes_grpo.diagnosis.status import SEVERITY
-from bayes_grpo.logs.assembling import Known
-from bayes_grpo.logs.configuration import settings_of_args
+from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.logs.keyindex import OWN
-from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.options import checked, settings_of_args
 from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.trainers import trainer_named
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
 from bayes_grpo.watching.trackers import tracker_alert
@@ -114,7 +114,8 @@ class Watcher:
                 self._warn_reporters(getattr(args, "report_to", ()))
                 history = [row for row in state.log_history if row.get("step", 0) <= state.global_step]
                 setup = BackgroundSetup(
-                    known=known_by(args, state, self._settings),
+                    known=known_by(args, state),
+                    settings=self._settings,
                     watching=self._watching,
                     memory=Memory(alarmed=alarms_in(history)),
                     every=self._every,
@@ -243,22 +244,21 @@ def number_of(value: Any) -> float:
     return to_float(value)
 
 
-def known_by(args: Any, state: Any, settings: Mapping[str, Any]) -> Known:
+def known_by(args: Any, state: Any) -> Parsed:
     """What a trainer states about its run: its arguments as settings, its planned length.
 
     Args:
         args: Its arguments.
         state: Its state.
-        settings: The user's settings.
     """
     plain = {name: value.value if isinstance(value, Enum) else value for name, value in vars(args).items()}
     scalars = {name: value for name, value in plain.items() if isinstance(value, int | float | str)}
     planned, spacing = number_of(getattr(state, "max_steps", None)), number_of(getattr(state, "logging_steps", None))
-    return Known(
-        name=str(scalars.get("run_name") or "run"),
-        trainer="trl",
-        settings=settings,
-        trainer_settings=settings_of_args(scalars, "the trainer's arguments"),
+    return replace(
+        NO_ROWS,
+        run_name=str(scalars.get("run_name") or "run"),
+        trainer=trainer_named("trl"),
+        settings=settings_of_args(scalars, "the trainer's arguments"),
         total_steps=planned if planned > 0 else None,
         logging_steps=spacing if spacing >= 1 else None,
     )

@@ -14,7 +14,6 @@ from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.forecasting.summary import ForecastSummary
-from tests.helpers.runs import rising_run
 
 
 def some(median: float) -> Interval:
@@ -94,11 +93,3 @@ def test_stability():
     table = report.to_frame()
     assert list(table.index) == ["rule", "hold"]
     assert table.loc["hold", "margin"] == report.hold.margin.median
-
-
-def test_run_summary():
-    run = rising_run(20)
-    table = bg.describe_run(run).to_frame()
-    assert list(table.index) == ["reward", "eval_reward"]
-    assert table.loc["reward", "last"] == run.reward[-1]
-    assert table.loc["eval_reward", "finite"] == 0

@@ -65,36 +65,26 @@ def with_gates(rng: np.random.Generator, course: Course, steps: int = 40, prompt
         rng.random(len(step)) < _sigmoid(a + b) for a, b in zip(levels, effects, strict=True)
     )
     good = finished & formatted
-    return rollouts_of(
-        (good & correct) * 1.0,
-        step,
-        prompt,
-        parts={"format_ok": good * 1.0},
-        truncated=~finished,
-    )
+    parts = {"format_ok": good * 1.0}
+    return rollouts_of((good & correct) * 1.0, step, prompt, parts=parts, truncated=~finished)
 
 
 def true_shares(course: Course, steps: int, many: int) -> dict[str, float]:
     """Shares of the gain over all prompts, between the first and the last ``many`` steps; gain too."""
     z = np.random.default_rng(0).standard_normal((3, 200_000))
+    levels = [_line(x, steps) for x in (course.finished, course.formatted, course.correct)]
     sides = []
     for some in (slice(None, many), slice(-many, None)):
         f, t, q = np.zeros(3)
         for row in range(*some.indices(steps)):
-            p = [
-                _sigmoid(
-                    _line((course.finished, course.formatted, course.correct)[k], steps)[row] + course.spread[k] * z[k]
-                )
-                for k in range(3)
-            ]
+            p = [_sigmoid(level[row] + s * x) for level, s, x in zip(levels, course.spread, z, strict=True)]
             f, t, q = f + p[0].mean(), t + (p[0] * p[1]).mean(), q + (p[0] * p[1] * p[2]).mean()
         zero = np.zeros(1)  # what is not formatted gets nothing
         sides.append(Factors(np.array([f / many]), np.array([t / f]), np.array([q / t]), zero, zero))
     changes = shapley(*sides)
     gain = float(sides[1].reward[0] - sides[0].reward[0])
-    return {"gain": gain} | {
-        name: float(getattr(changes, name)[0]) / gain for name in ("finished", "formatted", "quality")
-    }
+    shares = {name: float(getattr(changes, name)[0]) / gain for name in ("finished", "formatted", "quality")}
+    return {"gain": gain} | shares
 
 
 def graded(

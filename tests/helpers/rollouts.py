@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -74,18 +75,18 @@ def _by_step(made_up: list[Made]) -> dict[int, list[Made]]:
     return out
 
 
-def write_verl(folder: Path, made_up: list[Made]) -> Path:
+def _files(folder: Path, made_up: list[Made], name: str, record: Callable[[int, Made], dict[str, Any]]) -> Path:
+    """A file for each step, with a record for each completion, by its place among them."""
     for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"{step}.jsonl",
-            (
-                {"input": f"system\nhelp\nuser\n{question(c)}\nassistant\n", "output": output(c), "gts": "1",
-                 "score": c.reward, "step": c.step, "format": c.format, "correct": c.correct, "data_source": "x",
-                 "finish_reason": reason(c)}
-                for c in some
-            ),
-        )  # fmt: skip
+        _lines(folder / name.format(step), itertools.starmap(record, enumerate(some)))
     return folder
+
+
+def write_verl(folder: Path, made_up: list[Made]) -> Path:
+    return _files(folder, made_up, "{}.jsonl", lambda i, c: {
+        "input": f"system\nhelp\nuser\n{question(c)}\nassistant\n", "output": output(c), "gts": "1", "score": c.reward,
+        "step": c.step, "format": c.format, "correct": c.correct, "data_source": "x", "finish_reason": reason(c),
+    })  # fmt: skip
 
 
 def write_trl(folder: Path, made_up: list[Made]) -> Path:
@@ -130,47 +131,29 @@ def write_prime(folder: Path, made_up: list[Made], packed: bool = False) -> Path
 
 
 def write_old_prime(folder: Path, made_up: list[Made]) -> Path:
-    for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"rollouts/step_{step}/train_rollouts.jsonl",
-            (
-                {"example_id": c.prompt, "prompt": messages(c), "reward": c.reward, "is_truncated": c.truncated,
-                 "metrics": {"format": c.format, "correct": c.correct}}
-                for c in some
-            ),
-        )  # fmt: skip
-    return folder
+    return _files(folder, made_up, "rollouts/step_{}/train_rollouts.jsonl", lambda i, c: {
+        "example_id": c.prompt, "prompt": messages(c), "reward": c.reward, "is_truncated": c.truncated,
+        "metrics": {"format": c.format, "correct": c.correct},
+    })  # fmt: skip
 
 
 def write_nemo(folder: Path, made_up: list[Made]) -> Path:
-    for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"exp_001/train_data_step{step}.jsonl",
-            (
-                {"idx": i, "content": [question(c), output(c)], "rewards": c.reward, "input_lengths": 20,
-                 "generation_logprobs": [-1.0, -2.0], "prev_logprobs": [-1.0, -2.0], "format": c.format,
-                 "correct": c.correct, "truncated": c.truncated}
-                for i, c in enumerate(some)
-            ),
-        )  # fmt: skip
-    return folder
+    return _files(folder, made_up, "exp_001/train_data_step{}.jsonl", lambda i, c: {
+        "idx": i, "content": [question(c), output(c)], "rewards": c.reward, "input_lengths": 20, "format": c.format,
+        "generation_logprobs": [-1.0, -2.0], "prev_logprobs": [-1.0, -2.0], "correct": c.correct,
+        "truncated": c.truncated,
+    })  # fmt: skip
 
 
 def write_tinker(folder: Path, made_up: list[Made]) -> Path:
-    for step, some in _by_step(made_up).items():
-        _lines(
-            folder / f"iteration_{step:06d}/train_rollout_summaries.jsonl",
-            (
-                {"schema_version": 1, "split": "train", "iteration": c.step, "group_idx": c.prompt,
-                 "traj_idx": c.sample, "tags": ["math"], "sampling_client_step": c.version,
-                 "total_reward": c.reward, "final_reward": 0.0, "trajectory_metrics": {}, "final_ob_len": 50,
-                 "steps": [{"step_idx": 0, "ob_len": 30, "ac_len": 7, "reward": c.reward, "episode_done": True,
-                            "metrics": {"format": c.format, "correct": c.correct},
-                            "logs": {"env/row_id": f"q{c.prompt}"}, "stop_reason": reason(c)}]}
-                for c in some
-            ),
-        )  # fmt: skip
-    return folder
+    return _files(folder, made_up, "iteration_{:06d}/train_rollout_summaries.jsonl", lambda i, c: {
+        "schema_version": 1, "split": "train", "iteration": c.step, "group_idx": c.prompt, "traj_idx": c.sample,
+        "tags": ["math"], "sampling_client_step": c.version, "total_reward": c.reward, "final_reward": 0.0,
+        "trajectory_metrics": {}, "final_ob_len": 50,
+        "steps": [{"step_idx": 0, "ob_len": 30, "ac_len": 7, "reward": c.reward, "episode_done": True,
+                   "metrics": {"format": c.format, "correct": c.correct}, "logs": {"env/row_id": f"q{c.prompt}"},
+                   "stop_reason": reason(c)}],
+    })  # fmt: skip
 
 
 def write_table(folder: Path, made_up: list[Made], name: str = "completions.csv.gz") -> Path:

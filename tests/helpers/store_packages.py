@@ -14,14 +14,9 @@ from pathlib import Path
 from typing import Any
 
 STEPS = range(1, 31)
-CONFIG: dict[str, Any] = {
-    "num_generations": 16,
-    "per_device_train_batch_size": 8,
-    "gradient_accumulation_steps": 4,
-    "generation_batch_size": 64,
-    "steps_per_generation": 4,
-    "adam_beta1": 0.95,
-    "lr_scheduler_type": "constant",
+CONFIG: dict[str, Any] = {"num_generations": 16, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4}
+CONFIG |= {"generation_batch_size": 64, "steps_per_generation": 4, "adam_beta1": 0.95, "lr_scheduler_type": "constant"}
+CONFIG |= {
     "max_steps": 300,
     "logging_steps": 1,
     "optim": "adamw_torch",

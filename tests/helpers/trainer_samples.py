@@ -46,13 +46,19 @@ class Sample:
     reward: str
     held_out: str = ""
     signals: Mapping[str, tuple[str, float]]
-    stores: tuple[str, ...]
+    stores: tuple[str, ...] = ()
     config: Mapping[str, Any]
     settings: Mapping[str, Any]
     more: Mapping[str, float] = field(default_factory=dict)
     file: tuple[str, Callable[[Rows], str]] | None = None
     console: Callable[[int, Mapping[str, float]], str] | None = None
     renamed: Mapping[str, Callable[[str], str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str, **more: Any) -> Sample:
+        """A sample whose first fields are written as "trainer: verl; label: verl; stores: wandb tensorboard"."""
+        named: dict[str, Any] = dict(part.split(": ", 1) for part in text.split("; "))
+        return cls(**named | {k: tuple(named[k].split()) for k in ("step", "stores") if k in named}, **more)
 
     def places(self) -> list[str]:
         """Where it can write: "file", stores, "console"."""
@@ -141,51 +147,44 @@ def without_step(key: str) -> str:
     return "" if key == "train/global_step" else key
 
 
+VALUES = {
+    "reward_std": 0.25, "frac_reward_zero_std": 0.5, "entropy": 0.4, "kl": 0.01, "clip_ratio": 0.02, "grad_norm": 0.3,
+    "completion_length": 200.0, "learning_rate": 1e-6, "loss": 0.01, "completions_clipped_ratio": 0.1,
+    "engine_mismatch": 0.02, "step_time": 30.0, "accuracy": 0.5,
+}  # fmt: skip
+"""Signal → what every sample logs of it."""
+
+
+def logged(text: str) -> dict[str, tuple[str, float]]:
+    """Signals with their keys and values, written as "signal: key; signal: key=value"."""
+    found = {}
+    for name, _, key in (part.strip().partition(": ") for part in text.split(";")):
+        key, _, value = key.partition("=")
+        found[name] = (key, float(value or VALUES[name]))
+    return found
+
+
 def trl_state(rows: Rows) -> str:
     """``trainer_state.json``."""
     history = [{**row, "step": s} for s, row in rows]
     return json.dumps({"log_history": history, "max_steps": 300, "logging_steps": 1, "global_step": len(rows)})
 
 
-TRL_CONFIG = {
-    "num_generations": 16,
-    "per_device_train_batch_size": 8,
-    "generation_batch_size": 128,
-    "gradient_accumulation_steps": 4,
-    "steps_per_generation": 4,
-    "num_iterations": 2,
-    "adam_beta1": 0.95,
-    "max_steps": 300,
-}
-TRL_SETTINGS = {
-    "group_size": 16,
-    "prompts_per_step": 8,
-    "refresh_interval": 2,
-    "momentum": 0.95,
-    "total_steps": 300,
-}
+TRL_CONFIG = {"num_generations": 16, "per_device_train_batch_size": 8, "generation_batch_size": 128, "max_steps": 300}
+TRL_CONFIG |= {"gradient_accumulation_steps": 4, "steps_per_generation": 4, "num_iterations": 2, "adam_beta1": 0.95}
+TRL_SETTINGS = {"group_size": 16, "prompts_per_step": 8, "refresh_interval": 2, "momentum": 0.95, "total_steps": 300}
 
-TRL = Sample(
-    trainer="trl",
-    label="TRL, unsloth",
-    step=("train/global_step",),
-    reward="train/reward",
-    held_out="eval/reward",
-    signals={
-        "engine_mismatch": ("train/sampling/sampling_logp_difference/mean", 0.02),
-        "reward_std": ("train/reward_std", 0.25),
-        "frac_reward_zero_std": ("train/frac_reward_zero_std", 0.5),
-        "entropy": ("train/entropy", 0.4),
-        "kl": ("train/kl", 0.01),
-        "clip_ratio": ("train/clip_ratio/region_mean", 0.02),
-        "grad_norm": ("train/grad_norm", 0.3),
-        "completion_length": ("train/completions/mean_length", 200.0),
-        "learning_rate": ("train/learning_rate", 1e-6),
-        "loss": ("train/loss", 0.01),
-        "completions_clipped_ratio": ("train/completions/clipped_ratio", 0.1),
-    },
+TRL = Sample.of(
+    "trainer: trl; label: TRL, unsloth; step: train/global_step; reward: train/reward; held_out: eval/reward; "
+    "stores: wandb tensorboard trackio mlflow",
+    signals=logged(
+        "engine_mismatch: train/sampling/sampling_logp_difference/mean; reward_std: train/reward_std; "
+        "frac_reward_zero_std: train/frac_reward_zero_std; entropy: train/entropy; kl: train/kl; "
+        "clip_ratio: train/clip_ratio/region_mean; grad_norm: train/grad_norm; "
+        "completion_length: train/completions/mean_length; learning_rate: train/learning_rate; loss: train/loss; "
+        "completions_clipped_ratio: train/completions/clipped_ratio"
+    ),
     more={"train/rewards/accuracy/mean": 0.3, "train/rewards/accuracy/std": 0.4, "train/num_tokens": 9.0},
-    stores=("wandb", "tensorboard", "trackio", "mlflow"),
     config=TRL_CONFIG,
     settings=TRL_SETTINGS,
     renamed={"tensorboard": without_step, "mlflow": bare, "file": bare, "console": bare},
@@ -205,25 +204,15 @@ SAMPLES: Sequence[Sample] = (
         file=("logging.jsonl", jsonl(lambda s, row: {**row, "global_step/max_steps": f"{s}/300"})),
         console=lambda s, row: str({**row, "global_step/max_steps": f"{s}/300"}),
     ),
-    Sample(
-        trainer="verl",
-        label="verl",
-        step=("training/global_step",),
-        reward="critic/score/mean",
-        held_out="val-core/gsm8k/acc/mean@4",
-        signals={
-            "engine_mismatch": ("training/rollout_probs_diff_mean", 0.003),
-            "entropy": ("actor/entropy", 0.4),
-            "kl": ("actor/kl_loss", 0.01),
-            "clip_ratio": ("actor/pg_clipfrac", 0.02),
-            "grad_norm": ("actor/grad_norm", 0.3),
-            "completion_length": ("response_length/mean", 200.0),
-            "learning_rate": ("actor/lr", 1e-6),
-            "loss": ("actor/pg_loss", 0.01),
-            "completions_clipped_ratio": ("response_length/clip_ratio", 0.1),
-        },
+    Sample.of(
+        "trainer: verl; label: verl; step: training/global_step; reward: critic/score/mean; "
+        "held_out: val-core/gsm8k/acc/mean@4; stores: wandb tensorboard trackio mlflow",
+        signals=logged(
+            "engine_mismatch: training/rollout_probs_diff_mean; entropy: actor/entropy; kl: actor/kl_loss; "
+            "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; completion_length: response_length/mean; "
+            "learning_rate: actor/lr; loss: actor/pg_loss; completions_clipped_ratio: response_length/clip_ratio"
+        ),
         more={"critic/rewards/mean": 9.0, "critic/score/max": 1.0, "val-aux/gsm8k/reward/std@4": 0.3},
-        stores=("wandb", "tensorboard", "trackio", "mlflow"),
         config={
             "actor_rollout_ref": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"train_batch_size": 256},
@@ -233,26 +222,19 @@ SAMPLES: Sequence[Sample] = (
         file=("run.jsonl", jsonl(lambda s, row: {"step": s, "data": row})),
         console=lambda s, row: f"step:{s} - " + " - ".join(f"{k}:np.float64({v})" for k, v in row.items()),
     ),
-    Sample(
-        trainer="easyr1",
-        label="EasyR1",
-        reward="critic/score/mean",
-        held_out="val/reward_score",
-        signals={
-            "entropy": ("actor/entropy_loss", 0.4),
-            "kl": ("actor/kl_loss", 0.01),
-            "clip_ratio": ("actor/pg_clipfrac_higher", 0.02),
-            "grad_norm": ("actor/grad_norm", 0.3),
-            "completion_length": ("response_length/mean", 200.0),
-            "learning_rate": ("actor/lr", 1e-6),
-        },
+    Sample.of(
+        "trainer: easyr1; label: EasyR1; reward: critic/score/mean; held_out: val/reward_score; "
+        "stores: wandb tensorboard mlflow",
+        signals=logged(
+            "entropy: actor/entropy_loss; kl: actor/kl_loss; clip_ratio: actor/pg_clipfrac_higher; "
+            "grad_norm: actor/grad_norm; completion_length: response_length/mean; learning_rate: actor/lr"
+        ),
         more={
             "actor/pg_clipfrac_lower": 0.0,
             "reward/overall": 0.9,
             "reward/accuracy": 0.9,
             "val/accuracy_reward": 0.1,
         },
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "worker": {"rollout": {"n": 16}, "actor": {"optim": {"betas": [0.95, 0.999]}}},
             "data": {"rollout_batch_size": 256},
@@ -261,126 +243,82 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
         file=("experiment_log.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="roll",
-        label="ROLL",
-        reward="critic/score/mean",
-        held_out="val_correct/all/mean",
-        signals={
-            "entropy": ("critic/entropy/mean", 0.4),
-            "kl": ("actor/kl_loss", 0.01),
-            "clip_ratio": ("actor/ppo_ratio_clipfrac", 0.02),
-            "completion_length": ("tokens/response_length/mean", 200.0),
-            "learning_rate": ("actor/lr", 1e-6),
-        },
+    Sample.of(
+        "trainer: roll; label: ROLL; reward: critic/score/mean; held_out: val_correct/all/mean; "
+        "stores: wandb tensorboard",
+        signals=logged(
+            "entropy: critic/entropy/mean; kl: actor/kl_loss; clip_ratio: actor/ppo_ratio_clipfrac; "
+            "completion_length: tokens/response_length/mean; learning_rate: actor/lr"
+        ),
         more={"critic/rewards/mean": 9.0},
-        stores=("wandb", "tensorboard"),
         config={"num_return_sequences_in_group": 16, "rollout_batch_size": 256, "max_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 256, "total_steps": 300},
         console=lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
     ),
-    Sample(
-        trainer="openrlhf",
-        label="OpenRLHF",
-        step=("train/global_step", "eval/global_step"),
-        reward="train/reward",
-        held_out="eval/eval_gsm8k_pass1",
-        signals={
-            "engine_mismatch": ("train/logprobs_diff", 0.02),
-            "reward_std": ("train/group_reward_std", 0.25),
-            "kl": ("train/kl", 0.01),
-            "clip_ratio": ("train/ppo_clip_ratio", 0.02),
-            "grad_norm": ("train/actor_grad_norm", 0.3),
-            "completion_length": ("train/response_length", 200.0),
-            "learning_rate": ("train/actor_lr", 1e-6),
-            "completions_clipped_ratio": ("train/truncated", 0.1),
-        },
-        stores=("wandb", "tensorboard"),
+    Sample.of(
+        "trainer: openrlhf; label: OpenRLHF; step: train/global_step eval/global_step; reward: train/reward; "
+        "held_out: eval/eval_gsm8k_pass1; stores: wandb tensorboard",
+        signals=logged(
+            "engine_mismatch: train/logprobs_diff; reward_std: train/group_reward_std; kl: train/kl; "
+            "clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
+            "completion_length: train/response_length; learning_rate: train/actor_lr; "
+            "completions_clipped_ratio: train/truncated"
+        ),
         config={"rollout": {"n_samples_per_prompt": 16, "batch_size": 256}, "adam_betas": [0.95, 0.999]},
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
         renamed={"tensorboard": lambda key: "" if key.endswith("/global_step") else key},
     ),
-    Sample(
-        trainer="prime_rl",
-        label="prime-rl",
-        reward="train/agg/all/main/reward/mean",
-        held_out="eval/math/all/main/avg@4",
-        signals={
-            "entropy": ("entropy/all/mean", 0.4),
-            "engine_mismatch": ("mismatch_kl/all/mean", 0.01),
-            "clip_ratio": ("is_masked/all/mean", 0.02),
-            "grad_norm": ("optim/grad_norm", 0.3),
-            "completion_length": ("train/agg/all/main/num_output_tokens/mean", 200.0),
-            "learning_rate": ("optim/lr", 1e-6),
-            "completions_clipped_ratio": ("train/agg/all/main/is_truncated/mean", 0.1),
-            "step_time": ("time/step", 30.0),
-        },
+    Sample.of(
+        "trainer: prime_rl; label: prime-rl; step: step; reward: train/agg/all/main/reward/mean; "
+        "held_out: eval/math/all/main/avg@4; stores: wandb",
+        signals=logged(
+            "entropy: entropy/all/mean; engine_mismatch: mismatch_kl/all/mean; clip_ratio: is_masked/all/mean; "
+            "grad_norm: optim/grad_norm; completion_length: train/agg/all/main/num_output_tokens/mean; "
+            "learning_rate: optim/lr; completions_clipped_ratio: train/agg/all/main/is_truncated/mean; "
+            "step_time: time/step"
+        ),
         more={"train/agg/effective/main/reward/mean": 9.0},
-        stores=("wandb",),
         config={"orchestrator": {"group_size": 16, "batch_size": 512}, "max_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
         file=("metrics.jsonl", jsonl(beside("step"))),
-        step=("step",),
     ),
-    Sample(
-        trainer="nemo_rl",
-        label="NeMo-RL",
-        reward="train/reward",
-        held_out="validation/accuracy",
-        signals={
-            "engine_mismatch": ("train/gen_kl_error", 0.001),
-            "frac_reward_zero_std": ("train/baseline_reward/pct_mixed", 50.0),
-            "entropy": ("train/approx_entropy", 0.4),
-            "kl": ("train/kl_penalty", 0.01),
-            "grad_norm": ("train/grad_norm", 0.3),
-            "completion_length": ("train/mean_gen_tokens_per_sample", 200.0),
-            "learning_rate": ("train/lr", 1e-6),
-            "loss": ("train/loss", 0.01),
-            "step_time": ("timing/train/total_step_time", 9.0),
-        },
+    Sample.of(
+        "trainer: nemo_rl; label: NeMo-RL; reward: train/reward; held_out: validation/accuracy; "
+        "stores: wandb tensorboard mlflow",
+        signals=logged(
+            "engine_mismatch: train/gen_kl_error; frac_reward_zero_std: train/baseline_reward/pct_mixed=50.0; "
+            "entropy: train/approx_entropy; kl: train/kl_penalty; grad_norm: train/grad_norm; "
+            "completion_length: train/mean_gen_tokens_per_sample; learning_rate: train/lr; loss: train/loss; "
+            "step_time: timing/train/total_step_time"
+        ),
         more={"train/probs_ratio": 1.0},
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "grpo": {"num_generations_per_prompt": 8, "num_prompts_per_step": 64, "max_num_steps": 300},
             "policy": {"optimizer": {"kwargs": {"betas": [0.95, 0.999]}}},
         },
         settings={"group_size": 8, "prompts_per_step": 64, "momentum": 0.95, "total_steps": 300},
     ),
-    Sample(
-        trainer="open_instruct",
-        label="open-instruct",
-        step=("training_step",),
-        reward="scores",
-        held_out="eval/scores",
-        signals={
-            "entropy": ("policy/entropy_avg", 0.4),
-            "kl": ("loss/kl_avg", 0.01),
-            "clip_ratio": ("policy/clipfrac_avg", 0.02),
-            "grad_norm": ("optim/grad_norm", 0.3),
-            "completion_length": ("val/sequence_lengths", 200.0),
-            "learning_rate": ("lr", 1e-6),
-            "loss": ("loss/policy_avg", 0.01),
-        },
+    Sample.of(
+        "trainer: open_instruct; label: open-instruct; step: training_step; reward: scores; held_out: eval/scores; "
+        "stores: wandb",
+        signals=logged(
+            "entropy: policy/entropy_avg; kl: loss/kl_avg; clip_ratio: policy/clipfrac_avg; "
+            "grad_norm: optim/grad_norm; completion_length: val/sequence_lengths; learning_rate: lr; "
+            "loss: loss/policy_avg"
+        ),
         more={"episode": 512.0, "objective/verifiable_reward": 9.0},
-        stores=("wandb",),
         config={"num_samples_per_prompt_rollout": 16, "num_unique_prompts_rollout": 32, "num_training_steps": 300},
         settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
     ),
-    Sample(
-        trainer="areal",
-        label="AReaL",
-        reward="ppo_actor/task_reward/avg",
-        held_out="eval-rollout/reward",
-        signals={
-            "entropy": ("ppo_actor/update/entropy/avg", 0.4),
-            "kl": ("ppo_actor/update/approx_kl/avg", 0.01),
-            "clip_ratio": ("ppo_actor/update/clip_ratio/avg", 0.02),
-            "grad_norm": ("ppo_actor/update/grad_norm", 0.3),
-            "completion_length": ("ppo_actor/seq_len/avg", 200.0),
-            "learning_rate": ("ppo_actor/update/lr", 1e-6),
-            "completions_clipped_ratio": ("ppo_actor/no_eos_ratios/avg", 0.1),
-        },
-        stores=("wandb", "tensorboard", "trackio"),
+    Sample.of(
+        "trainer: areal; label: AReaL; reward: ppo_actor/task_reward/avg; held_out: eval-rollout/reward; "
+        "stores: wandb tensorboard trackio",
+        signals=logged(
+            "entropy: ppo_actor/update/entropy/avg; kl: ppo_actor/update/approx_kl/avg; "
+            "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
+            "completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr; "
+            "completions_clipped_ratio: ppo_actor/no_eos_ratios/avg"
+        ),
         config={
             "gconfig": {"n_samples": 16},
             "train_dataset": {"batch_size": 256},
@@ -389,23 +327,14 @@ SAMPLES: Sequence[Sample] = (
         },
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
     ),
-    SlimeSample(
-        trainer="slime",
-        label="slime",
-        reward="rollout/raw_reward",
-        held_out="eval/aime",
-        signals={
-            "engine_mismatch": ("train/train_rollout_logprob_abs_diff", 0.02),
-            "entropy": ("train/entropy_loss", 0.4),
-            "kl": ("train/kl_loss", 0.01),
-            "clip_ratio": ("train/pg_clipfrac", 0.02),
-            "grad_norm": ("train/grad_norm", 0.3),
-            "completion_length": ("rollout/response_len/mean", 200.0),
-            "learning_rate": ("train/lr-pg_0", 1e-6),
-            "loss": ("train/pg_loss", 0.01),
-            "completions_clipped_ratio": ("rollout/truncated_ratio", 0.1),
-        },
-        stores=("wandb", "tensorboard"),
+    SlimeSample.of(
+        "trainer: slime; label: slime; reward: rollout/raw_reward; held_out: eval/aime; stores: wandb tensorboard",
+        signals=logged(
+            "engine_mismatch: train/train_rollout_logprob_abs_diff; entropy: train/entropy_loss; "
+            "kl: train/kl_loss; clip_ratio: train/pg_clipfrac; grad_norm: train/grad_norm; "
+            "completion_length: rollout/response_len/mean; learning_rate: train/lr-pg_0; loss: train/pg_loss; "
+            "completions_clipped_ratio: rollout/truncated_ratio"
+        ),
         config={"n_samples_per_prompt": 16, "global_batch_size": 512, "adam_beta1": 0.95},
         settings={"group_size": 16, "prompts_per_step": 32, "momentum": 0.95},
         console=lambda s, row: next(
@@ -414,98 +343,59 @@ SAMPLES: Sequence[Sample] = (
             if key in row
         ),
     ),
-    Sample(
-        trainer="skyrl",
-        label="SkyRL",
-        step=("trainer/global_step",),
-        reward="reward/avg_raw_reward",
-        held_out="eval/all/avg_score",
-        signals={
-            "engine_mismatch": ("policy/rollout_train_logprobs_abs_diff_mean", 0.015),
-            "entropy": ("policy/policy_entropy", 0.4),
-            "kl": ("policy/policy_kl", 0.01),
-            "clip_ratio": ("policy/loss_metrics/clip_ratio", 0.02),
-            "grad_norm": ("policy/raw_grad_norm", 0.3),
-            "completion_length": ("generate/avg_num_tokens", 200.0),
-            "learning_rate": ("policy/policy_lr", 1e-6),
-            "loss": ("policy/policy_loss", 0.01),
-        },
+    Sample.of(
+        "trainer: skyrl; label: SkyRL; step: trainer/global_step; reward: reward/avg_raw_reward; "
+        "held_out: eval/all/avg_score; stores: wandb tensorboard mlflow",
+        signals=logged(
+            "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; entropy: policy/policy_entropy; "
+            "kl: policy/policy_kl; clip_ratio: policy/loss_metrics/clip_ratio; grad_norm: policy/raw_grad_norm; "
+            "completion_length: generate/avg_num_tokens; learning_rate: policy/policy_lr; "
+            "loss: policy/policy_loss"
+        ),
         more={"reward/avg_pass_at_5": 0.9, "loss/avg_final_rewards": 0.3, "trainer/epoch": 0.0},
-        stores=("wandb", "tensorboard", "mlflow"),
         config={
             "generator": {"n_samples_per_prompt": 16},
             "trainer": {"train_batch_size": 256, "policy": {"optimizer_config": {"adam_betas": [0.95, 0.999]}}},
         },
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
     ),
-    Sample(
-        trainer="tinker",
-        label="Tinker cookbook",
-        step=("step",),
-        reward="env/all/reward/total",
-        held_out="test/env/all/reward/total",
-        signals={
-            "frac_reward_zero_std": ("env/all/by_group/frac_mixed", 0.5),
-            "entropy": ("optim/entropy", 0.4),
-            "kl": ("optim/kl_sample_train_v1", 0.01),
-            "completion_length": ("env/all/ac_tokens_per_turn", 200.0),
-            "learning_rate": ("optim/lr", 1e-6),
-            "accuracy": ("env/all/correct", 0.5),
-        },
+    Sample.of(
+        "trainer: tinker; label: Tinker cookbook; step: step; reward: env/all/reward/total; "
+        "held_out: test/env/all/reward/total; stores: wandb",
+        signals=logged(
+            "frac_reward_zero_std: env/all/by_group/frac_mixed; entropy: optim/entropy; "
+            "kl: optim/kl_sample_train_v1; completion_length: env/all/ac_tokens_per_turn; learning_rate: optim/lr; "
+            "accuracy: env/all/correct"
+        ),
         more={"progress/done_frac": 0.5},
-        stores=("wandb",),
         config={"dataset_builder": {"group_size": 16, "batch_size": 256}},
         settings={"group_size": 16, "prompts_per_step": 256},
         file=("metrics.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="art",
-        label="ART",
-        step=("training_step",),
-        reward="train/reward",
-        held_out="val/reward",
-        signals={
-            "reward_std": ("train/reward_std_dev", 0.25),
-            "entropy": ("loss/entropy", 0.4),
-            "kl": ("loss/kl_div", 0.01),
-            "grad_norm": ("loss/grad_norm", 0.3),
-            "completion_length": ("train/completion_tokens", 200.0),
-            "learning_rate": ("loss/learning_rate", 1e-6),
-            "loss": ("loss/train", 0.01),
-        },
-        stores=("wandb",),
+    Sample.of(
+        "trainer: art; label: ART; step: training_step; reward: train/reward; held_out: val/reward; stores: wandb",
+        signals=logged(
+            "reward_std: train/reward_std_dev; entropy: loss/entropy; kl: loss/kl_div; grad_norm: loss/grad_norm; "
+            "completion_length: train/completion_tokens; learning_rate: loss/learning_rate; loss: loss/train"
+        ),
         config={"group_size": 16},
         settings={"group_size": 16},
         file=("history.jsonl", jsonl(beside("step"))),
     ),
-    Sample(
-        trainer="mlx_lm_lora",
-        label="mlx-lm-lora",
-        step=("iteration",),
-        reward="train_total_rewards_mean",
-        signals={
-            "reward_std": ("train_total_rewards_std", 0.25),
-            "kl": ("train_kl", 0.01),
-            "clip_ratio": ("train_clip_ratio_total", 0.02),
-            "completion_length": ("train_average_generated_tokens", 200.0),
-            "learning_rate": ("learning_rate", 1e-6),
-            "loss": ("train_loss", 0.01),
-        },
-        stores=("wandb",),
+    Sample.of(
+        "trainer: mlx_lm_lora; label: mlx-lm-lora; step: iteration; reward: train_total_rewards_mean; stores: wandb",
+        signals=logged(
+            "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
+            "completion_length: train_average_generated_tokens; learning_rate: learning_rate; loss: train_loss"
+        ),
         config={"group_size": 16, "batch_size": 4, "iters": 300},
         settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
     ),
-    Sample(
-        trainer="minimind",
-        label="MiniMind",
-        reward="Reward",
-        signals={
-            "kl": ("KL_ref", 0.01),
-            "completion_length": ("Avg Response Len", 200.0),
-            "learning_rate": ("Learning Rate", 1e-6),
-            "loss": ("Actor Loss", 0.01),
-        },
-        stores=(),
+    Sample.of(
+        "trainer: minimind; label: MiniMind; reward: Reward",
+        signals=logged(
+            "kl: KL_ref; completion_length: Avg Response Len; learning_rate: Learning Rate; loss: Actor Loss"
+        ),
         config={},
         settings={"total_steps": 300},
         more={"Adv Std": 0.93, "Adv Mean": 0.0},

@@ -1,6 +1,5 @@
 """Any column can be named: in a call, on the command line, in a file; what is not recognized is suggested."""
 
-import numpy as np
 import pytest
 
 import bayes_grpo as bg
@@ -9,38 +8,28 @@ from bayes_grpo.logs.options import CANONICAL_COLUMNS
 from bayes_grpo.views.diagnosis import diagnosis_document
 from bayes_grpo.views.logs import log_document
 from tests.helpers.command import call
+from tests.logs.log_samples import assert_read
 
 OWN = {"reward": "train/ret", "entropy": "policy/ent_mean", "kl": "ref_divergence", "heldout": "benchmark/acc"}
 
 
 def rows(n=40):
     return [
-        {
-            "iteration": i,
-            "train/ret": 0.2 + 0.01 * i,
-            "policy/ent_mean": 1.2 - 0.01 * i,
-            "ref_divergence": 0.001 * i,
-            "benchmark/acc": 0.3 + 0.005 * i,
-            "mine": 2.0 * i,
-        }
+        {"iteration": i, "train/ret": 0.2 + 0.01 * i, "policy/ent_mean": 1.2 - 0.01 * i, "mine": 2.0 * i}
+        | {"ref_divergence": 0.001 * i, "benchmark/acc": 0.3 + 0.005 * i}
         for i in range(1, n + 1)
     ]
 
 
 def check_read(run):
-    np.testing.assert_allclose(run.reward, 0.2 + 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["entropy"], 1.2 - 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["kl"], 0.001 * run.step)
-    np.testing.assert_allclose(run.eval_reward, 0.3 + 0.005 * run.eval_step)
+    signals = {"entropy": 1.2 - 0.01 * run.step, "kl": 0.001 * run.step}
+    assert_read(run, reward=0.2 + 0.01 * run.step, signals=signals, evals={s: 0.3 + 0.005 * s for s in range(1, 41)})
 
 
-def test_columns_of_a_call(write):
-    check_read(bg.read_log(write("log.jsonl", rows()), columns=OWN))
-    check_read(bg.read_log(rows(), columns=OWN))
-
-
-def test_columns_of_a_file_beside_the_log_give_way_to_those_of_the_call(write):
+def test_columns_of_a_call_and_of_a_file_beside_the_log(write):
     path = write("log.jsonl", rows())
+    check_read(bg.read_log(path, columns=OWN))
+    check_read(bg.read_log(rows(), columns=OWN))
     write("bayes_grpo.toml", "[columns]\n" + "".join(f'{k} = "{v}"\n' for k, v in OWN.items()) + 'step = "iteration"\n')
     check_read(bg.read_log(path))
     assert bg.read_log(path, columns={"step": "mine"}).step[-1] == 80.0
@@ -78,12 +67,12 @@ def test_what_names_no_column_is_refused(write, columns, error, said):
 def test_what_is_not_recognized_is_suggested_by_name_and_range(write):
     path = write("log.jsonl", [row | {"flat_share": 7.0 + row["mine"], "kl_steps": 3.0} for row in rows()])
     run = bg.read_log(path, columns={"reward": "train/ret"})
-    assert run.suggested["entropy"] == ("policy/ent_mean",)
-    assert run.suggested["kl"] == ("ref_divergence",)
-    assert run.suggested["heldout"] == ("benchmark/acc",)
+    assert {name: run.suggested[name] for name in OWN if name != "reward"} == {
+        name: (key,) for name, key in OWN.items() if name != "reward"
+    }
     assert "frac_reward_zero_std" not in run.suggested  # no share is above 1
     assert "mine" not in str(run.suggested)
-    sections = {x.title: x.lines for x in log_document(bg.describe_run(run)).sections}
+    sections = {x.title: x.lines for x in log_document(run).sections}
     assert "entropy: maybe policy/ent_mean (--column entropy=policy/ent_mean)" in sections["Not recognized"]
     unchecked = diagnosis_document(bg.diagnose(run)).unchecked
     assert "not recognized in this log; " in unchecked

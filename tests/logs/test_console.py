@@ -1,9 +1,11 @@
+"""Console text: dictionaries, lines of pairs, headings, progress bars."""
+
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import Provenance, read_log
-from tests.logs.log_samples import trl_row
+from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read, trl_row
 
 
 def shown(row: dict) -> str:
@@ -11,7 +13,8 @@ def shown(row: dict) -> str:
     return str({k: f"{v:.4g}" for k, v in row.items() if k != "step"})
 
 
-ROWS = [trl_row(s, 0.1 + 0.01 * s) for s in range(10, 60, 10)]
+TENS = np.arange(10, 60, 10)
+ROWS = [trl_row(s, 0.1 + 0.01 * s) for s in TENS.tolist()]
 SUMMARY = str({"train_runtime": "99.0", "train_loss": "0.5", "epoch": "0.1"})
 
 
@@ -22,41 +25,27 @@ def bar(done: int, total: int = 50) -> str:
 def test_dicts_are_counted_where_nothing_holds_the_step(write):
     text = "Loading checkpoint shards: 100%\n" + "\n".join(map(shown, ROWS)) + "\n" + SUMMARY
     run = read_log(write("out.log", text))
-    assert run.format == "console_dict"
-    np.testing.assert_array_equal(run.step, [1, 2, 3, 4, 5])
-    np.testing.assert_allclose(run.reward, 0.1 + 0.01 * np.arange(10, 60, 10))
-    np.testing.assert_allclose(run.signals["completion_length"], 200 + np.arange(10, 60, 10))
-    assert any("counted" in n for n in run.notes)
+    lengths = {"completion_length": 200 + TENS}
+    assert_read(run, "counted", step=range(1, 6), reward=0.1 + 0.01 * TENS, signals=lengths, format="console_dict")
 
 
 def test_the_progress_bar_holds_the_step(write):
     text = "Generating train split: 100%|██████████| 7473/7473 [00:00<00:00, 303210.03 examples/s]\n"
     for r in ROWS:
-        for done in range(r["step"] - 9, r["step"] + 1):
-            text += bar(done)
-        text += "\n" + shown(r) + "\n"
+        text += "".join(map(bar, range(r["step"] - 9, r["step"] + 1))) + "\n" + shown(r) + "\n"
     text += str({"eval_loss": "0.1", "eval_reward": "0.77", "epoch": "0.1"}) + "\n" + SUMMARY
     run = read_log(write("out.log", text))
-    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
-    np.testing.assert_array_equal(run.window, [10] * 5)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([50], [0.77]))
-    assert (run.settings.total_steps.value, run.settings.total_steps.provenance) == (50, Provenance.LOGGED)
-
-
-def test_dicts_glued_to_the_bar_and_coloured(write):
-    text = "".join(f"{bar(r['step'])}\x1b[A\x1b[32m{shown(r)}\x1b[0m\r\n" for r in ROWS)
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, [10, 20, 30, 40, 50])
+    assert_read(run, step=TENS, evals={50: 0.77}, settings={"total_steps": (50, "logged")})
+    assert run.window.tolist() == [10] * 5
+    text = "".join(f"{bar(r['step'])}\x1b[A\x1b[32m{shown(r)}\x1b[0m\r\n" for r in ROWS)  # glued to it and colored
+    assert_read(read_log(write("out.log", text)), step=TENS)
 
 
 @pytest.mark.parametrize("width", [40, 80, 131])
 def test_dicts_wrapped_by_a_terminal(write, width):
-    def wrapped(text: str) -> str:
-        return "\n".join(text[i : i + width] for i in range(0, len(text), width))
-
-    text = "\n".join(wrapped(shown(r)) for r in ROWS)
-    run = read_log(write("out.log", text))
-    np.testing.assert_allclose(run.reward, 0.1 + 0.01 * np.arange(10, 60, 10))
-    np.testing.assert_array_equal(run.signals["entropy"], [0.4] * 5)
+    texts = [shown(r) for r in ROWS]
+    text = "\n".join(text[i : i + width] for text in texts for i in range(0, len(text), width))
+    assert_read(read_log(write("out.log", text)), reward=0.1 + 0.01 * TENS, signals={"entropy": 0.4})
 
 
 def test_calls_and_bare_names_in_dicts(write):
@@ -66,16 +55,14 @@ def test_calls_and_bare_names_in_dicts(write):
         for s in range(1, 6)
     )
     run = read_log(write("out.log", text))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_allclose(run.signals["kl"], 0.01)
+    assert_read(run, reward=0.1 * run.step, signals={"kl": 0.01})
     assert "loss" not in run.signals
 
 
 def test_nothing_in_a_log_is_executed(write, tmp_path):
     mark = tmp_path / "mark"
     evil = f"{{'reward': __import__('pathlib').Path({str(mark)!r}).touch()}}"
-    text = "\n".join([evil, *map(shown, ROWS), evil])
-    assert len(read_log(write("out.log", text)).step) == 5
+    assert len(read_log(write("out.log", "\n".join([evil, *map(shown, ROWS), evil]))).step) == 5
     assert not mark.exists()
 
 
@@ -83,20 +70,12 @@ def test_pairs(write):
     lines = ["[math] 800 examples, 40 unique problems", "[math] model=Qwen/Qwen3-8B seed=42 rank=32 lr=5e-06"]
     for s in range(1, 21):
         lines.append(f"[math]  {s:>3}/100 | loss=-{s}.5276 | reward=0.{s:02d} | acc=62.5%")
-        if s % 10 == 0:
-            lines.append(f"[math]   -> ckpt s{s}")
-    lines += [
-        "",
-        "[math] DONE | last10=0.264 | run=1b01abef-0dc8:train:0",
-        "[math] First-5 avg accuracy: 80.0%",
-    ]
+        lines += [f"[math]   -> ckpt s{s}"] if s % 10 == 0 else []
+    lines += ["", "[math] DONE | last10=0.264 | run=1b01abef-0dc8:train:0", "[math] First-5 avg accuracy: 80.0%"]
     run = read_log(write("out.log", "\n".join(lines)))
+    signals = {"accuracy": 0.625, "loss": -(run.step + 0.5276)}
+    assert_read(run, step=range(1, 21), reward=0.01 * run.step, signals=signals, settings={"total_steps": 100})
     assert run.format == "console_pairs"
-    np.testing.assert_array_equal(run.step, range(1, 21))
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["accuracy"], 0.625)
-    np.testing.assert_allclose(run.signals["loss"], -(run.step + 0.5276))
-    assert run.settings.total_steps.value == 100
 
 
 @pytest.mark.parametrize(
@@ -115,35 +94,33 @@ def test_pairs(write):
 )
 def test_other_forms_of_pairs(write, form):
     run = read_log(write("out.log", "\n".join(form.format(s=s) for s in range(1, 8))))
-    np.testing.assert_array_equal(run.step, range(1, 8))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_allclose(run.signals["kl"], 0.001)
+    assert_read(run, step=range(1, 8), reward=0.1 * run.step, signals={"kl": 0.001})
 
 
-def test_steps_go_on_from_one_epoch_to_the_next(write):
-    lines = [
-        f"Epoch:[{e}/3]({s}/20), Reward: -0.{s:02}, KL_ref: 0.02, Actor Loss: 0.1" for e in (1, 2) for s in range(1, 21)
-    ]
+@pytest.mark.parametrize(
+    ("form", "epochs", "planned"),
+    [
+        ("Epoch:[{e}/3]({s}/20), Reward: -0.{s:02}, KL_ref: 0.02, Actor Loss: 0.1", (1, 2), 60),
+        ("epoch: {e}, step: {s}, reward: 0.{s:02}", (0, 1, 2), None),
+        ("Epoch {e} step {s}: reward = 0.{s:02}", (1, 2), None),
+        ("Epoch {e}/3 | 0{s}/20 | reward=0.{s:02}", (1, 2), 60),
+    ],
+)
+def test_steps_go_on_from_one_epoch_to_the_next(write, form, epochs, planned):
+    lines = [form.format(e=e, s=s) for e in epochs for s in range(1, 21)]
     run = read_log(write("out.log", "nohup: ignoring input\nModel Params: 30.03M\n" + "\n".join(lines)))
-    np.testing.assert_array_equal(run.step, range(1, 41))
-    np.testing.assert_allclose(run.reward, -0.01 * ((run.step - 1) % 20 + 1))
-    np.testing.assert_allclose(run.signals["kl"], 0.02)
-    assert run.settings.total_steps.value == 60
+    sign = -1 if "-0" in form else 1
+    assert_read(run, step=range(1, 20 * len(epochs) + 1), reward=sign * 0.01 * ((run.step - 1) % 20 + 1))
+    assert_read(run, settings={"total_steps": planned}, signals={"kl": 0.02} if sign < 0 else {})
+    assert_read(read_log(write("first.log", "\n".join(lines[:20]))), step=range(1, 21))
+    if planned is None or sign > 0:
+        over_all = [form.format(e=1 + s // 20, s=s) for s in range(1, 41)]
+        assert_read(read_log(write("on.log", "\n".join(over_all))), step=range(1, 41))
 
 
-def test_epochs_may_be_counted_from_0(write):
+def test_epochs_may_count_steps_from_0(write):
     lines = [f"epoch: {e}, step: {s}, reward: 0.{s:02}" for e in (0, 1, 2) for s in range(10)]
-    np.testing.assert_array_equal(read_log(write("out.log", "\n".join(lines))).step, range(30))
-
-
-@pytest.mark.parametrize("form", ["Epoch {e} step {s}: reward = 0.{s:02}", "Epoch {e}/3 | 0{s}/20 | reward=0.{s:02}"])
-def test_steps_that_begin_again_with_every_epoch(write, form):
-    lines = [form.format(e=e, s=s) for e in (1, 2) for s in range(1, 21)]
-    np.testing.assert_array_equal(read_log(write("out.log", "\n".join(lines))).step, range(1, 41))
-    first = read_log(write("first.log", "\n".join(lines[:20])))
-    np.testing.assert_array_equal(first.step, range(1, 21))
-    on = [form.format(e=1 + s // 20, s=s) for s in range(1, 41)]  # a count over all epochs
-    np.testing.assert_array_equal(read_log(write("on.log", "\n".join(on))).step, range(1, 41))
+    assert_read(read_log(write("out.log", "\n".join(lines))), step=range(30))
 
 
 def test_headings_of_steps(write):
@@ -153,32 +130,21 @@ def test_headings_of_steps(write):
         for s in range(1, 31)
     ]
     run = read_log(write("out.log", "Loading model\n" + "".join(blocks)))
-    assert run.format == "step_blocks"
-    np.testing.assert_array_equal(run.step, range(1, 31))
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["kl"], 0.002)
-    np.testing.assert_allclose(run.signals["accuracy"], 0.25)
-    assert run.settings.total_steps.value == 50
+    assert_read(run, step=range(1, 31), reward=0.01 * run.step, signals={"kl": 0.002, "accuracy": 0.25})
+    assert_read(run, settings={"total_steps": 50}, format="step_blocks")
     cut = write("cut.log", "".join(blocks)[: -len(blocks[-1]) + 80])
     assert read_log(cut, whole_lines=True).step[-1] >= 29
 
 
-def test_a_training_may_come_after_much_other_output(write):
+def test_a_training_may_come_after_much_other_output_and_prose_is_refused(write):
     before = "".join(f"[12:00:{s % 60:02}] loading shard {s} of the reward model into memory\n" for s in range(2000))
-    rows = "".join(f"step {s}/500  mean_reward=0.{s}  kl=-0.5\n" for s in range(10, 60, 10))
-    run = read_log(write("out.log", before + rows))
-    np.testing.assert_array_equal(run.step, [10, 20, 30, 40, 50])
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
+    rows = "".join(f"step {s}/500  mean_reward=0.{s}  kl=-0.5\n" for s in TENS)
+    assert_read(read_log(write("out.log", before + rows)), step=TENS, reward=0.01 * TENS)
     with pytest.raises(LogReadError, match=r"no reader knows; seen: .*loading shard 0"):
         read_log(write("prose.log", before))
-
-
-def test_prose_is_refused_with_a_way_out(write):
-    text = "".join(
-        f"PHASE 9: PERFORMANCE (step {s})\n  Average reward: 0.2{s}\n  Gen 1: Reward= 0.6 | M: a\n" for s in range(9)
-    )
+    words = "PHASE 9: PERFORMANCE (step {0})\n  Average reward: 0.2{0}\n  Gen 1: Reward= 0.6 | M: a\n"
     with pytest.raises(LogReadError, match=r"no reader knows; seen: 'PHASE 9.*CSV.*step,reward.*--format"):
-        read_log(write("out.log", text))
+        read_log(write("out.log", "".join(map(words.format, range(9)))))
 
 
 @pytest.mark.parametrize("end", ["\r", "\n"])
@@ -190,12 +156,9 @@ def test_metrics_in_a_progress_bar(write, end):
     shown = [bar(done, 0.01 * s) for s in range(1, 31) for done in (s - 1, s)]
     text = "Loading: 100%|███| 4/4 [00:01<00:00, 3.5it/s]\n" + end.join(shown) + end
     run = read_log(write("out.log", text))
-    assert run.format == "progress_bar"
-    np.testing.assert_array_equal(run.step, range(1, 31))
-    np.testing.assert_allclose(run.reward, 0.01 * run.step)
-    np.testing.assert_allclose(run.signals["loss"], 0.12)
+    note = "read from a progress bar, which rounds"
+    assert_read(run, note, step=range(1, 31), reward=0.01 * run.step, signals={"loss": 0.12}, format="progress_bar")
     assert run.settings.total_steps.value == 50
-    assert "read from a progress bar, which rounds" in run.notes
 
 
 def test_a_progress_bar_without_a_planned_end_and_one_above_dictionaries(write):

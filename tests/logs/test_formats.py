@@ -5,13 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayes_grpo.logs import Provenance, read_log
+from bayes_grpo.logs import read_log
 from bayes_grpo.logs.trainers import TRAINERS
 from benchmarks.formats import PAGE, page
 from tests.helpers.stores import WRITERS
 from tests.helpers.trainer_samples import EVALUATED, HELD_OUT, SAMPLES, STEPS, SlimeSample, reward_at
+from tests.logs.log_samples import assert_read
 
 CELLS = [(sample, place) for sample in SAMPLES for place in sample.places()]
+LABELS = {t.name: t.label for t in TRAINERS}
 EXACT = {"tensorboard": 1e-6, "console": 1e-3}
 """Relative precision of what keeps four bytes, or four digits, a number."""
 
@@ -21,34 +23,26 @@ def test_a_cell_of_the_page(sample, place, tmp_path):
     run = read_log(sample.write(place, tmp_path))
     close = EXACT.get(place, 1e-12)
     slime = isinstance(sample, SlimeSample)
-    np.testing.assert_array_equal(run.step, range(len(STEPS)) if slime else STEPS)
     logged = run.step % 2 == 0 if slime else np.ones(len(STEPS), dtype=bool)
-    np.testing.assert_allclose(run.reward[logged], [reward_at(int(s)) for s in run.step[logged]], rtol=close)
-    assert np.isnan(run.reward[~logged]).all()
-    if sample.held_out:
-        np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([EVALUATED], [HELD_OUT]))
+    rewards = np.where(logged, [reward_at(int(s)) for s in run.step], np.nan)
+    np.testing.assert_allclose(run.reward, rewards, rtol=close)
+    evals = {EVALUATED: HELD_OUT} if sample.held_out else None
+    assert_read(run, step=range(len(STEPS)) if slime else STEPS, evals=evals)
     assert set(run.signals) == set(sample.signals)
     for name, (_, value) in sample.signals.items():
         if name != "frac_reward_zero_std" or value < 1:  # logged in per cent by NeMo-RL
             found = run.signals[name]
             np.testing.assert_allclose(found[np.isfinite(found)], value, rtol=close)
     if place in WRITERS:
-        settings = dict(run.settings.items())
-        assert {name: settings[name].value for name in sample.settings} == sample.settings
-        assert {settings[name].provenance for name in sample.settings} <= {Provenance.CONFIG, Provenance.LOGGED}
+        assert_read(run, settings=sample.settings)
+        assert {getattr(run.settings, name).provenance for name in sample.settings} <= {"config", "logged"}
+    assumed = [x.note for _, x in run.settings.items() if x.note.endswith("documented default")]
+    assert all(note.startswith(LABELS[sample.trainer]) for note in assumed)
 
 
 def test_every_trainer_has_a_sample():
     known = {t.name for t in TRAINERS}
     assert {sample.trainer for sample in SAMPLES} == known - {"trl_ppo"}  # its logs are TRL's, with other names
-
-
-def test_a_sample_is_told_by_its_keys(tmp_path):
-    labels = {t.name: t.label for t in TRAINERS}
-    for sample in SAMPLES:
-        run = read_log(sample.write("wandb", tmp_path / sample.trainer))
-        assumed = [s.note for _, s in run.settings.items() if s.note.endswith("documented default")]
-        assert all(note.startswith(labels[sample.trainer]) for note in assumed), sample.trainer
 
 
 def test_the_page_is_what_is_read():

@@ -14,6 +14,7 @@ from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.update import update_of
 from tests.helpers.command import call
 from tests.helpers.runs import rising_run
+from tests.logs.log_samples import assert_read
 
 ROWS = [
     {
@@ -25,9 +26,10 @@ ROWS = [
     }
     for i in range(1, 9)
 ]
-EVALS = [{"step": 40, "eval_reward": 0.5, "eval_runtime": 3.0}, {"step": 80, "eval_reward": 0.6, "eval_runtime": 3.0}]
+EVALS = [{"step": s, "eval_reward": r, "eval_runtime": 3.0} for s, r in ((40, 0.5), (80, 0.6))]
 HISTORY = [*ROWS[:4], EVALS[0], *ROWS[4:], EVALS[1], {"step": 80, "train_runtime": 9.0, "train_loss": 0.1}]
 SAME = ("step", "reward", "window", "eval_step", "eval_reward")
+FRAME = pd.DataFrame(HISTORY)
 
 
 class PolarsLike:
@@ -53,11 +55,11 @@ def read(tmp_path_factory):
     [
         HISTORY,
         tuple(HISTORY),
-        pd.DataFrame(HISTORY),
-        pd.DataFrame(HISTORY).set_index("step"),
-        pd.DataFrame(HISTORY).convert_dtypes(),
-        PolarsLike(pd.DataFrame(HISTORY)),
-        pd.DataFrame(HISTORY).to_dict("list"),
+        FRAME,
+        FRAME.set_index("step"),
+        FRAME.convert_dtypes(),
+        PolarsLike(FRAME),
+        FRAME.to_dict("list"),
         {"log_history": HISTORY},
         SimpleNamespace(log_history=HISTORY, max_steps=0, logging_steps=10),
         SimpleNamespace(state=SimpleNamespace(log_history=HISTORY)),
@@ -75,25 +77,18 @@ def test_the_same_run_whatever_it_is_held_in(held, read):
 
 
 def test_a_state_tells_the_plan_and_different_rows_have_different_hashes():
-    state = SimpleNamespace(log_history=HISTORY, max_steps=200, logging_steps=10)
-    run = bg.read_log(state)
-    assert (run.settings.total_steps.value, run.settings.logging_window.value, run.name) == (200, 10, "run")
-    assert run.log_hash != bg.read_log(HISTORY[1:]).log_hash
-    assert run.log_hash == bg.read_log(HISTORY).log_hash
+    run = bg.read_log(SimpleNamespace(log_history=HISTORY, max_steps=200, logging_steps=10))
+    assert_read(run, settings={"total_steps": 200, "logging_window": 10}, name="run")
+    assert run.log_hash == bg.read_log(HISTORY).log_hash != bg.read_log(HISTORY[1:]).log_hash
 
 
-def test_evaluations_in_a_frame_are_told_apart_by_their_kind():
-    frame = pd.DataFrame(
-        [{"step": i, "split": "eval" if i % 2 else "train", "reward": 0.1 * i} for i in range(1, 11)],
-    )
-    run = bg.read_log(frame)
-    np.testing.assert_array_equal(run.eval_step, [1, 3, 5, 7, 9])
+def test_kinds_and_structs_of_a_frame():
+    rows = [{"step": i, "split": "eval" if i % 2 else "train", "reward": 0.1 * i} for i in range(1, 11)]
+    run = bg.read_log(pd.DataFrame(rows))
+    assert_read(run, evals={i: 0.1 * i for i in range(1, 11, 2)})
     np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], [2, 4, 6, 8, 10])
-
-
-def test_structs_of_a_frame_are_flattened():
-    frame = pd.DataFrame({"step": [1, 2, 3], "metrics": [{"reward": 0.1}, {"reward": 0.2}, None]})
-    np.testing.assert_array_equal(bg.read_log(frame).reward[:2], [0.1, 0.2])
+    structs = pd.DataFrame({"step": [1, 2, 3], "metrics": [{"reward": 0.1}, {"reward": 0.2}, None]})
+    np.testing.assert_array_equal(bg.read_log(structs).reward[:2], [0.1, 0.2])
 
 
 def test_all_that_take_a_run_take_what_makes_one(tmp_path):
@@ -101,7 +96,7 @@ def test_all_that_take_a_run_take_what_makes_one(tmp_path):
     frame = pd.DataFrame({"step": run.step, "reward": run.reward})
     path = tmp_path / "run.csv"
     frame.to_csv(path, index=False)
-    assert bg.describe_run(frame).rows == bg.describe_run(path).rows == 24
+    assert len(bg.read_log(frame).step) == len(bg.read_log(path).step) == 24
     assert len(bg.rows_of(frame).y) == 24
     assert bg.diagnose(frame).about.rows == bg.diagnose(path).about.rows == 24
     assert len(bg.plot_run(frame).axes) == 1
@@ -142,12 +137,9 @@ class FakeClient:
 def test_a_run_of_a_server_by_the_users_own_client(address, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(Api=FakeClient))
     run = bg.read_log(address)
-    np.testing.assert_array_equal(run.step, [r["step"] for r in ROWS])
-    assert (run.name, run.format, run.settings.group_size.value) == ("sunny-7", "wandb_client", 16)
+    assert_read(run, step=[r["step"] for r in ROWS], settings={"group_size": 16}, name="sunny-7", format="wandb_client")
     assert json.loads(call("inspect", address, "--json").out)["name"] == "sunny-7"
-    held = FakeClient(1).run("me/proj/abc123")
-    assert bg.read_log(held).name == "sunny-7"
-    np.testing.assert_array_equal(bg.read_log(held).reward, run.reward)
+    assert_read(bg.read_log(FakeClient(1).run("me/proj/abc123")), reward=run.reward, name="sunny-7")
 
 
 def test_a_run_that_the_client_does_not_get(monkeypatch):

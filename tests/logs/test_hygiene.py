@@ -1,70 +1,136 @@
+"""One row a step: parts are averaged, a resume is cut over, an exception leaves its last record."""
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_grpo.logs.hygiene import merge_steps, row_windows, tidy
+from bayes_grpo.logs import read_log
+from bayes_grpo.logs.hygiene import abandoned, mean_of_parts, merge_steps, row_windows, tidy
 from bayes_grpo.logs.keyindex import Columns, KeyIndex
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
+from tests.logs.log_samples import assert_read
 
-NAN = np.nan
 STEPS = st.lists(st.integers(0, 12), max_size=40)
 
 
-def table(step, **columns):
-    return np.array(step, float), {k: np.array(v, float) for k, v in columns.items()}
+def rows_at(steps, offset=0.0, **more):
+    return [{"step": int(s), "reward": offset + 0.01 * s, "kl": 0.1} | more for s in steps]
 
 
-def tidied(step, train, evals=None):
-    columns = Columns(KeyIndex(Table(0, {})), GENERIC, step, train, np.full(len(step), NAN) if evals is None else evals)
-    return tidy(columns, np.zeros(len(step), bool), 1.0, np.zeros(len(step)))
-
-
-def test_an_evaluation_logged_late_replaces_nothing():
-    step, columns = table([1, 2, 3, 2], reward=[0.1, 0.2, 0.3, NAN], kl=[1, 2, 3, NAN])
-    evals = np.array([NAN, NAN, NAN, 0.9])
-    rows = tidied(step, columns, evals)
-    np.testing.assert_array_equal(rows.train["reward"], [0.1, 0.2, 0.3])
-    np.testing.assert_array_equal((rows.eval_step, rows.eval_reward), ([2], [0.9]))
+def test_an_evaluation_logged_late_replaces_nothing_and_a_row_without_a_step_is_left_out():
+    rows = [*rows_at([1, 2, 3]), {"step": 2, "eval_reward": 0.9}, {"reward": 0.5}]
+    run = read_log(rows)
+    assert_read(run, "1 row without a step left out", step=[1, 2, 3], reward=[0.01, 0.02, 0.03], evals={2: 0.9})
 
 
 @given(STEPS)
 def test_merging_keeps_the_last_value_of_every_step(steps):
     step = np.array(steps, float)
-    values = np.arange(len(steps), dtype=float)
-    merged, columns, repeated = merge_steps(step, {"reward": values})
+    merged, columns, repeated = merge_steps(step, {"reward": np.arange(len(steps), dtype=float)})
     last = {s: i for i, s in enumerate(steps)}
     assert list(merged) == sorted(last)
     assert list(columns["reward"]) == [last[s] for s in sorted(last)]
     assert repeated == sum(steps.count(s) > 1 for s in set(steps))
 
 
-@given(STEPS, st.randoms())
-def test_tidy_does_not_depend_on_the_order_of_distinct_steps(steps, random):
-    steps = sorted(set(steps))
-    shuffled = random.sample(steps, len(steps))
-    rows = tidied(np.array(shuffled, float), {"reward": np.array(shuffled, float)})
-    np.testing.assert_array_equal(rows.step, steps)
-    np.testing.assert_array_equal(rows.train["reward"], steps)
-
-
-def test_rows_without_a_step_are_left_out_and_counted():
-    step, columns = table([1, NAN, 3], reward=[0.1, 0.2, 0.3])
-    rows = tidied(step, columns)
-    np.testing.assert_array_equal(rows.step, [1, 3])
-    assert "1 row without a step left out" in rows.notes
+@given(st.sets(st.integers(0, 12)), st.randoms())
+def test_the_order_of_distinct_steps_does_not_matter(steps, random):
+    shuffled = np.array(random.sample(sorted(steps), len(steps)), float)
+    nothing = np.full(len(steps), np.nan)
+    columns = Columns(KeyIndex(Table(0, {})), GENERIC, shuffled, {"reward": shuffled}, nothing)
+    rows = tidy(columns, np.zeros(len(steps), bool), 1.0, np.zeros(len(steps)))
+    np.testing.assert_array_equal(rows.step, sorted(steps))
+    np.testing.assert_array_equal(rows.train["reward"], sorted(steps))
 
 
 def test_what_is_zero_throughout_was_not_computed():
-    step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0], kl=[0, 0, 0])
-    rows = tidied(step, columns)
-    assert set(rows.train) == {"reward"}
-    assert [note.split()[0] for note in rows.notes] == ["entropy", "kl"]
-    step, columns = table([1, 2, 3], reward=[0.1, 0.2, 0.3], entropy=[0, 0, 0.1], kl=[0, 1e-6, 0])
-    assert set(tidied(step, columns).train) == {"reward", "entropy", "kl"}
+    run = read_log(rows_at([1, 2, 3], entropy=0, kl=0.0))
+    assert not run.signals
+    assert [note.split()[0] for note in run.notes] == ["entropy", "kl"]
+    assert set(read_log([*rows_at([1, 2], kl=0.0, entropy=0), *rows_at([3], entropy=0.1)]).signals) == {"kl", "entropy"}
 
 
 @given(st.lists(st.integers(-5, 10_000), min_size=1, unique=True), st.floats(0.1, 500))
 def test_windows_are_positive_and_at_most_the_logging_window(steps, window):
     windows = row_windows(np.array(sorted(steps), float), window)
     assert np.all((windows > 0) & (windows <= window))
+
+
+def test_parts_of_every_step_are_averaged(write):
+    noise = np.random.default_rng(0).normal(0, 0.1, (8, 4))
+    rows = [{"step": s, "reward": 0.5 + noise[s, m], "kl": 0.2} for s in range(8) for m in range(4)]
+    run = read_log(write("log.jsonl", rows))
+    note = "steps have 4 records each of reward, kl (parts"
+    assert_read(run, note, reward=0.5 + noise.mean(axis=1), signals={"kl": 0.2}, without=("more than once",))
+    losses = [{"step": s, "loss": loss} for s in range(6) for loss in (1.0, 2.0, 6.0)]
+    rows = sorted([{"step": s, "reward": 0.1 * s} for s in range(6)] + losses, key=lambda row: row["step"])
+    assert_read(read_log(write("log.jsonl", rows)), reward=0.1 * np.arange(6), signals={"loss": 3.0})
+
+
+@given(st.lists(st.integers(1, 5), min_size=5, max_size=20), st.floats(-1e6, 1e6))
+def test_equal_parts_have_exactly_their_value(sizes, value):
+    step = np.repeat(np.arange(float(len(sizes))), sizes)
+    columns, averaged, usual = mean_of_parts(step, {"reward": np.full(len(step), value)})
+    kept = columns["reward"][np.isfinite(columns["reward"])]
+    np.testing.assert_array_equal(kept, value)
+    if averaged:
+        assert (len(kept), usual) == (len(sizes), round(np.median(sizes)))
+
+
+def test_a_resume_leaves_nothing_of_the_attempt_before_beyond_it(write):
+    rows = [*rows_at(range(1, 31)), *rows_at(range(10, 21), offset=0.5)]
+    rows.insert(25, {"step": 25, "eval_reward": 0.1})
+    rows.insert(5, {"step": 5, "eval_reward": 0.2})
+    run = read_log(write("log.jsonl", rows))
+    reward = np.r_[0.01 * np.arange(1, 10), 0.5 + 0.01 * np.arange(10, 21)]
+    note = "resumed at step 10: 11 rows of the abandoned attempt beyond it left out"
+    assert_read(run, note, step=range(1, 21), reward=reward, evals={5: 0.2})
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept", "last"),
+    [
+        ([*rows_at(range(8)), *rows_at([7], offset=0.5)], 7, 8),
+        ([*rows_at(range(1, 31)), *rows_at(range(10, 21)), *rows_at(range(15, 26), offset=0.5)], 14, 25),
+        ([*rows_at(np.repeat(range(6), 2)), *rows_at(np.repeat(range(3, 9), 2), offset=0.5)], 3, 9),
+    ],
+    ids=["a second record by exception", "an attempt that outlives the next", "parts of a resumed training"],
+)
+def test_the_last_attempt_counts(write, rows, kept, last):
+    run = read_log(write("log.jsonl", rows))
+    assert len(run.step) == last
+    np.testing.assert_allclose(run.reward, 0.01 * run.step + np.where(np.arange(last) < kept, 0.0, 0.5))
+    assert_read(run, *(["1 step logged more than once"] if kept == 7 else []))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1], [1, 2, 3, 4, 5, 6, 3, 7], [1, 2, 3, 6, 7, 8, 4, 5]],
+    ids=["in order", "backwards", "a late line", "a block moved"],
+)
+def test_what_is_no_resume_loses_nothing(steps):
+    train, _, resumes = abandoned(np.array(steps, float), np.ones(len(steps)), np.zeros(len(steps)))
+    assert not train.any()
+    assert not resumes
+
+
+def test_files_of_one_run_do_not_cut_each_other(write):
+    paths = [write("a.jsonl", rows_at(range(1, 31))), write("b.jsonl", rows_at(range(10, 21), offset=0.5))]
+    run = read_log(paths)
+    later = (run.step >= 10) & (run.step <= 20)
+    assert_read(run, step=range(1, 31), reward=0.01 * run.step + 0.5 * later)
+
+
+@given(STEPS, st.lists(st.integers(0, 1), min_size=40, max_size=40))
+def test_the_steps_of_the_last_attempt_always_stay(steps, files):
+    step, file = np.array(steps, float), np.sort(np.array(files[: len(steps)], float))
+    train, evals, resumes = abandoned(step, np.ones(len(steps)), file)
+    last = int(np.flatnonzero(np.r_[True, (np.diff(step) < 0) | (np.diff(file) != 0)])[-1]) if steps else 0
+    assert not train[last:].any()
+    assert not np.any(train & ~evals)
+    if resumes:
+        assert min(resumes) in step[~train]
+    else:
+        assert not evals.any()

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
-from bayes_grpo.logs.summary import describe_run
 from bayes_grpo.views.plots.logs import plot_run
 from tests.helpers import shown
 
@@ -33,45 +32,29 @@ def make_run(**more) -> Run:
 
 
 def text_of(run: Run) -> str:
-    return shown.text_of(describe_run(run), 120)
+    return shown.text_of(run, 120)
 
 
 def test_counts_and_ranges():
-    s = describe_run(make_run())
-    assert (s.rows, s.first_step, s.last_step, s.window, s.eval_rows) == (6, 1.0, 6.0, (2.0, 2.0), 2)
-    assert (s.reward.key, s.reward.finite, s.reward.low, s.reward.high) == ("train/reward", 5, 0.2, 0.5)
-    assert (s.reward.first, s.reward.last) == (0.2, 0.4)
-    assert (s.signals["entropy"].finite, s.signals["entropy"].low) == (0, None)
-    assert (s.settings["group_size"].value, s.settings["group_size"].provenance) == (8, "user")
-
-
-def test_dictionary_is_strict_json():
-    d = describe_run(
-        make_run(settings=Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8))))
-    ).to_dict()
-    again = json.loads(json.dumps(d, allow_nan=False))
-    assert again == d
-    assert d["settings"]["momentum"]["value"] is None
-    assert d["settings"]["group_size"]["value"] == 8
-    assert d["notes"] == ["one", "two"]
-
-
-def test_run_without_train_rows():
+    settings = Settings(momentum=Setting(float("nan")), group_size=Setting(np.int64(8), Provenance.USER))
+    found = make_run(settings=settings).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert [found[k] for k in ("rows", "first_step", "last_step", "window", "eval_rows")] == [6, 1, 6, [2, 2], 2]
+    ends = {"low": 0.2, "high": 0.5, "first": 0.2, "last": 0.4}
+    assert found["reward"] == {"key": "train/reward", "finite": 5} | ends
+    assert found["signals"]["entropy"] == {"key": "", "finite": 0} | dict.fromkeys(ends)
+    assert found["settings"]["group_size"] == {"value": 8, "provenance": "user", "note": ""}
+    assert found["settings"]["momentum"]["value"] is None
+    assert found["settings"]["epochs"]["provenance"] == "none"
+    assert found["notes"] == ["one", "two"]
     empty = np.empty(0)
-    s = describe_run(make_run(step=empty, reward=empty, window=empty, signals={}))
-    assert (s.rows, s.first_step, s.window) == (0, None, None)
-    json.dumps(s.to_dict(), allow_nan=False)
+    found = make_run(step=empty, reward=empty, window=empty, signals={}).to_dict()
+    assert [found[k] for k in ("rows", "first_step", "window")] == [0, None, None]
 
 
 def test_tables_show_values_and_origins():
     text = text_of(make_run())
-    for part in (
-        "run: 6 rows, steps 1 to 6, 2 evaluations",
-        "train/reward",
-        "user",
-        "a default",
-        "Notes\none\ntwo",
-    ):
+    for part in ("run: 6 rows, steps 1 to 6, 2 evaluations", "train/reward", "user", "a default", "Notes\none\ntwo"):
         assert part in text
     line = next(x for x in text.splitlines() if "group_size" in x)
     assert "8" in line
@@ -85,12 +68,22 @@ def test_text_of_a_log_is_neither_markup_nor_control():
     assert not any(c in text for c in "\x1b\x07\u202e")
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_plot_is_written_in_the_format_of_its_suffix(tmp_path, suffix, magic):
-    path = tmp_path / f"plot{suffix}"
-    assert save_plot(plot_run(make_run(name="cost $5_{x} $")), path) == path
-    assert path.read_bytes().startswith(magic)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+def test_a_plot_is_written_in_the_format_of_its_suffix_or_not_at_all(tmp_path):
+    run = make_run(name="cost $5_{x} $")
+    for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        path = tmp_path / f"plot{suffix}"
+        assert save_plot(plot_run(run), path) == path
+        assert path.read_bytes().startswith(magic)
+        path.unlink()
+    (tmp_path / "taken.png").mkdir()
+    for name, words in (
+        ("missing/plot.png", "cannot write there"),
+        ("plot.xyz", "expected a picture file name"),
+        ("taken.png", "expected a file to write, found a directory"),
+    ):
+        with pytest.raises(OutputError, match=words):
+            save_plot(plot_run(run), tmp_path / name)
+    assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]
 
 
 def test_plot_goes_into_a_given_figure():
@@ -98,18 +91,3 @@ def test_plot_goes_into_a_given_figure():
     assert plot_run(make_run(), figure) is figure
     assert len(figure.axes) == 2
     assert figure.get_size_inches().tolist() == [4, 3]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("missing/plot.png", "cannot write there"),
-        ("plot.xyz", "expected a picture file name"),
-        ("taken.png", "expected a file to write, found a directory"),
-    ],
-)
-def test_a_plot_that_cannot_be_written(tmp_path, name, words):
-    (tmp_path / "taken.png").mkdir()
-    with pytest.raises(OutputError, match=words):
-        save_plot(plot_run(make_run()), tmp_path / name)
-    assert [p.name for p in tmp_path.iterdir()] == ["taken.png"]

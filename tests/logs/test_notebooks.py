@@ -10,35 +10,28 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.readers.pages import html_tables, markdown_tables, plain_tables
 from tests.helpers.command import call
+from tests.logs.log_samples import assert_read
 
 STEPS = range(1, 13)
 REWARD = [0.1 + 0.05 * i for i in STEPS]
 PAIRS = list(zip(STEPS, REWARD, strict=True))
 
 
+NAMES = ("Step", "Training Loss", "reward", "reward_std", "completions / mean_length", "kl", "rewards / check / mean")
+
+
 def progress(first=1, last=12, planned=250, shift=0.0):
     """What transformers' callback shows in a notebook, with TRL's columns as Unsloth names them."""
-    names = (
-        "Step",
-        "Training Loss",
-        "reward",
-        "reward_std",
-        "completions / mean_length",
-        "kl",
-        "rewards / check / mean",
-    )
-    body = "".join(
-        f"    <tr>\n      <td>{s}</td>\n"
-        + "".join(f"      <td>{x}</td>\n" for x in ("0.000100", f"{0.1 + 0.05 * s + shift:.6f}", "0.300000"))
-        + f"      <td>{100 + s}.500000</td>\n      <td>{'No Log' if s == first else '0.000400'}</td>\n"
-        + f"      <td>{0.1 + 0.05 * s + shift:.6f}</td>\n    </tr>"
-        for s in range(first, last + 1)
-    )
+    body = ""
+    for s in range(first, last + 1):
+        reward = f"{0.1 + 0.05 * s + shift:.6f}"
+        row = (s, "0.000100", reward, "0.300000", f"{100 + s}.500000", "No Log" if s == first else "0.000400", reward)
+        body += "    <tr>\n" + "".join(f"      <td>{x}</td>\n" for x in row) + "    </tr>"
     return (
         f"\n    <div>\n      <progress value='{last}' max='{planned}' style='width:300px;'></progress>\n"
         f"      [{last}/{planned} 28:17, Epoch 0/1]\n    </div>\n"
         '    <table border="1" class="dataframe">\n  <thead>\n <tr style="text-align: left;">\n'
-        + "".join(f"      <th>{name}</th>\n" for name in names)
+        + "".join(f"      <th>{name}</th>\n" for name in NAMES)
         + f"    </tr>\n  </thead>\n  <tbody>\n{body}\n  </tbody>\n</table><p>"
     )
 
@@ -79,19 +72,13 @@ def notebook(tmp_path):
 
 def test_a_progress_table_with_the_settings_of_the_code(notebook):
     run = read_log(notebook(code(source=CONFIG), code(printed("Unsloth: will patch"), shown(progress()))))
-    np.testing.assert_array_equal(run.step, STEPS)
-    np.testing.assert_allclose(run.reward, REWARD)
-    np.testing.assert_allclose(run.signals["completion_length"], [100.5 + s for s in STEPS])
+    lengths = {"completion_length": [100.5 + s for s in STEPS]}
+    settings = {"group_size": 6, "total_steps": 250}
+    notes = ("read from cell 3, a table of 12 rows", "num_generations")
+    assert_read(run, *notes, step=STEPS, reward=REWARD, signals=lengths, settings=settings, format="notebook")
     assert np.isnan(run.signals["kl"][0])
     np.testing.assert_allclose(run.components["check"], REWARD)
-    assert (run.format, run.name) == ("notebook", "train")
-    found = {name: run.settings.items() and getattr(run.settings, name).value for name in ("group_size", "total_steps")}
-    assert found == {"group_size": 6, "total_steps": 250}
-    assert "read from cell 3, a table of 12 rows" in run.notes
-    assert any("num_generations" in note for note in run.notes)
-
-
-def test_a_notebook_in_a_file_of_another_name(notebook):
+    assert run.name == "train"
     assert read_log(notebook(code(shown(progress())), name="train.json")).format == "notebook"
 
 
@@ -104,62 +91,40 @@ def test_several_trainings_are_chosen_by_name(notebook):
     assert json.loads(done.out)["reward"]["first"] == pytest.approx(0.15)
 
 
-def test_a_table_that_goes_on_is_one_run_and_one_shown_twice_is_too(notebook):
-    again = progress(1, 6)
-    run = read_log(notebook(code(shown(progress(1, 6))), code(shown(again)), code(shown(progress(7, 12)))))
-    np.testing.assert_array_equal(run.step, STEPS)
-
-
-def test_tables_that_are_no_training_are_passed_by(notebook):
-    other = "<table><tr><th>model</th><th>reward</th></tr><tr><td>a</td><td>0.5</td></tr></table>"
-    tuned = "<table><tr><th>Step</th><th>Training Loss</th></tr><tr><td>1</td><td>2.5</td></tr></table>"
-    run = read_log(notebook(code(shown(other), shown(tuned)), code(shown(progress()))))
-    np.testing.assert_allclose(run.reward, REWARD)
+OTHER = "<table><tr><th>model</th><th>reward</th></tr><tr><td>a</td><td>0.5</td></tr></table>"
+TUNED = "<table><tr><th>Step</th><th>Training Loss</th></tr><tr><td>1</td><td>2.5</td></tr></table>"
+FRAME = "\n".join(["    step  reward   kl", *(f"{i}  {s}  {r:.3f}  0.1" for i, (s, r) in enumerate(PAIRS))])
+DICTS = "\n".join(f"{{'loss': 0.01, 'reward': {r:.3f}, 'step': {s}}}" for s, r in PAIRS)
+LINES = "\n".join(f"step={s} reward={r:.3f} kl=0.01" for s, r in PAIRS)
 
 
 @pytest.mark.parametrize(
-    ("text", "format_"),
+    ("cells", "note"),
     [
-        (
-            "\n".join(f"{{'loss': 0.01, 'reward': {r:.3f}, 'step': {s}}}" for s, r in PAIRS),
-            "dict",
-        ),
-        ("\n".join(f"step={s} reward={r:.3f} kl=0.01" for s, r in PAIRS), "pairs"),
+        ([code(shown(progress(1, 6))), code(shown(progress(1, 6))), code(shown(progress(7, 12)))], "read from cell 2"),
+        ([code(shown(OTHER), shown(TUNED)), code(shown(progress()))], "read from cell 3"),
+        ([code(printed("no metrics here")), code(printed(DICTS), source=CONFIG)], "cell 3 as console_dict"),
+        ([code(printed("no metrics here")), code(printed(LINES), source=CONFIG)], "cell 3 as console_pairs"),
+        ([code(shown(None, FRAME))], "a table of 12 rows"),
+        ([code(source="GRPOConfig(" + "(" * 5000), code(shown(progress()))], "a table of 12 rows"),
     ],
+    ids=["goes on and shown twice", "other tables", "dictionaries", "lines", "a data frame", "code that is none"],
 )
-def test_what_a_cell_prints_goes_to_the_readers_of_consoles(notebook, text, format_):
-    run = read_log(notebook(code(printed("no metrics here")), code(printed(text), source=CONFIG)))
-    np.testing.assert_allclose(run.reward, REWARD)
-    np.testing.assert_array_equal(run.step, STEPS)
-    assert any(f"cell 3 as console_{format_}" in note for note in run.notes)
-    assert run.settings.group_size.value == 6
-
-
-def test_a_data_frame_as_plain_text(notebook):
-    lines = [
-        "    step  reward   kl",
-        *(f"{i}  {s}  {r:.3f}  0.1" for i, (s, r) in enumerate(PAIRS)),
-    ]
-    run = read_log(notebook(code(shown(None, "\n".join(lines)))))
-    np.testing.assert_allclose(run.reward, REWARD)
+def test_a_training_among_the_outputs(notebook, cells, note):
+    run = read_log(notebook(*cells))
+    configured = any("num_generations" in x["source"] for x in cells)
+    assert_read(run, note, step=STEPS, reward=REWARD)
+    of_trl = any("completions / mean_length" in str(x) for x in cells)
+    assert run.settings.group_size.value == (6 if configured else 8 if of_trl else None)
     assert plain_tables("reward is what we want\nand nothing else\nhere") == []
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ([code(printed("hello"))], "found none in 1 cells with an output; run it and save it with its outputs"),
-        ([], "found none in 0 cells"),
-    ],
+    ("cells", "words"), [([code(printed("hello"))], "1 cells with an output; run it"), ([], "0 cells")]
 )
-def test_a_notebook_without_a_training(notebook, cells, said):
-    with pytest.raises(LogReadError, match=said):
+def test_a_notebook_without_a_training(notebook, cells, words):
+    with pytest.raises(LogReadError, match=f"found none in {words}"):
         read_log(notebook(*cells))
-
-
-def test_code_that_cannot_be_parsed_is_passed_by(notebook):
-    run = read_log(notebook(code(source="GRPOConfig(" + "(" * 5000), code(shown(progress()))))
-    assert run.settings.group_size.value == 8  # TRL's default
 
 
 def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
@@ -168,9 +133,7 @@ def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
     bars = "| Step | reward | kl |\n|---:|:---|---|\n" + "".join(f"| {s} | **{r:.3f}** | 0.1 |\n" for s, r in PAIRS)
     (tmp_path / "table.md").write_text("Some words | and a bar\n\n" + bars + "\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     for name in ("README.md", "train.html", "table.md"):
-        run = read_log(tmp_path / name)
-        np.testing.assert_allclose(run.reward, REWARD, err_msg=name)
-        assert run.format == "marked_table"
+        assert_read(read_log(tmp_path / name), reward=REWARD, format="marked_table")
     (tmp_path / "none.md").write_text("# Nothing\n\n| model | reward |\n|---|---|\n| a | 1 |\n")
     with pytest.raises(LogReadError, match="expected the log of a known trainer"):
         read_log(tmp_path / "none.md")
@@ -201,8 +164,8 @@ def test_hostile_markup_costs_what_its_length_costs(text):
 
 
 def test_many_tables_are_not_compared_with_each_other(tmp_path):
-    (tmp_path / "many.html").write_text("<div>" + progress(1, 2) * 3000 + "</div>")
+    (tmp_path / "many.html").write_text("<div>" + progress(1, 2) * 1000 + "</div>")
     before = time.process_time()
-    with pytest.raises(LogReadError, match="expected one run, found 3000: table 1, table 2"):
+    with pytest.raises(LogReadError, match="expected one run, found 1000: table 1, table 2"):
         read_log(tmp_path / "many.html")
     assert time.process_time() - before < 5.0

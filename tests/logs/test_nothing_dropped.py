@@ -7,6 +7,7 @@ import pytest
 
 from bayes_grpo.logs import read_log
 from tests.helpers.command import call
+from tests.logs.log_samples import assert_read
 
 STEPS = range(1, 41)
 
@@ -51,17 +52,15 @@ def test_keys_that_are_not_used_are_listed_with_the_reason(read, tmp_path):
 
 
 def test_a_part_of_a_combination_counts_as_used(read):
-    rows = [{"step": s, "rewards/a/mean": 0.1 * s, "rewards/b/mean": 0.2, "zero_std_ratio": 0.5} for s in STEPS]
-    run = read(rows)
+    run = read([{"step": s, "rewards/a/mean": 0.1 * s, "rewards/b/mean": 0.2, "zero_std_ratio": 0.5} for s in STEPS])
     assert not run.unused
-    np.testing.assert_array_equal(run.signals["frac_reward_zero_std"], 0.5)
+    assert_read(run, signals={"frac_reward_zero_std": 0.5})
 
 
 @pytest.mark.parametrize("key", ["eval/pass_at_1", "eval/pass@1", "val/pass_at_1", "eval/math/pass@1", "eval/score"])
 def test_pass_rates_of_evaluations_are_evaluations(read, key):
     run = read([row(s) | ({key: 0.3} if s % 4 == 0 else {}) for s in STEPS])
-    np.testing.assert_array_equal(run.eval_step, range(4, 41, 4))
-    assert run.keys["eval_reward"] == key
+    assert_read(run, evals=dict.fromkeys(range(4, 41, 4), 0.3), keys={"eval_reward": key})
 
 
 def test_kinds_of_records_one_after_another_are_put_together(read):
@@ -69,16 +68,11 @@ def test_kinds_of_records_one_after_another_are_put_together(read):
     evals = [{"step": s, "eval_reward": 0.02 * s} for s in range(5, 41, 5)]
     for order in ((entropies, rewards, evals), (evals, entropies, rewards), (rewards, evals, entropies)):
         run = read([x for part in order for x in part])
+        without = ("resumed", "more than once")
+        assert_read(run, "2 kinds one after another", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
         assert np.isfinite(run.signals["entropy"]).all()
-        np.testing.assert_array_equal(run.eval_step, range(5, 41, 5))
-        assert any("2 kinds one after another" in note for note in run.notes)
-        assert not any("resumed" in note or "more than once" in note for note in run.notes)
-
-
-def test_records_that_repeat_the_reward_complete_each_other(read):
-    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])
-    assert np.isfinite(run.signals["entropy"]).all()
-    assert np.isfinite(run.signals["kl"]).all()
+    run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])  # the reward twice
+    assert_read(run, signals={"entropy": 0.5, "kl": 0.1})
 
 
 def console(rows=100, end="", first=False):
@@ -102,44 +96,31 @@ DONE = "Map: 100%|██████| 7473/7473 [00:01<00:00, 9000 examples/s]\n
 )
 def test_rows_without_a_step_are_placed_by_the_last_progress_bar(read, text, each, last):
     run = read(text + "{'train_runtime': 9.0, 'train_loss': 0.1}\n", "train.log")
-    assert run.step[-1] == last
-    assert np.median(np.diff(run.step)) == run.settings.logging_window.value == each
-    assert run.settings.total_steps.value == (1000 if last != 100 else 100)
-    assert any(f"a row stands for {each} of them" in note for note in run.notes)
+    settings = {"logging_window": each, "total_steps": 1000 if last != 100 else 100}
+    assert_read(run, f"a row stands for {each} of them", settings=settings)
+    assert (run.step[-1], np.median(np.diff(run.step))) == (last, each)
 
 
 def test_a_bar_that_the_rows_do_not_fit_asks_for_the_window(read):
     text = console(end="100%|██████████| 1024/1024 [10:00<00:00,  1.67it/s]\n")
     run = read(text, "train.log")
+    assert_read(run, "1024 of 1024: where a row stands for several steps, state --set logging_window=N")
     assert run.step[-1] == 100
-    assert any(
-        "1024 of 1024: where a row stands for several steps, state --set logging_window=N" in n for n in run.notes
-    )
     assert read(text, "train.log", settings={"logging_window": 10}).step[-1] == 1000
-    assert not any("logging_window" in note for note in read(console() + DONE, "train.log").notes)
+    assert_read(read(console() + DONE, "train.log"), without=("logging_window",))
 
 
 def test_a_reward_in_one_of_eight_rows_asks_what_that_means(read):
     rows = [{"step": s, "loss": 0.1 * s} | ({"reward": 0.01 * s} if s % 8 == 0 else {}) for s in range(1, 161)]
-    run = read(rows)
-    assert any("a reward in one of 8 rows only" in n and "--set refresh_interval=8" in n for n in run.notes)
-    assert not any("one of 8 rows" in note for note in read(rows, settings={"refresh_interval": 8}).notes)
+    assert any("a reward in one of 8 rows only" in n and "--set refresh_interval=8" in n for n in read(rows).notes)
+    assert_read(read(rows, settings={"refresh_interval": 8}), without=("one of 8 rows",))
 
 
 @pytest.mark.parametrize(("bad", "known"), [(0.0, False), (0.1, True)])
 def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
     group = "env/all/by_group/frac_"
-    rows = [
-        {
-            "step": s,
-            "progress/batch": s,
-            "env/all/reward/total": 0.01 * s,
-            f"{group}all_good": 0.0,
-            f"{group}all_bad": bad,
-        }
-        | {f"{group}mixed": 1.0 - bad}
-        for s in STEPS
-    ]
+    shares = {f"{group}all_good": 0.0, f"{group}all_bad": bad, f"{group}mixed": 1.0 - bad}
+    rows = [{"step": s, "progress/batch": s, "env/all/reward/total": 0.01 * s} | shares for s in STEPS]
     run = read(rows)
     assert ("frac_reward_zero_std" in run.signals) is known
     assert sum("frac_reward_zero_std is not known" in note for note in run.notes) == (not known)
@@ -157,10 +138,9 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
 )
 def test_settings_in_a_first_line_are_read_whole(read, line):
     run = read([line, *map(row, STEPS)])
-    assert (run.settings.group_size.value, run.settings.learning_rate.value) == (4, 1e-5)
-    assert "1 line of settings instead of metrics" in run.notes
-    assert run.settings.total_steps.value == line.get("max_steps")
-    assert run.settings.advantage_scaling.value == ("gdpo" if "algorithm" in line.get("config", ()) else None)
+    scaling = "gdpo" if "algorithm" in line.get("config", ()) else None
+    settings = {"group_size": 4, "learning_rate": 1e-5, "total_steps": line.get("max_steps")}
+    assert_read(run, "1 line of settings instead of metrics", settings=settings | {"advantage_scaling": scaling})
 
 
 def test_a_first_row_of_metrics_is_no_settings(read):

@@ -1,8 +1,9 @@
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs import Provenance, Settings, read_log
+from bayes_grpo.logs import Provenance, read_log
 from bayes_grpo.logs.options import CHECKS
+from tests.logs.log_samples import assert_read
 
 ROWS = [{"step": s, "reward": 0.1 * s, "learning_rate": 1e-6} for s in range(1, 6)]
 
@@ -62,38 +63,34 @@ def test_impossible_settings_say_what_was_expected(write, name, bad):
         read_log(write("log.jsonl", ROWS), settings={name: bad})
 
 
-def test_bounds_of_the_reward_must_not_cross(write):
+def test_bounds_of_the_reward_must_not_cross_and_none_is_not_stated(write):
     path = write("log.jsonl", ROWS)
-    with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
-        read_log(path, settings={"reward_low": 2, "reward_high": 1})
-    write("bayes_grpo.toml", "[settings]\nreward_high = 1\n")
-    with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
-        read_log(path, settings={"reward_low": 2})
-
-
-def test_none_is_not_stated(write):
-    setting = read_log(write("log.jsonl", ROWS), settings={"momentum": None}).settings.momentum
-    assert (setting.value, setting.provenance) == (0.9, Provenance.ASSUMED)
+    assert_read(read_log(path, settings={"momentum": None}), settings={"momentum": (0.9, "assumed")})
+    for given, content in (({"reward_low": 2, "reward_high": 1}, ""), ({"reward_low": 2}, "reward_high = 1\n")):
+        write("bayes_grpo.toml", f"[settings]\n{content}")
+        with pytest.raises(SettingError, match="reward_low below reward_high, found 2 and 1"):
+            read_log(path, settings=given)
 
 
 def test_the_file_beside_a_log_is_read(write, tmp_path):
     write("out/bayes_grpo.toml", "[settings]\ngroup_size = 4\nlogging_window = 1\n[other]\nx = 1\n")
     write("out/metrics.jsonl", ROWS)
     for path in (tmp_path / "out", tmp_path / "out" / "metrics.jsonl"):
-        setting = read_log(path).settings.group_size
-        assert (setting.value, setting.provenance) == (4, Provenance.CONFIG)
-        assert "bayes_grpo.toml" in setting.note
+        assert_read(run := read_log(path), settings={"group_size": (4, "config")})
+        assert "bayes_grpo.toml" in run.settings.group_size.note
 
 
 def test_logs_of_one_folder_have_settings_of_their_own(write):
-    write(
-        "bayes_grpo.toml",
-        '[settings]\ngroup_size = 4\nmomentum = 0.5\n[runs.b]\ngroup_size = 16\n[runs."c.jsonl"]\nmomentum = 0.1\n',
-    )
-    a, b, c = (read_log(write(f"{name}.jsonl", ROWS)).settings for name in "abc")
+    own = '[runs.b]\ngroup_size = 16\n[runs."c.jsonl"]\nmomentum = 0.1\n'
+    write("bayes_grpo.toml", f"[settings]\ngroup_size = 4\nmomentum = 0.5\n{own}")
+    logs = [write(f"{name}.jsonl", ROWS) for name in "abc"]
+    a, b, c = (read_log(log).settings for log in logs)
     assert [x.group_size.value for x in (a, b, c)] == [4, 16, 4]
     assert [x.momentum.value for x in (a, b, c)] == [0.5, 0.5, 0.1]
     assert b.group_size.provenance is Provenance.CONFIG
+    logs[1].unlink()
+    with pytest.raises(SettingError, match=r"\[runs.NAME\] with the name of a log .* found b among a.jsonl, c.jsonl"):
+        read_log(logs[0])
 
 
 @pytest.mark.parametrize(
@@ -115,19 +112,11 @@ def test_a_broken_settings_file_is_named(write, content):
         read_log(write("log.jsonl", ROWS))
 
 
-def test_every_setting_has_a_check():
-    assert set(CHECKS) == {name for name, _ in Settings().items()}
-
-
 def test_unknown_trainers_get_few_assumptions(write):
-    s = read_log(write("log.jsonl", [{"step": i, "reward": 0.1 * i} for i in range(1, 6)])).settings
+    s = read_log([{"step": i, "reward": 0.1 * i} for i in range(1, 6)]).settings
+    assert set(CHECKS) == {name for name, _ in s.items()}
     assumed = {name: v for name, v in s.items() if v.provenance is Provenance.ASSUMED and v.value is not None}
-    assert {name: v.value for name, v in assumed.items()} == {
-        "momentum": 0.9,
-        "momentum_convention": "ema",
-        "refresh_interval": 1,
-        "schedule": "constant",
-        "logging_window": 1,
-        "reward_std_kind": "unknown",
-    }
+    given = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1, "schedule": "constant"}
+    expected = given | {"logging_window": 1, "reward_std_kind": "unknown"}
+    assert {name: v.value for name, v in assumed.items()} == expected
     assert s.group_size.value is None

@@ -14,13 +14,14 @@ from bayes_grpo.stores.records import masked_crc32c
 from tests.helpers import stores
 from tests.helpers.selection import few
 from tests.helpers.stores import WRITERS
+from tests.logs.log_samples import assert_read
 
 STEPS = range(1, 13)
 ROWS = [(s, {"train/reward": 0.125 * s, "train/entropy": 0.5, "train/global_step": float(s)}) for s in STEPS]
 TRUE = {(float(s), 0.125 * s) for s in STEPS}
 CHECKED = ("wandb", "tensorboard")
 """Stores with checksums: there damage is always seen."""
-FUZZED = 200
+FUZZED = 120
 
 
 def read(path) -> tuple[Run | None, str]:
@@ -29,9 +30,9 @@ def read(path) -> tuple[Run | None, str]:
         return read_log(path), ""
     except LogReadError as error:
         message = str(error)
-        assert "\n" not in message
-        assert "expected" in message
-        return None, message
+    assert "\n" not in message
+    assert "expected" in message
+    return None, message
 
 
 def rewards(run: Run | None) -> set[tuple[float, float]]:
@@ -63,17 +64,13 @@ def test_a_file_that_is_cut_at_any_byte_of_its_last_record(store, tmp_path):
     assert len(TRUE) - 1 <= len(without)
     for cut in range(begin + 1, len(data)):
         path.write_bytes(data[:cut])
-        run, why = read(path)
-        assert run is not None, why
+        run = read_log(path)
         assert rewards(run) == without <= TRUE
-        assert any(
-            n == f"the last record is cut: {cut - begin} byte{'s' * (cut - begin > 1)} dropped" for n in run.notes
-        )
-    path.write_bytes(data)
-    run, _ = read(path)
-    assert rewards(run) == TRUE
-    assert run is not None
-    assert not any("cut" in n for n in run.notes)
+        assert f"the last record is cut: {cut - begin} byte{'s' * (cut - begin > 1)} dropped" in run.notes
+    for room in (0, 3000) if store == "wandb" else (0,):  # a live file may end in room that is set aside
+        path.write_bytes(data + bytes(room))
+        assert_read(run := read_log(path), without=("cut", "checksum"))
+        assert rewards(run) == TRUE
 
 
 @pytest.mark.parametrize("store", few(CHECKED, "wandb"))
@@ -104,9 +101,9 @@ def test_damage_costs_no_more_than_what_comes_after_it(store, tmp_path):
     data[len(data) // 2] ^= 0x10
     path.write_bytes(data)
     run = read_log(path)
-    assert np.isfinite(run.reward).sum() >= 900
-    np.testing.assert_array_equal(run.reward[np.isfinite(run.reward)], 0.125 * run.step[np.isfinite(run.reward)])
-    assert any(n == "checksums fail in 1 place; the records there are left out" for n in run.notes)
+    assert len(rewards(run)) >= 900
+    assert all(reward == 0.125 * step for step, reward in rewards(run))
+    assert "checksums fail in 1 place; the records there are left out" in run.notes
 
 
 @pytest.mark.parametrize("store", WRITERS)
@@ -207,26 +204,18 @@ def test_long_files_of_nothing_end_soon(store, filling, tmp_path):
     assert time.monotonic() - begin < 20
 
 
-def test_a_live_file_that_ends_in_room_set_aside(tmp_path):
-    path, data = file_of("wandb", tmp_path)
-    path.write_bytes(data + bytes(3000))
-    run, _ = read(path)
-    assert run is not None
-    assert rewards(run) == TRUE
-    assert not any("cut" in n or "checksum" in n for n in run.notes)
-
-
-@pytest.mark.parametrize(("store", "what"), [("wandb", ".wandb"), ("tensorboard", "event")])
+@pytest.mark.parametrize(
+    ("store", "what"),
+    [
+        ("wandb", "rows of metrics in the .wandb file"),
+        ("tensorboard", "rows of metrics in the event file"),
+        ("trackio", "runs .*"),
+        ("mlflow", "runs .*"),
+    ],
+)
 def test_a_store_without_a_row_yet(store, what, tmp_path):
-    path = WRITERS[store](tmp_path, [])
-    with pytest.raises(LogReadError, match=rf"rows of metrics in the {what} file, found none; wait for the first"):
-        read_log(path)
-
-
-@pytest.mark.parametrize("store", ["trackio", "mlflow"])
-def test_a_database_without_a_row_yet(store, tmp_path):
     path = WRITERS[store](tmp_path, [], name="new")
-    with pytest.raises(LogReadError, match=r"expected runs .*found none; wait for the first logged row"):
+    with pytest.raises(LogReadError, match=rf"expected {what}.*found none; wait for the first logged row"):
         read_log(path)
 
 
@@ -243,7 +232,5 @@ def test_a_run_whose_own_record_is_damaged_has_the_name_of_its_file(tmp_path):
     stores.write(path, stores.leveldb(data[:7], records))
     key = path.stem.removeprefix("run-")
     assert runs_at(path.parents[1]) == [key]
-    run = read_log(path.parents[1])
-    assert run.name == key
+    assert_read(run := read_log(path.parents[1]), "checksums fail in 1 place", name=key)
     assert rewards(run) == TRUE
-    assert any("checksums fail in 1 place" in note for note in run.notes)

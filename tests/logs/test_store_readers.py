@@ -4,47 +4,45 @@ import json
 import math
 import sqlite3
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import Provenance, read_log
+from bayes_grpo.logs import read_log
 from bayes_grpo.logs.formats import all_readers
 from tests.helpers import stores
 from tests.helpers.stores import WRITERS
+from tests.logs.log_samples import assert_read
 
 STEPS = np.arange(1, 9)
 ROWS = [
     (
         int(s),
-        {
-            "train/global_step": float(s),
-            "train/reward": 0.125 * s,
-            "train/entropy": math.nan if s == 2 else 0.5,
-            **({"eval/reward": 0.75} if s == 4 else {}),
-        },
+        {"train/global_step": float(s), "train/reward": 0.125 * s, "train/entropy": math.nan if s == 2 else 0.5}
+        | ({"eval/reward": 0.75} if s == 4 else {}),
     )
     for s in STEPS
 ]
 CONFIG = {"num_generations": 16, "adam_beta1": 0.95, "lr_scheduler_type": "constant", "max_steps": 300}
 SETTINGS = {"group_size": 16, "momentum": 0.95, "schedule": "constant", "total_steps": 300}
+INSERT = "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?, ?)"
+
+
+def flat(reward: float, steps: Iterable[int] = STEPS, key: str = "train/reward") -> list:
+    return [(int(s), {key: reward}) for s in steps]
 
 
 def format_of(store: str) -> str:
     return "mlflow" if store == "mlruns" else store
 
 
-def assert_read(run, store: str) -> None:
-    assert run.format == format_of(store)
-    np.testing.assert_array_equal(run.step, STEPS)
-    np.testing.assert_array_equal(run.reward, 0.125 * STEPS)
-    np.testing.assert_array_equal(np.isnan(run.signals["entropy"]), STEPS == 2)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([4], [0.75]))
-    settings = dict(run.settings.items())
-    assert {name: settings[name].value for name in SETTINGS} == SETTINGS
-    assert {settings[name].provenance for name in SETTINGS} == {Provenance.CONFIG}
-    assert run.name == "my run"
+def assert_whole(run, store: str) -> None:
+    entropy = np.where(STEPS == 2, np.nan, 0.5)
+    settings = {name: (value, "config") for name, value in SETTINGS.items()}
+    assert_read(run, step=STEPS, reward=0.125 * STEPS, evals={4: 0.75}, signals={"entropy": entropy}, settings=settings)
+    assert (run.format, run.name) == (format_of(store), "my run")
 
 
 @pytest.mark.parametrize("store", WRITERS)
@@ -52,65 +50,57 @@ def test_a_store_is_read_by_its_file_and_by_any_folder_above(store, tmp_path):
     file = WRITERS[store](tmp_path, ROWS, CONFIG, "my run")
     forced = read_log(file, format=format_of(store))
     if store != "tensorboard":  # an event file does not name its run, its folder does
-        assert_read(forced, store)
+        assert_whole(forced, store)
     folders = [p for p in file.parents if tmp_path in p.parents]
     assert folders or file.parent == tmp_path
     for folder in folders:
-        assert_read(read_log(folder), store)
+        assert_whole(read_log(folder), store)
     run = read_log(tmp_path, run="my run")
-    assert_read(run, store)
+    assert_whole(run, store)
     assert any(note.startswith("read from ") for note in run.notes)
+    for name in set(all_readers()) - {format_of(store)}:
+        with pytest.raises(LogReadError) as error:
+            read_log(file, format=name)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("store", ["trackio", "mlflow", "mlruns", "tensorboard"])
 def test_several_runs_are_listed_and_one_is_chosen(store, tmp_path):
-    other = [(step, {**row, "train/reward": 0.25}) for step, row in ROWS]
     WRITERS[store](tmp_path, ROWS, CONFIG, "alpha one")
-    path = WRITERS[store](tmp_path, other, CONFIG, "alpha two")
+    path = WRITERS[store](tmp_path, [(s, {**row, "train/reward": 0.25}) for s, row in ROWS], CONFIG, "alpha two")
     folder = path.parents[store in ("mlruns", "tensorboard")]
-    with pytest.raises(
-        LogReadError, match=r"expected one run, found 2: .*alpha one.*alpha two.*choose with --run"
-    ) as error:
-        read_log(folder)
-    assert "\n" not in str(error.value)
-    np.testing.assert_array_equal(read_log(folder, run="alpha one").reward, 0.125 * STEPS)
-    np.testing.assert_array_equal(read_log(folder, run="alpha tw").reward, 0.25)
-    assert read_log(folder, run="alpha tw").name == "alpha two"
-    with pytest.raises(LogReadError, match=r"found 2 called 'alpha'.*more of its name or id"):
-        read_log(folder, run="alpha")
-    with pytest.raises(LogReadError, match=r"expected a run among .*alpha one.*found 'beta'; correct --run"):
-        read_log(folder, run="beta")
+    for wanted, words in (
+        (None, r"expected one run, found 2: .*alpha one.*alpha two.*choose with --run"),
+        ("alpha", r"found 2 called 'alpha'.*more of its name or id"),
+        ("beta", r"expected a run among .*alpha one.*found 'beta'; correct --run"),
+    ):
+        with pytest.raises(LogReadError, match=words) as error:
+            read_log(folder, run=wanted)
+        assert "\n" not in str(error.value)
+    assert_read(read_log(folder, run="alpha one"), reward=0.125 * STEPS, name="alpha one")
+    assert_read(read_log(folder, run="alpha tw"), reward=0.25, name="alpha two")
 
 
-def test_a_run_is_chosen_by_its_id(tmp_path):
+def test_runs_of_trackio_are_chosen_by_id_and_projects_lie_side_by_side(tmp_path):
     path = stores.write_trackio(tmp_path, ROWS, name="same")
-    stores.write_trackio(tmp_path, [(s, {"train/reward": 0.25}) for s, _ in ROWS], name="same")
+    stores.write_trackio(tmp_path, flat(0.25), name="same")
     with pytest.raises(LogReadError, match=r"same \(0000id\), same \(0001id\)"):
         read_log(path)
-    np.testing.assert_array_equal(read_log(path, run="0001").reward, 0.25)
-
-
-def test_projects_of_trackio_lie_side_by_side(tmp_path):
-    first = stores.write_trackio(tmp_path, ROWS, name="one")
-    first.rename(first.with_name("first.db"))
+    assert_read(read_log(path, run="0001"), reward=0.25)
+    path.rename(path.with_name("first.db"))
     stores.write_trackio(tmp_path, ROWS, name="two")
-    with pytest.raises(LogReadError, match=r"found 2: one \(0000id\), two \(0000id\)"):
+    with pytest.raises(LogReadError, match=r"found 3: same \(0000id\), same \(0001id\), two \(0000id\)"):
         read_log(tmp_path / "trackio")
     assert read_log(tmp_path / "trackio", run="two").name == "two"
 
 
-def test_a_run_further_down_is_read(tmp_path):
+def test_a_run_further_down_is_read_and_a_log_of_a_trainer_before_it(tmp_path):
     stores.write_tensorboard(tmp_path / "project", ROWS, name="exp")
-    assert len(read_log(tmp_path).step) == len(STEPS)
-    assert len(read_log(tmp_path, run="project").step) == len(STEPS)
-    assert len(read_log(tmp_path / "project").step) == len(STEPS)
-
-
-def test_logs_of_trainers_come_before_the_stores_beside_them(tmp_path):
-    stores.write_tensorboard(tmp_path, ROWS, name="exp")
+    for run in (read_log(tmp_path), read_log(tmp_path, run="project"), read_log(tmp_path / "project")):
+        assert_read(run, step=STEPS, format="tensorboard")
     (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {s}, "reward": 0.5}}\n' for s in STEPS))
     assert read_log(tmp_path).format == "jsonl"
-    assert read_log(tmp_path, run="exp").format == "tensorboard"
+    assert read_log(tmp_path, run="project").format == "tensorboard"
 
 
 def test_logs_of_the_tracker_itself_are_no_logs_of_a_training(tmp_path):
@@ -127,40 +117,28 @@ def test_parts_of_a_resumed_run_of_weights_and_biases_are_one_run(tmp_path):
     again = stores.write_wandb(tmp_path / "again", ROWS[3:], CONFIG, "my run")
     again.parent.rename(tmp_path / "wandb" / "offline-run-20261123_100000-abc12345")
     run = read_log(first.parents[1])
-    assert_read(run, "wandb")
+    assert_whole(run, "wandb")
     assert run.log_hash != read_log(first).log_hash
 
 
-@pytest.mark.parametrize("store", WRITERS)
-def test_another_format_is_refused(store, tmp_path):
-    file = WRITERS[store](tmp_path, ROWS)
-    for name in set(all_readers()) - {format_of(store)}:
-        with pytest.raises(LogReadError) as error:
-            read_log(file, format=name)
-        assert "\n" not in str(error.value)
-
-
 def test_event_files_of_a_resumed_training_are_one_run(tmp_path):
-    path = stores.write_tensorboard(tmp_path, [(s, {"train/reward": 0.1}) for s in range(1, 9)])
-    records = stores.event_records([(s, {"train/reward": 0.5}) for s in range(6, 12)])
+    path = stores.write_tensorboard(tmp_path, flat(0.1))
+    records = stores.event_records(flat(0.5, range(6, 12)))
     stores.write(path.with_name("events.out.tfevents.1795369999.host.2.0"), b"".join(map(stores.tfrecord, records)))
     run = read_log(path.parent)
-    np.testing.assert_array_equal(run.step, range(1, 12))
-    np.testing.assert_allclose(run.reward, np.where(run.step < 6, 0.1, 0.5))
+    assert_read(run, step=range(1, 12), reward=np.where(run.step < 6, np.float32(0.1), 0.5))
 
 
 @pytest.mark.parametrize("store", ["tensorboard", "mlflow", "mlruns"])
 def test_parts_of_a_step_are_averaged_and_a_resume_is_cut_over(store, tmp_path):
     parts = [(s, {"reward": 0.5 * s + part}) for s in range(1, 7) for part in (-0.25, 0.0, 0.25)]
     run = read_log(WRITERS[store](tmp_path / "parts", parts))
-    np.testing.assert_array_equal((run.step, run.reward), (np.arange(1, 7), 0.5 * np.arange(1, 7)))
-    assert any("3 records each" in note for note in run.notes)
+    assert_read(run, "3 records each", step=range(1, 7), reward=0.5 * np.arange(1, 7))
     if store == "mlruns":
         return  # its lines are in the order of their times, which this writer takes from the step
-    attempts = [(s, {"reward": 0.25}) for s in range(1, 9)] + [(s, {"reward": 0.75}) for s in range(5, 8)]
+    attempts = flat(0.25, range(1, 9), "reward") + flat(0.75, range(5, 8), "reward")
     run = read_log(WRITERS[store](tmp_path / "resumed", attempts))
-    np.testing.assert_array_equal(run.step, range(1, 8))
-    np.testing.assert_array_equal(run.reward, np.where(run.step < 5, 0.25, 0.75))
+    assert_read(run, step=range(1, 8), reward=np.where(run.step < 5, 0.25, 0.75))
 
 
 def test_settings_of_the_plugin_for_hyperparameters(tmp_path):
@@ -174,9 +152,7 @@ def test_settings_of_the_plugin_for_hyperparameters(tmp_path):
     stores.write(trial, stores.tfrecord(stores.event(0, value)))
     more = [(s, {"train/probs_ratio": 1.0, "train/reward": 0.5}) for s, _ in ROWS]
     stores.write(path, b"".join(map(stores.tfrecord, stores.event_records(more))))
-    run = read_log(path.parent)
-    assert (run.settings.group_size.value, run.settings.prompts_per_step.value) == (16, 64)
-    assert run.settings.group_size.provenance is Provenance.CONFIG
+    assert_read(read_log(path.parent), settings={"group_size": (16, "config"), "prompts_per_step": 64})
 
 
 def test_tensors_of_one_number_are_scalars(tmp_path):
@@ -187,16 +163,14 @@ def test_tensors_of_one_number_are_scalars(tmp_path):
         raw = field(8, field(1, 2) + field(4, np.float64(0.5).tobytes()))
         events += [stores.event(int(s), field(1, field(1, k) + v)) for k, v in (("reward", packed), ("kl", raw))]
     stores.write(path, b"".join(map(stores.tfrecord, events)))
-    run = read_log(path)
-    np.testing.assert_array_equal(run.reward, 0.125 * STEPS)
-    np.testing.assert_array_equal(run.signals["kl"], 0.5)
+    assert_read(read_log(path), reward=0.125 * STEPS, signals={"kl": 0.5})
 
 
 def test_long_records_are_put_together_from_their_blocks(tmp_path):
     text = {"prompts": "x" * 100_000}
     path = stores.write_wandb(tmp_path, [(s, {**row, **text}) for s, row in ROWS], CONFIG, "my run")
     assert path.stat().st_size > 20 * 32_768
-    assert_read(read_log(path), "wandb")
+    assert_whole(read_log(path), "wandb")
 
 
 def test_nested_keys_and_later_settings_of_weights_and_biases(tmp_path):
@@ -207,9 +181,7 @@ def test_nested_keys_and_later_settings_of_weights_and_biases(tmp_path):
         item = field(2, "critic") + field(2, "score") + field(2, "mean") + field(16, str(0.125 * s))
         records.append(field(2, field(1, item) + field(1, field(1, "_step") + field(16, str(s)))))
     path = stores.write(tmp_path / "run-x.wandb", stores.leveldb(b":W&B\xe1\xbe\x00", records))
-    run = read_log(path)
-    np.testing.assert_array_equal(run.reward, 0.125 * STEPS)
-    assert run.settings.group_size.value == 32
+    assert_read(read_log(path), reward=0.125 * STEPS, settings={"group_size": 32})
 
 
 def test_a_database_is_read_while_it_is_written(tmp_path):
@@ -220,15 +192,12 @@ def test_a_database_is_read_while_it_is_written(tmp_path):
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
         for i, (_, row) in enumerate(ROWS[2:], 2):
-            values = ("0000id", "t", "run", i, json.dumps(row))
-            writer.execute(
-                "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?, ?)", values
-            )
+            writer.execute(INSERT, ("0000id", "t", "run", i, json.dumps(row)))
         assert path.with_name("project.db-wal").stat().st_size > 0
         writer.execute("BEGIN IMMEDIATE")  # an unfinished change
         writer.execute("DELETE FROM metrics")
         before = sorted(p.name for p in path.parent.iterdir())
-        np.testing.assert_array_equal(read_log(path).step, STEPS)
+        assert_read(read_log(path), step=STEPS)
         assert sorted(p.name for p in path.parent.iterdir()) == before
         writer.execute("ROLLBACK")
     finally:
@@ -246,10 +215,7 @@ def test_a_database_is_whole_however_often_a_writer_moves_its_changes(tmp_path):
         while not stop.is_set():
             step += 1
             row = json.dumps({"train/global_step": step, "train/reward": 0.125 * step})
-            values = ("0000id", "t", "run", step, row)
-            writer.execute(
-                "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?, ?)", values
-            )
+            writer.execute(INSERT, ("0000id", "t", "run", step, row))
             if step % 7 == 0:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             stop.wait(0.003)
@@ -261,8 +227,7 @@ def test_a_database_is_whole_however_often_a_writer_moves_its_changes(tmp_path):
         last = 0
         for _ in range(30):
             run = read_log(path)
-            np.testing.assert_array_equal(run.step, np.arange(1, len(run.step) + 1))
-            np.testing.assert_array_equal(run.reward, 0.125 * run.step)
+            assert_read(run, step=np.arange(1, len(run.step) + 1), reward=0.125 * run.step)
             assert len(run.step) >= last
             last = len(run.step)
     finally:
@@ -283,10 +248,8 @@ def test_lines_of_mlflow_with_more_or_fewer_fields(tmp_path):
     about = stores.write_mlruns(tmp_path, [])
     text = b"1795362558346 0.5 1\n1795362558347 0.25 2 data digest\nprose\n1 2\n1795362558348 0.1"
     stores.write(about.parent / "metrics" / "reward", text)
-    run = read_log(about.parent)
-    np.testing.assert_array_equal((run.step, run.reward), ([0, 1, 2], [2.0, 0.5, 0.25]))
-    assert "1 line without time, value and step left out" in run.notes
-    assert "the last record is cut: 17 bytes dropped" in run.notes
+    notes = ("1 line without time, value and step left out", "the last record is cut: 17 bytes dropped")
+    assert_read(read_log(about.parent), *notes, step=[0, 1, 2], reward=[2.0, 0.5, 0.25])
 
 
 def test_runs_of_mlflow_in_a_repository_that_are_deleted_empty_or_old(tmp_path):
@@ -296,6 +259,6 @@ def test_runs_of_mlflow_in_a_repository_that_are_deleted_empty_or_old(tmp_path):
     old = stores.write_mlruns(tmp_path, ROWS, CONFIG, name="my run")
     old.write_text(old.read_text().replace("run_id", "run_uuid"))
     (tmp_path / "README.md").write_text("Our training.")
-    assert_read(read_log(tmp_path), "mlruns")
+    assert_whole(read_log(tmp_path), "mlruns")
     with pytest.raises(LogReadError, match="expected a file of lines in metrics next to meta"):
         read_log(tmp_path / "mlruns" / "172652193062897763" / "meta.yaml", format="mlflow")

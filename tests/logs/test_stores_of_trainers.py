@@ -6,30 +6,28 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs import Provenance, read_log
-from tests.logs.log_samples import trl_row
+from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read, trl_row
 
 ROWS = range(1, 7)
 
 
-def swift_row(step: int, total: int = 300, key: str = "global_step/max_steps") -> dict:
+def swift_row(step: int, key: str) -> dict:
     """A row as ms-swift writes it into logging.jsonl."""
     row = trl_row(step, 0.1 + 0.001 * step)
     del row["step"], row["entropy"]
-    return {**row, "entropy/mean": 0.6, key: f"{step}/{total}", "percentage": "5%", "train_speed(s/it)": 24.3}
+    return {**row, "entropy/mean": 0.6, key: f"{step}/300", "percentage": "5%", "train_speed(s/it)": 24.3}
 
 
 @pytest.mark.parametrize("key", ["global_step/max_steps", "iteration"])
 def test_ms_swift(write, tmp_path, key):
-    rows = [swift_row(s, key=key) for s in (1, *range(5, 35, 5))]
+    rows = [swift_row(s, key) for s in (1, *range(5, 35, 5))]
     rows.append({"train_runtime": 9.0, "train_loss": 0.1, key: "30/300"})
     write("out/logging.jsonl", [*rows, {"last_model_checkpoint": "checkpoint-30"}])
     write("out/completions.jsonl", [{"prompt": "a", "completion": "b"}])
     run = read_log(tmp_path / "out")
-    np.testing.assert_array_equal(run.step, [1, 5, 10, 15, 20, 25, 30])
-    np.testing.assert_allclose(run.signals["entropy"], 0.6)
-    assert (run.settings.total_steps.value, run.settings.total_steps.provenance) == (300, Provenance.LOGGED)
-    assert run.settings.logging_window.value == 5
+    settings = {"total_steps": (300, "logged"), "logging_window": 5}
+    assert_read(run, step=[1, 5, 10, 15, 20, 25, 30], signals={"entropy": 0.6}, settings=settings)
     assert "ms-swift" in run.settings.group_size.note
 
 
@@ -44,41 +42,33 @@ def slime_rows(updates: int, rollouts: int = 6) -> list[dict]:
     return rows
 
 
+EVAL = {"eval/step": 3, "eval/aime": 0.5, "eval/aime-pass@1": 0.4, "eval/aime-pass@16": 0.9}
+"""An evaluation of slime, whose pass rates are no mean rewards."""
+
+
+def rewarded(run) -> list:
+    return run.step[np.isfinite(run.reward)].tolist()
+
+
 def test_slime_rows_of_updates_join_those_of_rollouts(write):
-    run = read_log(write("log.jsonl", [*slime_rows(1), {"eval/step": 3, "eval/aime": 0.5}]))
-    np.testing.assert_array_equal(run.step, range(6))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_allclose(run.signals["loss"], 0.3)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
-    assert not any("entropy" in n or "left out" in n for n in run.notes)
-
-
-def test_slime_with_several_updates_a_rollout(write):
-    run = read_log(write("log.jsonl", [*slime_rows(4), {"eval/step": 3, "eval/aime": 0.5}]))
-    np.testing.assert_array_equal(run.step, range(24))
-    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 24, 4))
-    np.testing.assert_allclose(run.signals["loss"], 0.3 + np.tile(range(4), 6))
-    np.testing.assert_array_equal(run.eval_step, [12])
-    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (4, Provenance.LOGGED)
-    assert any(n.startswith("4 updates a rollout") for n in run.notes)
-
-
-def test_slime_whose_last_rollout_has_not_been_used(write):
-    run = read_log(write("log.jsonl", slime_rows(4, 3)[:-4]))
-    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], [0, 4, 8])
-
-
-def test_slime_in_files_of_their_own(write):
-    rows = slime_rows(4)
-    parts = [[r for r in rows if ("train/step" in r) == of_training] for of_training in (False, True)]
-    run = read_log([write("a.jsonl", parts[0]), write("b.jsonl", parts[1])])
-    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 24, 4))
+    run = read_log(write("log.jsonl", [*slime_rows(1), EVAL]))
+    reward = 0.1 * np.arange(6)
+    assert_read(run, step=range(6), reward=reward, evals={3: 0.5}, signals={"loss": 0.3}, without=("entropy", "left"))
+    assert run.keys["eval_reward"] == "eval/aime"
+    run = read_log(write("log.jsonl", [*slime_rows(4), EVAL]))
+    assert rewarded(run) == list(range(0, 24, 4))
+    loss = 0.3 + np.tile(range(4), 6)
+    settings = {"refresh_interval": (4, "logged")}
+    assert_read(run, "4 updates a rollout", step=range(24), evals={12: 0.5}, signals={"loss": loss}, settings=settings)
+    parts = [[r for r in slime_rows(4) if ("train/step" in r) == of_training] for of_training in (False, True)]
+    assert rewarded(read_log([write("a.jsonl", parts[0]), write("b.jsonl", parts[1])])) == list(range(0, 24, 4))
+    last_is_not_used = read_log(write("log.jsonl", slime_rows(4, 3)[:-4]))
+    assert rewarded(last_is_not_used) == [0, 4, 8]
 
 
 def test_updates_that_fit_no_rollout_are_refused(write):
-    rows = [r for r in slime_rows(1) if "rollout/step" in r] + [
-        {"train/step": s, "train/pg_loss": 0.3} for s in range(9)
-    ]
+    rows = [r for r in slime_rows(1) if "rollout/step" in r]
+    rows += [{"train/step": s, "train/pg_loss": 0.3} for s in range(9)]
     with pytest.raises(LogReadError, match=r"same number of updates with each rollout, found 9 with 6.*--column step"):
         read_log(write("log.jsonl", rows))
 
@@ -91,103 +81,61 @@ def test_slime_console_has_two_lines_a_step(write):
         lines.append(f"[2026-11-22 10:00:00] utils.py:9 - {word} {row[count]}: {shown}")
     lines.append("[2026-11-22 10:00:00] utils.py:9 - eval 5: {'eval/aime': 0.25}")
     run = read_log(write("out.log", "\n".join(lines)))
-    np.testing.assert_array_equal(run.step, range(12))
-    np.testing.assert_array_equal(run.step[np.isfinite(run.reward)], range(0, 12, 2))
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([10], [0.25]))
-
-
-def test_counts_before_dicts_are_steps(write):
+    assert_read(run, step=range(12), evals={10: 0.25})
+    assert rewarded(run) == list(range(0, 12, 2))
     text = "\n".join(f"step {5 * s}: {{'reward': 0.{s}}}" for s in ROWS)
-    np.testing.assert_array_equal(read_log(write("out.log", text)).step, 5 * np.array(ROWS))
-
-
-def test_pass_rates_are_no_mean_rewards(write):
-    more = {"eval/step": 3, "eval/aime": 0.5, "eval/aime-pass@1": 0.4, "eval/aime-pass@16": 0.9}
-    run = read_log(write("log.jsonl", [*slime_rows(1), more]))
-    np.testing.assert_array_equal(run.eval_reward, [0.5])
-    assert run.keys["eval_reward"] == "eval/aime"
+    assert_read(read_log(write("out.log", text)), step=5 * np.array(ROWS))
 
 
 @pytest.mark.parametrize("tag", ["", "@sum"])
 def test_roll(write, tag):
-    rows = [
-        {
-            "step": s,
-            "metrics": {
-                "critic/score/mean": 0.1 * s,
-                "critic/rewards/mean": 0.0,
-                "critic/entropy/mean": 0.6,
-                f"actor/ppo_ratio_clipfrac{tag}": 0.01,
-                "actor/lr": 1e-6,
-                "tokens/response_length/mean": 300.0,
-                **({"val_correct/all/mean": 0.4, "val_correct/math/mean": 0.2} if s == 3 else {}),
-            },
-        }
-        for s in ROWS
-    ]
+    metrics = {"critic/rewards/mean": 0.0, "critic/entropy/mean": 0.6, f"actor/ppo_ratio_clipfrac{tag}": 0.01}
+    metrics |= {"actor/lr": 1e-6, "tokens/response_length/mean": 300.0}
+    rows = [{"step": s, "metrics": {"critic/score/mean": 0.1 * s, **metrics}} for s in ROWS]
+    rows[2]["metrics"] |= {"val_correct/all/mean": 0.4, "val_correct/math/mean": 0.2}
     text = "\n".join(f"[2026-11-22 10:00:00] [tracking.py (9)] [INFO] metrics_tag: {json.dumps(r)}" for r in rows)
     for run in (read_log(write("out.log", text)), read_log(write("log.jsonl", rows))):
-        np.testing.assert_array_equal(run.step, ROWS)
-        np.testing.assert_allclose(run.reward, 0.1 * run.step)
-        np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.4]))
+        assert_read(run, step=ROWS, reward=0.1 * run.step, evals={3: 0.4}, signals={"clip_ratio": 0.01})
         assert set(run.signals) == {"entropy", "clip_ratio", "completion_length", "learning_rate"}
-        np.testing.assert_array_equal(run.signals["clip_ratio"], 0.01)
 
 
-CONFIG = {
-    "group_size": 8,
-    "learning_rate": 1e-5,
-    "epochs_per_rollout_batch": 2,
-    "rollout_batch_size": 256,
-    "train_batch_size": 128,
-    "model": {"name": "m"},
-}
+CONFIG = {"group_size": 8, "learning_rate": 1e-5, "epochs_per_rollout_batch": 2, "rollout_batch_size": 256}
+CONFIG |= {"train_batch_size": 128, "model": {"name": "m"}}
 
 
 @pytest.mark.parametrize(("key", "prompts", "refresh"), [("step", 32, 1), ("optimizer_step", 16, 4)])
 def test_settings_next_to_the_records(write, key, prompts, refresh):
     run = read_log(write("log.json", {"config": CONFIG, "history": [{key: s, "reward": 0.1 * s} for s in ROWS]}))
-    np.testing.assert_array_equal(run.step, ROWS)
     values = {"group_size": 8, "prompts_per_step": prompts, "refresh_interval": refresh}
-    settings = dict(run.settings.items())
-    assert {name: settings[name].value for name in values} == values
-    assert {settings[name].provenance for name in values} == {Provenance.CONFIG}
+    assert_read(run, step=ROWS, settings={name: (value, "config") for name, value in values.items()})
 
 
-def update_rows(each: int, **more) -> list[dict]:
+def update_rows(each: int) -> list[dict]:
     """A row for every update, each of which repeats what its rollout said."""
-    rows = []
-    for r in range(1, 9):
-        for u in range(each):
-            step = (r - 1) * each + u + 1
-            rows.append({"step": step, "grpo_step": r, "reward": 0.1 * r, "reward_std": 0.2 + 0.01 * r, "kl": 0.01 * u})
-    return [row | more for row in rows]
+    return [
+        {"step": (r - 1) * each + u + 1, "grpo_step": r, "reward": 0.1 * r, "reward_std": 0.2 + 0.01 * r, "kl": 0.1 * u}
+        for r in range(1, 9)
+        for u in range(each)
+    ]
 
 
 @pytest.mark.parametrize("each", [2, 4])
 def test_a_rollout_is_counted_once_whatever_the_updates_made_with_it(write, each):
     run = read_log(write("log.jsonl", update_rows(each)))
-    np.testing.assert_array_equal(run.step, range(1, 8 * each + 1))
-    rewarded = np.isfinite(run.reward)
-    np.testing.assert_array_equal(run.step[rewarded], range(1, 8 * each, each))
-    np.testing.assert_allclose(run.reward[rewarded], 0.1 * np.arange(1, 9))
-    np.testing.assert_array_equal(np.isfinite(run.signals["reward_std"]), rewarded)
+    note = f"{8 * (each - 1)} rows that repeat a rollout's reward"
+    assert_read(run, note, step=range(1, 8 * each + 1), settings={"refresh_interval": (each, "logged")})
+    assert rewarded(run) == list(range(1, 8 * each, each))
+    np.testing.assert_allclose(run.reward[::each], 0.1 * np.arange(1, 9))
+    np.testing.assert_array_equal(np.isfinite(run.signals["reward_std"]), np.isfinite(run.reward))
     assert np.isfinite(run.signals["kl"]).all()
-    assert (run.settings.refresh_interval.value, run.settings.refresh_interval.provenance) == (each, Provenance.LOGGED)
-    assert any(f"{8 * (each - 1)} rows that repeat a rollout's reward" in n for n in run.notes)
 
 
-def test_rollouts_of_one_update_are_left_alone(write):
+def test_rollouts_of_one_update_are_left_alone_and_may_be_the_only_step(write):
     run = read_log(write("log.jsonl", update_rows(1)))
     assert np.isfinite(run.reward).all()
-    assert run.settings.refresh_interval.provenance is Provenance.ASSUMED
-
-
-def test_the_rollout_is_the_step_where_nothing_else_is(write):
-    rows = [{k: v for k, v in row.items() if k != "step"} for row in update_rows(4)]
-    run = read_log(write("log.jsonl", rows))
-    np.testing.assert_array_equal(run.step, range(1, 9))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
+    assert run.settings.refresh_interval.provenance == "assumed"
+    run = read_log(write("log.jsonl", [{k: v for k, v in row.items() if k != "step"} for row in update_rows(4)]))
+    assert_read(run, step=range(1, 9), reward=0.1 * run.step)
 
 
 @pytest.mark.parametrize("value", ["five", "3 of 9", None, "1/2/3"])
@@ -199,5 +147,4 @@ def test_a_step_that_cannot_be_read_is_refused(write, value):
 
 def test_an_entropy_without_numbers_is_not_called_zero(write):
     rows = [{"step": s, "reward": 0.1 * s} for s in ROWS] + [{"entropy": 0.5}]
-    run = read_log(write("log.jsonl", rows))
-    assert not any("entropy" in n for n in run.notes)
+    assert_read(read_log(write("log.jsonl", rows)), without=("entropy",))

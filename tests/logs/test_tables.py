@@ -1,12 +1,17 @@
+"""Tables: delimited text, charts of Weights & Biases, Parquet."""
+
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.logs import read_log
+from tests.logs.log_samples import assert_read
 
 CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3 else ''}\n" for s in range(1, 6))
 
@@ -16,10 +21,7 @@ CSV = "step,reward,kl,eval_reward\n" + "".join(f"{s},0.{s},0.01,{'0.5' if s == 3
 )
 def test_delimited_text(write, name, sep):
     run = read_log(write(name, CSV.replace(",", sep)))
-    assert run.format == "csv"
-    np.testing.assert_array_equal(run.step, range(1, 6))
-    np.testing.assert_allclose(run.reward, 0.1 * run.step)
-    np.testing.assert_array_equal((run.eval_step, run.eval_reward), ([3], [0.5]))
+    assert_read(run, step=range(1, 6), reward=0.1 * run.step, evals={3: 0.5}, format="csv")
 
 
 @pytest.mark.parametrize(
@@ -39,28 +41,26 @@ def test_forms_of_tables(write, text, rewards):
 
 
 def test_notebook_table_of_unsloth(write):
-    head = "Step\tTraining Loss\treward\treward_std\tcompletions / mean_length\tkl\trewards / f / mean"
-    run = read_log(
-        write("a.tsv", head + "\n" + "".join(f"{s}\t0.1\t0.{s}\t0.2\t99\t0.01\t0.{s}\n" for s in range(1, 6)))
-    )
+    head = "Step\tTraining Loss\treward\treward_std\tcompletions / mean_length\tkl\trewards / f / mean\n"
+    run = read_log(write("a.tsv", head + "".join(f"{s}\t0.1\t0.{s}\t0.2\t99\t0.01\t0.{s}\n" for s in range(1, 6))))
     assert set(run.signals) == {"loss", "reward_std", "completion_length", "kl"}
     assert run.settings.group_size.value == 8
 
 
 def test_a_row_that_is_too_long_says_where(write):
+    rows = "".join(f"{s},0.1\n" for s in range(20))
     with pytest.raises(LogReadError, match=r"a\.csv: expected rows as long as the header.*row 21"):
-        read_log(
-            write("a.csv", "step,reward\n" + "".join(f"{s},0.1\n" for s in range(20)) + '21,"open,1\n22,1,1,1,1\n')
-        )
+        read_log(write("a.csv", f'step,reward\n{rows}21,"open,1\n22,1,1,1,1\n'))
 
 
-def test_a_total_goes_before_what_says_it_is_a_part(write):
-    text = "step,rollout/mean_total_reward_of_all,task/reward_component_exact,task/reward_bonus_format\n" + "".join(
-        f"{s},{0.1 * s},{0.08 * s},{0.02 * s}\n" for s in range(5)
-    )
-    run = read_log(write("log.csv", text))
-    np.testing.assert_allclose(run.reward, 0.1 * np.arange(5))
-    assert any("next to its parts task/reward_component_exact" in note for note in run.notes)
+def test_which_column_is_the_reward(write):
+    text = "step,rollout/mean_total_reward_of_all,task/reward_component_exact,task/reward_bonus_format\n"
+    run = read_log(write("log.csv", text + "".join(f"{s},{0.1 * s},{0.08 * s},{0.02 * s}\n" for s in range(5))))
+    assert_read(run, "next to its parts task/reward_component_exact", reward=0.1 * np.arange(5))
+    run = read_log(write("a.csv", "step,mean_reward,reward\n1,0.1,0.1\n2,0.2,0.2\n"))
+    assert_read(run, "agree", keys={"reward": "reward"})
+    run = read_log(write("a.csv", "step,eval_reward,entropy\n0,0.1,0.5\n1,,0.4\n2,0.2,0.3\n"))
+    assert_read(run, evals={0: 0.1, 2: 0.2}, signals={"entropy": [0.5, 0.4, 0.3]}, has_reward=False)
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.md"])
@@ -73,23 +73,7 @@ def test_rows_of_an_evaluation_are_told_by_their_split(write, name):
     lines = [f"| {' | '.join(line.split(','))} |" for line in text.splitlines()]
     write("log.md", "\n".join([lines[0], "|---" * 4 + "|", *lines[1:]]))
     run = read_log(path.with_name(name))
-    np.testing.assert_allclose(run.reward, 0.1 * np.arange(6))
-    np.testing.assert_array_equal(run.eval_step, [1, 3, 5])
-    np.testing.assert_allclose(run.eval_reward, [0.6, 0.8, 1.0])
-    assert run.keys["eval_reward"] == "eval/reward"
-
-
-def test_candidates_that_agree_are_noted(write):
-    run = read_log(write("a.csv", "step,mean_reward,reward\n1,0.1,0.1\n2,0.2,0.2\n"))
-    assert run.keys["reward"] == "reward"
-    assert any("agree" in n for n in run.notes)
-
-
-def test_only_held_out_rewards_are_enough(write):
-    run = read_log(write("a.csv", "step,eval_reward,entropy\n0,0.1,0.5\n1,,0.4\n2,0.2,0.3\n"))
-    assert not run.has_reward
-    np.testing.assert_array_equal(run.eval_step, [0, 2])
-    np.testing.assert_array_equal(run.signals["entropy"], [0.5, 0.4, 0.3])
+    assert_read(run, reward=0.1 * np.arange(6), evals={1: 0.6, 3: 0.8, 5: 1.0}, keys={"eval_reward": "eval/reward"})
 
 
 WANDB = (
@@ -98,43 +82,23 @@ WANDB = (
 )
 
 
-def test_wandb_chart(write):
+def test_wandb_chart_by_itself_over_another_axis_and_with_another(write):
     run = read_log(write("wandb_export.csv", WANDB))
-    assert run.format == "wandb_csv"
-    np.testing.assert_array_equal(run.step, [10, 20, 40])
-    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.4])
-    assert not any("averaged" in n for n in run.notes)
-
-
-def test_wandb_chart_over_another_axis_and_bucketed(write):
+    assert_read(run, step=[10, 20, 40], reward=[0.1, 0.2, 0.4], format="wandb_csv", without=("averaged",))
     text = WANDB.replace('"Step"', '"train/global_step"').replace('"0.4","0.4","0.4"', '"0.4","0.3","0.5"')
-    run = read_log(write("wandb_export.csv", text))
-    np.testing.assert_array_equal(run.step, [10, 20, 40])
-    assert any("averaged" in n for n in run.notes)
-
-
-def test_wandb_charts_are_joined(write):
-    reward = write("reward.csv", WANDB)
+    assert_read(read_log(write("wandb_export.csv", text)), "averaged", step=[10, 20, 40])
     kl = write("kl.csv", WANDB.replace("train/reward", "train/kl").replace('"40"', '"50"'))
-    run = read_log([reward, kl])
-    np.testing.assert_array_equal(run.step, [10, 20, 40, 50])
-    np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.4, np.nan])
-    np.testing.assert_array_equal(run.signals["kl"], [0.1, 0.2, np.nan, 0.4])
+    run = read_log([write("reward.csv", WANDB), kl])
+    kl = [0.1, 0.2, np.nan, 0.4]
+    assert_read(run, step=[10, 20, 40, 50], reward=[0.1, 0.2, 0.4, np.nan], signals={"kl": kl})
 
 
-def test_wandb_chart_of_several_runs(write):
-    text = "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n"
-    path = write("wandb_export.csv", text)
-    with pytest.raises(LogReadError, match=r"found 2: a, b - v2; choose with --run"):
-        read_log(path)
-    with pytest.raises(LogReadError, match=r"among a, b - v2, found 'c'"):
-        read_log(path, run="c")
-    run = read_log(path, run="b - v2", run_name="b - v2")
-    assert run.name == "b - v2"
-    np.testing.assert_array_equal(run.reward, [0.5, 0.6])
-
-
-def test_wandb_table_of_runs_is_refused(write):
+def test_wandb_chart_of_several_runs_and_table_of_runs(write):
+    path = write("wandb_export.csv", "Step,a - train/reward,b - v2 - train/reward\n1,0.1,0.5\n2,0.2,0.6\n")
+    for wanted, words in ((None, "found 2: a, b - v2; choose with --run"), ("c", "among a, b - v2, found 'c'")):
+        with pytest.raises(LogReadError, match=words):
+            read_log(path, run=wanted)
+    assert_read(read_log(path, run="b - v2", run_name="b - v2"), reward=[0.5, 0.6], name="b - v2")
     with pytest.raises(LogReadError, match="table of runs"):
         read_log(write("runs.csv", "Name,State,Notes,User,Tags,Created,Runtime,train/reward\nx,finished,,u,,d,1,0.5\n"))
 
@@ -147,7 +111,6 @@ def test_importing_the_package_is_light():
 
 
 def test_parquet(tmp_path):
-    path = tmp_path / "metrics.parquet"
     frame = pd.DataFrame({
         "step": [1, 2, 3],
         "reward": ["0.1", "0.2", "0.3"],
@@ -157,36 +120,23 @@ def test_parquet(tmp_path):
         "lists": [[1.0]] * 3,
         "who": ["x" * 1000] * 3,
     })  # fmt: skip
-    frame.to_parquet(path)
-    for run in (read_log(path), read_log(tmp_path)):
-        assert run.format == "parquet"
-        np.testing.assert_array_equal(run.reward, [0.1, 0.2, 0.3])
-        np.testing.assert_array_equal(run.signals["kl"], [0.1, np.nan, 0.3])
-
-
-def test_a_parquet_table_keeps_missing_and_not_a_number_apart(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    frame.to_parquet(tmp_path / "metrics.parquet")
+    for path in (tmp_path / "metrics.parquet", tmp_path):
+        assert_read(read_log(path), reward=[0.1, 0.2, 0.3], signals={"kl": [0.1, np.nan, 0.3]}, format="parquet")
     table = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [float("nan"), None, 0.5], "run": ["a", "a", None]}
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
-    run = read_log(tmp_path / "a.parquet")
-    np.testing.assert_array_equal(run.not_finite("loss"), [True, False, False])
+    assert read_log(tmp_path / "a.parquet").not_finite("loss").tolist() == [True, False, False]
 
 
-def test_broken_parquet(write):
+def test_parquet_that_is_broken_too_large_or_without_pyarrow(tmp_path, monkeypatch):
+    broken, large = tmp_path / "m.parquet", tmp_path / "a.parquet"
+    broken.write_bytes(b"PAR1" + bytes(range(256)) + b"PAR1")
     with pytest.raises(LogReadError, match="expected a Parquet table of metrics, found one that cannot be read"):
-        read_log(write("m.parquet", b"PAR1" + bytes(range(256)) + b"PAR1"))
-
-
-def test_a_parquet_table_larger_than_any_log_is_refused(tmp_path, monkeypatch):
-    pd.DataFrame({"step": range(60), "reward": range(60)}).to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr("bayes_grpo.logs.readers.parquet._MAX_CELLS", 100)
+        read_log(broken)
+    pd.DataFrame({"step": range(60), "reward": range(60)}).to_parquet(large)
+    monkeypatch.setattr("bayes_grpo.logs.readers.delimited._MAX_CELLS", 100)
     with pytest.raises(LogReadError, match="more than 100 cells"):
-        read_log(tmp_path / "a.parquet")
-
-
-def test_parquet_without_pyarrow_names_the_extra(monkeypatch, write):
+        read_log(large)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"bayes-grpo\[parquet\]"):
-        read_log(write("m.parquet", b"PAR1"))
+        read_log(broken)

@@ -4,20 +4,9 @@ import pytest
 
 from bayes_grpo.logs import Provenance, read_log
 
-FIELDS = {
-    "num_generations": 16,
-    "per_device_train_batch_size": 8,
-    "gradient_accumulation_steps": 4,
-    "steps_per_generation": 8,
-    "generation_batch_size": 128,
-    "num_iterations": 2,
-    "adam_beta1": 0.95,
-    "optim": "adamw_torch_fused",
-    "lr_scheduler_type": "cosine",
-    "max_steps": 700,
-    "logging_steps": 5,
-    "save_steps": 50,
-}
+FIELDS = {"num_generations": 16, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "max_steps": 700}
+FIELDS |= {"steps_per_generation": 8, "generation_batch_size": 128, "num_iterations": 2, "adam_beta1": 0.95}
+FIELDS |= {"optim": "adamw_torch_fused", "lr_scheduler_type": "cosine", "logging_steps": 5, "save_steps": 50}
 
 
 @pytest.fixture
@@ -32,7 +21,6 @@ def settings_with(write):
 
 
 def test_arguments_become_settings(settings_with):
-    found = dict(settings_with().items())
     values = {
         "group_size": 16,
         "prompts_per_step": 4,  # 128 completions in 8 micro-steps, of which 4 make an optimizer step
@@ -44,13 +32,11 @@ def test_arguments_become_settings(settings_with):
         "logging_window": 5,
         "save_steps": 50,
     }
-    assert {name: found[name].value for name in values} == values
-    assert {found[name].provenance for name in values} == {Provenance.CONFIG}
-    assert "num_generations in the run's configuration" in found["group_size"].note
-
-
-def test_without_the_batch_of_all_processes_prompts_are_assumed(settings_with):
-    prompts = settings_with(generation_batch_size=None, num_generations=8).prompts_per_step
+    found = settings_with()
+    assert {name: getattr(found, name).value for name in values} == values
+    assert {getattr(found, name).provenance for name in values} == {Provenance.CONFIG}
+    assert "num_generations in the run's configuration" in found.group_size.note
+    prompts = settings_with(generation_batch_size=None, num_generations=8).prompts_per_step  # of all processes
     assert (prompts.value, prompts.provenance) == (4, Provenance.ASSUMED)
     assert "one process" in prompts.note
 
@@ -93,9 +79,9 @@ def test_how_advantages_are_scaled(settings_with, config, scaling):
 
 
 @pytest.mark.parametrize("where", ["algorithm/filter_groups/enable", "dynamic_filtering", "grpo/use_dynamic_sampling"])
-@pytest.mark.parametrize(("on", "found"), [(True, "after"), ("true", "after"), (False, None)])
-def test_filtered_groups(settings_with, where, on, found):
-    assert settings_with(**{where: on}).group_filter.value == found
+def test_filtered_groups(settings_with, where):
+    for on, found in ((True, "after"), ("true", "after"), (False, None)):
+        assert settings_with(**{where: on}).group_filter.value == found
 
 
 @pytest.mark.parametrize("name", ["entropy_coef", "actor_rollout_ref/actor/entropy_coeff", "entropy_weight"])

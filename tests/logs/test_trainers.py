@@ -1,17 +1,17 @@
 """Trainers are told apart by their keys, whatever the order in which they are known; a new one is one row."""
 
 import itertools
-import json
 from functools import partial
 
 import numpy as np
 import pytest
 
-from bayes_grpo.logs import SIGNALS, Provenance, mapping, read_log
+from bayes_grpo.logs import SIGNALS, mapping, read_log
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.options import checked
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import TRAINERS, Derived, Trainer, identify
+from tests.logs.log_samples import assert_read
 
 MADE_UP = Trainer(
     name="made_up",
@@ -42,11 +42,9 @@ def test_a_new_trainer_is_one_row(write, monkeypatch):
     path = write("log.jsonl", rows)
     monkeypatch.setattr(mapping, "identify", partial(identify, known=(*TRAINERS, MADE_UP)))
     run = read_log(path)
-    assert run.keys["reward"] == "learner/points"
-    np.testing.assert_array_equal(run.step, np.arange(1, 6))
-    np.testing.assert_allclose(run.signals["entropy"], 2.0)
-    np.testing.assert_allclose(run.signals["frac_reward_zero_std"], 0.75)
-    assert (run.settings.group_size.value, run.settings.group_size.note) == (5, "Made Up's documented default")
+    signals = {"entropy": 2.0, "frac_reward_zero_std": 0.75}
+    assert_read(run, step=range(1, 6), signals=signals, keys={"reward": "learner/points"}, settings={"group_size": 5})
+    assert run.settings.group_size.note == "Made Up's documented default"
 
 
 @pytest.mark.parametrize("trainer", TRAINERS, ids=lambda t: t.name)
@@ -75,60 +73,31 @@ def test_names_and_what_trainers_state():
         assert checked(t.defaults, t.name) == t.defaults
 
 
-def rows_of_keys(path, **columns):
-    rows = [{"step": i + 1, "reward": 0.1 + 0.01 * i, **{k: v[i] for k, v in columns.items()}} for i in range(8)]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
+def rows_of(**columns):
+    return [{"step": i + 1, "reward": 0.1 + 0.01 * i, **{k: v[i] for k, v in columns.items()}} for i in range(8)]
 
 
-def test_observed_staleness_sets_the_refresh_interval(tmp_path):
-    ages = [0, 2, 1, 3, 1, 2, 2, 1]
-    log = rows_of_keys(tmp_path / "metrics.jsonl", **{"async/staleness_mean": ages})
-    setting = read_log(log).settings.refresh_interval
-    assert setting.value == 4
-    assert setting.provenance is Provenance.LOGGED
-    assert "1.5 steps on average" in setting.note
-    assert read_log(log, settings={"refresh_interval": 9}).settings.refresh_interval.value == 9
+def test_observed_staleness_sets_the_refresh_interval(write):
+    log = write("metrics.jsonl", rows_of(**{"async/staleness_mean": [0, 2, 1, 3, 1, 2, 2, 1]}))
+    assert_read(run := read_log(log), settings={"refresh_interval": (4, "logged")})
+    assert "1.5 steps on average" in run.settings.refresh_interval.note
+    assert_read(read_log(log, settings={"refresh_interval": 9}), settings={"refresh_interval": 9})
+    fresh = write("metrics.jsonl", rows_of(staleness=[0.0] * 8))
+    assert_read(read_log(fresh), settings={"refresh_interval": 1})
+    write("bayes_grpo.toml", "[settings]\nrefresh_interval = 8\n")  # a longer one that a user knows
+    assert_read(read_log(fresh), settings={"refresh_interval": 8})
 
 
-def test_a_fresh_policy_does_not_hide_a_longer_refresh_that_somebody_stated(tmp_path):
-    log = rows_of_keys(tmp_path / "metrics.jsonl", staleness=[0.0] * 8)
-    assert read_log(log).settings.refresh_interval.value == 1
-    (tmp_path / "bayes_grpo.toml").write_text("[settings]\nrefresh_interval = 8\n")
-    assert read_log(log).settings.refresh_interval.value == 8
-
-
-def test_groups_that_cannot_be_trained_on_have_no_spread(tmp_path):
-    path = tmp_path / "history.jsonl"
+def test_groups_that_cannot_be_trained_on_have_no_spread(write):
     rows = [
-        {
-            "training_step": i + 1,
-            "train/reward": 0.1 * i,
-            "train/reward_std_dev": 0.2,
-            "data/step_num_groups_trainable": 6 - i,
-            "data/step_num_groups_submitted": 8 if i else 0,
-            "time/step_wall_s": 31.5,
-            "costs/all": 0.25,
-        }
+        {"training_step": i + 1, "train/reward": 0.1 * i, "train/reward_std_dev": 0.2, "time/step_wall_s": 31.5}
+        | {"data/step_num_groups_trainable": 6 - i, "data/step_num_groups_submitted": 8 if i else 0, "costs/all": 0.25}
         for i in range(6)
     ]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    run = read_log(path)
-    np.testing.assert_allclose(run.signals["frac_reward_zero_std"], [np.nan, *(1 - (6 - np.arange(1, 6)) / 8)])
-    assert run.keys["frac_reward_zero_std"] == "1 - data/step_num_groups_trainable / data/step_num_groups_submitted"
-    np.testing.assert_array_equal(run.signals["step_time"], np.full(6, 31.5))
-    np.testing.assert_array_equal(run.signals["step_cost"], np.full(6, 0.25))
-
-
-def test_groups_solved_by_none_or_by_all_have_no_spread(tmp_path):
-    log = rows_of_keys(
-        tmp_path / "metrics.jsonl",
-        **{
-            "train/agg/all/math/solved_none": [0.25] * 8,
-            "train/agg/all/math/solved_all": [0.5] * 8,
-            "off_policy/mean": [0.5] * 8,
-        },
-    )
-    run = read_log(log)
-    np.testing.assert_allclose(run.signals["frac_reward_zero_std"], 0.75)
-    assert run.settings.refresh_interval.value == 2
+    spread = [np.nan, *(1 - (6 - np.arange(1, 6)) / 8)]
+    signals = {"frac_reward_zero_std": spread, "step_time": 31.5, "step_cost": 0.25}
+    of = "1 - data/step_num_groups_trainable / data/step_num_groups_submitted"
+    assert_read(read_log(write("history.jsonl", rows)), signals=signals, keys={"frac_reward_zero_std": of})
+    solved = {"train/agg/all/math/solved_none": [0.25] * 8, "train/agg/all/math/solved_all": [0.5] * 8}
+    run = read_log(write("metrics.jsonl", rows_of(**solved, **{"off_policy/mean": [0.5] * 8})))
+    assert_read(run, signals={"frac_reward_zero_std": 0.75}, settings={"refresh_interval": 2})

@@ -309,7 +309,7 @@ def test_a_distribution_over_a_parameter_is_its_prior(regime, name, given, table
     drawn = draw_prior(target, np.random.default_rng(0), 20_000)[name]
     shares = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
     expected = np.quantile(np.asarray(given.sample(jax.random.key(1), (200_000,))), shares)
-    np.testing.assert_allclose(np.quantile(drawn, shares), expected, atol=0.03 * np.ptp(expected))
+    np.testing.assert_allclose([np.mean(drawn < x) for x in expected], shares, atol=0.012)
     sites = Predictive(get_regime(regime).model, num_samples=1)(jax.random.key(0), table, {name: given})
     assert f"{name}_free" not in sites
     conditioned: Any = numpyro.handlers.condition(get_regime(regime).model, {name: jnp.asarray(0.7)})

@@ -54,15 +54,6 @@ def test_flags_name_columns_and_weights(saved, tmp_path):
     assert call("rollouts", saved / "completions.csv", "--column", "reward=none").code == 3
 
 
-def test_hostile_text_reaches_no_screen(tmp_path):
-    write_verl(tmp_path, made())
-    shown = call("rollouts", tmp_path)
-    assert shown.code == 0
-    assert "SECRET" not in shown.out + shown.err
-    assert "\x1b" not in shown.out + shown.err
-    assert "SECRET" not in call("rollouts", tmp_path, "--json").out
-
-
 def test_little_is_said_of_little(tmp_path):
     lonely = rollouts_of(np.arange(6) % 2, np.ones(6), np.arange(6))
     found = describe_rollouts(lonely)
@@ -117,6 +108,12 @@ def test_hostile_names_of_parts_are_drawn_and_shown_as_text(tmp_path):
     table[names[0]], table[names[1]] = 1.0 * form + rng.integers(0, 2, 320), 1.0 * task
     table["reward"] = table[names[0]] + 0.5 * table[names[1]]
     table.to_csv(tmp_path / "t.csv", index=False)
+    write_verl(tmp_path / "verl", made())
+    for words in ((), ("--json",)):
+        shown = call("rollouts", tmp_path / "verl", *words)
+        assert shown.code == 0
+        assert "SECRET" not in shown.out + shown.err
+        assert "\x1b" not in shown.out + shown.err
     shown = call("rollouts", tmp_path / "t.csv", "--plot", tmp_path / "p.png")
     assert shown.code == 0
     assert "[red]format$_{[/]" in shown.out

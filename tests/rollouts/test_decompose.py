@@ -33,7 +33,7 @@ def test_shapley_values_are_means_over_all_orders():
     np.testing.assert_allclose(expected.sum(), (last.reward - first.reward)[0], rtol=1e-12)
 
 
-def test_a_gain_of_format_is_told_as_one():
+def test_a_gain_of_format_or_of_the_task_is_told_as_one():
     found = decompose(with_gates(np.random.default_rng(1), FORM))
     shares = {s.name: s for s in found.shares}
     assert found.has_gain
@@ -43,20 +43,12 @@ def test_a_gain_of_format_is_told_as_one():
     np.testing.assert_allclose(sum(s.change.median for s in found.shares), found.gain.median, atol=0.02)
     assert "of the gain is formatted answers" in found.sentence
     assert "the reward of formatted answers" in found.sentence
-    course = found.course
-    np.testing.assert_allclose(
-        sum(course.changes.values()), course.reward - found.before.median, atol=0.02
-    )  # the median of draws is not the mean itself
+    course = found.course  # the median of draws is not the mean itself
+    np.testing.assert_allclose(sum(course.changes.values()), course.reward - found.before.median, atol=0.02)
     assert found.form_share_at(np.array([40.0]))[0] > 0.8
-
-
-def test_a_gain_of_the_task_is_told_as_one():
     found = decompose(with_gates(np.random.default_rng(2), Course(correct=(-2.0, 2.0), formatted=(3.0, 3.0))))
     assert found.p_form < 0.05
     assert max(found.shares, key=lambda s: s.share.median).name == "quality"
-
-
-def test_without_a_gain_nothing_is_shared_out():
     flat = Course(finished=(1.0, 1.0), formatted=(0.5, 0.5), correct=(0.0, 0.0))
     found = decompose(with_gates(np.random.default_rng(3), flat))
     assert not found.has_gain
@@ -90,14 +82,8 @@ def test_parts_that_add_up_are_shared_out():
     rng = np.random.default_rng(4)
     step = np.repeat(np.arange(1, 31), 32)
     form, task = rng.random(len(step)) * (0.2 + 0.02 * step), rng.random(len(step)) < 0.4
-    found = decompose(
-        rollouts_of(
-            0.5 * form + task,
-            step,
-            np.arange(len(step)) // 4,
-            parts={"length_reward": form, "accuracy": task * 1.0},
-        ),
-    )
+    parts = {"length_reward": form, "accuracy": task * 1.0}
+    found = decompose(rollouts_of(0.5 * form + task, step, np.arange(len(step)) // 4, parts=parts))
     shares = {s.name: s for s in found.shares}
     assert shares["length_reward"].is_form
     assert not shares["accuracy"].is_form
@@ -117,13 +103,8 @@ def test_weights_are_those_that_make_the_total():
 
 
 def test_names_tell_form_from_task():
-    assert [is_form(x) for x in ("format_reward", "has_tag", "correctness", "format_correct", "x")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    names = ("format_reward", "has_tag", "correctness", "format_correct", "x")
+    assert [is_form(x) for x in names] == [True, True, False, False, False]
     assert [is_task(x) for x in ("accuracy", "correct", "format_correct", "acc")] == [True, True, False, True]
 
 

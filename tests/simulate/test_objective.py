@@ -5,13 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo.simulate.objective import (
-    AdvantageMass,
-    expected_batch,
-    grpo_loss,
-    log_policy,
-    sampled_batch,
-)
+from bayes_grpo.simulate.objective import AdvantageMass, expected_batch, grpo_loss, log_policy, sampled_batch
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.lab.fixed_points import expected_update
@@ -22,17 +16,9 @@ N_PROMPTS, N_ARMS, SIZE = 5, 4, 6
 
 @pytest.fixture
 def prompts():
-    environment = contextual_bandit(
-        np.random.default_rng(0),
-        n_prompts=N_PROMPTS,
-        n_held_out=2,
-        n_arms=N_ARMS,
-        n_skills=2,
-        n_memory=2,
-        true_positive_rate=0.9,
-        false_positive_rate=0.2,
-    )
-    return environment.train
+    sizes = {"n_prompts": N_PROMPTS, "n_held_out": 2, "n_arms": N_ARMS, "n_skills": 2, "n_memory": 2}
+    rng = np.random.default_rng(0)
+    return contextual_bandit(rng, true_positive_rate=0.9, false_positive_rate=0.2, **sizes).train
 
 
 def scored_completions(rng):
@@ -100,16 +86,20 @@ def test_stale_gradient_is_reuse_without_importance_ratios(prompts):
         np.testing.assert_allclose(jax.grad(reuse)(new), stale, atol=1e-12)
 
 
+def drawn(keys, prompts, theta, structure):
+    """A batch for each key."""
+    log_old = log_policy(prompts, theta)
+    return jax.jit(jax.vmap(lambda key: sampled_batch(key, key, prompts, log_old, structure, Numbers())))(keys)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("advantage", "ddof"), [("std", 1), ("mean", 0)])
 def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage=advantage, ddof=ddof)
-    numbers = Numbers()
-    log_old = log_policy(prompts, jnp.array([0.5, -0.3, 0.8, 0.1]))
+    theta = jnp.array([0.5, -0.3, 0.8, 0.1])
     keys = jax.random.split(jax.random.key(0), 4000)
-    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, key, prompts, log_old, structure, numbers)))
-    mass, metrics = draw(keys)
-    expected, expected_metrics = expected_batch(prompts, log_old, structure, numbers)
+    mass, metrics = drawn(keys, prompts, theta, structure)
+    expected, expected_metrics = expected_batch(prompts, log_policy(prompts, theta), structure, Numbers())
     # Gains and losses apart are split by chance within a group; what drives the update is their sum.
     found = (mass.gain + mass.loss).mean(axis=0)
     error = (mass.gain + mass.loss).std(axis=0) / np.sqrt(len(keys))
@@ -122,15 +112,9 @@ def test_sampled_tables_average_to_the_expected_ones(prompts, advantage, ddof):
 @pytest.mark.thorough
 def test_every_completion_is_counted_once(prompts):
     structure = Structure(group_size=SIZE, prompts_per_step=32, advantage="mean")
-    log_old = log_policy(prompts, jnp.zeros(4))
-    keys = jax.random.split(jax.random.key(1), 200)
-    draw = jax.jit(jax.vmap(lambda key: sampled_batch(key, key, prompts, log_old, structure, Numbers())))
-    mass, metrics = draw(keys)
-    np.testing.assert_allclose(
-        mass.gain_share.sum((1, 2)) + mass.loss_share.sum((1, 2)),
-        1.0 - metrics.frac_reward_zero_std,
-        atol=1e-6,
-    )
+    mass, metrics = drawn(jax.random.split(jax.random.key(1), 200), prompts, jnp.zeros(4), structure)
+    counted = mass.gain_share.sum((1, 2)) + mass.loss_share.sum((1, 2))
+    np.testing.assert_allclose(counted, 1.0 - metrics.frac_reward_zero_std, atol=1e-6)
     # Advantages of a group sum to zero.
     np.testing.assert_allclose((mass.gain + mass.loss).sum((1, 2)), 0.0, atol=1e-6)
     np.testing.assert_allclose(mass.prompt_share.sum(1), 1.0, atol=1e-6)
@@ -176,13 +160,10 @@ def test_entropy_bonus_and_kl_penalty_are_exact():
     with jax.enable_x64(True):
         prompts = softmax_bandit([0.2, 0.5, 0.9], [0.3, -0.1, 0.0]).train
         theta = jnp.array([0.7, -0.4, 0.2])
-        nothing = jax.tree.map(
-            jnp.zeros_like, expected_batch(prompts, log_policy(prompts, theta), Structure(), Numbers())[0]
-        )
+        log_old = log_policy(prompts, theta)
+        nothing = jax.tree.map(jnp.zeros_like, expected_batch(prompts, log_old, Structure(), Numbers())[0])
         mass = nothing._replace(prompt_share=jnp.ones(1))
-        loss, metrics = grpo_loss(
-            theta, log_policy(prompts, theta), mass, prompts, Numbers(kl_weight=0.3, entropy_weight=0.7)
-        )
+        loss, metrics = grpo_loss(theta, log_old, mass, prompts, Numbers(kl_weight=0.3, entropy_weight=0.7))
         logits = np.array([0.3, -0.1, 0.0])
         policy, reference = (np.exp(x) / np.exp(x).sum() for x in (logits + np.asarray(theta), logits))
         kl = (policy * np.log(policy / reference)).sum()

@@ -17,7 +17,7 @@ def tree(directory):
 
 
 def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
-    run = scenario_runs["oscillatory"][0]
+    run = scenario_runs["plateau"][0]
     (directory,) = write_runs([run], tmp_path / "deep" / "out")
     assert directory == tmp_path / "deep" / "out" / "run-000"
     log = json.loads((directory / "trainer_state.json").read_text())
@@ -33,7 +33,7 @@ def test_a_run_directory_holds_log_settings_and_truth(scenario_runs, tmp_path):
     assert [entry.name for entry in (tmp_path / "deep").iterdir()] == ["out"]
 
 
-def test_rows_have_the_shape_of_trl(scenario_runs):
+def test_rows_have_the_shape_of_trl_and_windows_average(scenario_runs):
     run = scenario_runs["plateau"][0]
     history = trainer_state(run.trajectory, run.structure, 1)["log_history"]
     train = [row for row in history if "reward" in row]
@@ -44,52 +44,41 @@ def test_rows_have_the_shape_of_trl(scenario_runs):
     assert {"loss", "grad_norm", "learning_rate", "reward_std", "clip_ratio/region_mean"} <= set(train[0])
     assert {"train_runtime", "total_flos", "train_loss"} <= set(history[-1])
     np.testing.assert_allclose([row["reward"] for row in train], run.trajectory.reward, atol=1e-6)
-
-
-def test_longer_windows_average_all_but_the_last_values(scenario_runs):
-    run = scenario_runs["slow_start"][0]
     history = trainer_state(run.trajectory, run.structure, 1, logging_steps=10)["log_history"]
     rows = [row for row in history if "reward" in row]
-    assert len(rows) == 40
+    assert len(rows) == 30
     assert rows[3]["reward"] == pytest.approx(run.trajectory.reward[30:40].mean(), abs=1e-6)
     assert rows[3]["grad_norm"] == pytest.approx(float(run.trajectory.grad_norm[39]), rel=1e-6)
     with pytest.raises(SettingError, match="logging_steps"):
         trainer_state(run.trajectory, run.structure, 1, logging_steps=0)
 
 
-def test_the_same_runs_give_the_same_bytes(scenario_runs, tmp_path):
+def test_the_same_runs_give_the_same_bytes_in_a_new_or_empty_directory(scenario_runs, tmp_path):
+    (tmp_path / "b").mkdir()
     for name in ("a", "b"):
-        write_runs(scenario_runs["plateau"], tmp_path / name, logging_steps=5)
+        assert len(write_runs(scenario_runs["plateau"], tmp_path / name, logging_steps=5)) == 2
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
     assert len(tree(tmp_path / "a")) == 6
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["run-000", "run-001"]
 
 
-def test_a_directory_with_content_is_refused_and_untouched(scenario_runs, tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    (target / "precious.txt").write_text("keep")
-    with pytest.raises(OutputError, match="content"):
-        write_runs(scenario_runs["plateau"], target)
-    assert tree(tmp_path) == {"out/precious.txt": b"keep"}
-
-
-def test_an_empty_directory_is_filled(scenario_runs, tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    assert len(write_runs(scenario_runs["plateau"], target)) == 2
-    assert sorted(path.name for path in target.iterdir()) == ["run-000", "run-001"]
-
-
-def test_a_file_or_link_in_the_way_is_refused(scenario_runs, tmp_path):
+def test_what_is_in_the_way_is_refused_and_untouched(scenario_runs, tmp_path):
     (tmp_path / "file").write_text("keep")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    for name in ("file", "link"):
-        with pytest.raises(OutputError, match="file or link"):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("keep")
+    for name, words in (
+        ("file", "file or link"),
+        ("link", "file or link"),
+        ("full", "content"),
+        ("file/out", "cannot be written"),
+    ):
+        with pytest.raises(OutputError, match=words):
             write_runs(scenario_runs["plateau"], tmp_path / name)
-    with pytest.raises(OutputError, match="cannot be written"):
-        write_runs(scenario_runs["plateau"], tmp_path / "file" / "out")
-    assert tree(tmp_path) == {"file": b"keep"}
+    with pytest.raises(SettingError, match="at least one run"):
+        write_runs([], tmp_path / "out")
+    assert tree(tmp_path) == {"file": b"keep", "full/precious.txt": b"keep"}
 
 
 def test_an_interrupted_write_leaves_nothing(scenario_runs, tmp_path, monkeypatch):
@@ -99,12 +88,6 @@ def test_an_interrupted_write_leaves_nothing(scenario_runs, tmp_path, monkeypatc
     monkeypatch.setattr(trainer_log, "write_json", full)
     with pytest.raises(OutputError, match="No space left"):
         write_runs(scenario_runs["plateau"], tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_to_write_is_an_error(tmp_path):
-    with pytest.raises(SettingError, match="at least one run"):
-        write_runs([], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

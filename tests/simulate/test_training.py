@@ -30,9 +30,9 @@ def noise_free(**settings):
 
 
 @pytest.mark.parametrize("model", ["hold", "delay"])
-@pytest.mark.parametrize("exposure", [1.0, 0.5])
-def test_heavy_ball_with_stale_gradients(model, exposure):
-    found = logits(noise_free(refresh=model), learning_rate=0.4, momentum=0.8, refresh_interval=3, lag_exposure=1.0)
+def test_heavy_ball_with_stale_gradients(model):
+    settings = {"learning_rate": 0.4, "momentum": 0.8, "refresh_interval": 3}
+    found = logits(noise_free(refresh=model), lag_exposure=1.0, **settings)
     z, v, expected = [-1.0], 0.0, []
     for t in range(60):
         expected.append(z[-1])
@@ -40,9 +40,8 @@ def test_heavy_ball_with_stale_gradients(model, exposure):
         v = 0.8 * v + drift(late)
         z.append(z[-1] + 0.4 * v)
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    # Half the exposure is another curve.
-    half = logits(noise_free(refresh=model), learning_rate=0.4, momentum=0.8, refresh_interval=3, lag_exposure=exposure)
-    assert (np.abs(half - found).max() > 0.01) == (exposure < 1)
+    half = logits(noise_free(refresh=model), lag_exposure=0.5, **settings)
+    assert np.abs(half - found).max() > 0.01
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
@@ -87,6 +86,7 @@ def test_importance_ratios_nearly_remove_the_lag():
     corrected = logits(structure, bernoulli_bandit(1.9), lag_exposure=0.0, **settings)
     assert np.ptp(stale[-100:]) > 0.5
     assert np.ptp(corrected[-100:]) < 1e-6
+    assert jax.numpy.ones(1).dtype == np.float32  # double precision does not leak out
 
 
 @pytest.mark.thorough
@@ -157,8 +157,3 @@ def test_a_noisy_verifier_scales_the_reward():
     batch = simulate(Structure(n_steps=1), Numbers(), environment, [0])
     assert batch.true_reward[0, 0] == pytest.approx(0.55, abs=1e-6)
     assert batch.gold_reward[0, 0] == pytest.approx(0.5, abs=1e-6)
-
-
-def test_jax_stays_in_single_precision_outside():
-    logits(noise_free(n_steps=2), learning_rate=0.1)
-    assert jax.numpy.ones(1).dtype == np.float32

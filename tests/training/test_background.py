@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import BayesGrpoWarning
-from bayes_grpo.logs.assembling import Known, run_of
+from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
 from bayes_grpo.watching.update import update_of
@@ -33,7 +33,7 @@ def rows(first: int, last: int) -> list[dict[str, Any]]:
 
 
 def started(every: float = 10.0, **watching: Any) -> Background:
-    return Background(BackgroundSetup(known=Known(), watching=Watching(**watching), every=every))
+    return Background(BackgroundSetup(watching=Watching(**watching), every=every))
 
 
 def updated(background: Background) -> Update | None:
@@ -75,7 +75,7 @@ def beside() -> Iterator[Background]:
 
 @pytest.mark.thorough
 def test_the_process_says_what_this_one_would(beside: Background):
-    mine, theirs = update_of(run_of(rows(1, 30), Known()), Watching(until=80))[0], beside.latest()
+    mine, theirs = update_of(run_of(rows(1, 30)), Watching(until=80))[0], beside.latest()
     assert theirs is not None
     assert mine.outlook is not None
     assert theirs.outlook is not None

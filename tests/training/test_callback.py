@@ -269,8 +269,10 @@ def test_a_second_training_begins_anew():
 
 
 def test_the_trainers_arguments_are_settings():
-    known = known_by(ARGUMENTS, State(max_steps=300, logging_steps=5), {"reward_low": 0})
-    run = run_of([{"step": 5.0 * i, "reward": 0.5, "learning_rate": 1e-6} for i in range(1, 9)], known)
+    known = known_by(ARGUMENTS, State(max_steps=300, logging_steps=5))
+    run = run_of(
+        [{"step": 5.0 * i, "reward": 0.5, "learning_rate": 1e-6} for i in range(1, 9)], known, {"reward_low": 0}
+    )
     values = {name: setting.value for name, setting in run.settings.items()}
     assert values["group_size"] == 8
     assert values["prompts_per_step"] == 4  # 64 completions for 4 steps, of which an update takes 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bayes_grpo import describe_run, diagnose, fit, forecast, summarize
+from bayes_grpo import diagnose, fit, forecast, summarize
 from bayes_grpo.diagnosis.status import TopLine
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.document import Document, Sparkline, section, shows, table, view
@@ -32,7 +32,7 @@ def test_the_first_screen_answers_in_few_words(kind: str):
     run = run_of(kind)
     top = diagnose(run)
     ahead = summarize_forecast(forecast(run, regimes=("exponential",), draws=200))
-    for result in (describe_run(run), top, ahead):
+    for result in (run, top, ahead):
         document = view(result)
         assert len(document.answer.split()) <= MOST_ANSWER, document.answer
         assert words_before_the_table(document) <= MOST_BEFORE

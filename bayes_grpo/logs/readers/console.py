@@ -10,8 +10,8 @@ from sys import intern
 from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import ANSI, clean
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, long_lines
+from bayes_grpo.common.text import ANSI, clean, counted
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
@@ -49,9 +49,10 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
     """A note on the lines of console text that are longer than a reader looks at; nothing where there is none."""
-    if len(text) <= longest:
-        return ()
-    return long_lines([n for n, line in enumerate(_raw_lines(text), 1) if len(line) > longest], longest)
+    lines = _raw_lines(text) if len(text) > longest else []
+    numbers = [n for n, line in enumerate(lines, 1) if len(line) > longest]
+    passed = f"{counted(len(numbers), 'line')} of more than {longest:,} characters passed over"
+    return (f"{passed}, the first is line {numbers[0]}",) if numbers else ()
 
 
 def _raw_lines(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.phases import CLOSING, starts_of
-from bayes_grpo.logs.readers.console import JSON_START, lines_of, nothing_found, too_long, usual
+from bayes_grpo.logs.readers.console import JSON_START, lines_of, names_reward, nothing_found, too_long, usual
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import to_float
 
@@ -52,7 +52,7 @@ def _sniff_console_dict(source: Source) -> Evidence | None:
     """Recognises dicts with a reward inside lines of text."""
     if JSON_START.match(source.head):
         return None
-    rows = sum(1 for found in _dicts(source.head) if any("reward" in k or "score" in k for k in found.row))
+    rows = sum(names_reward(found.row) for found in _dicts(source.head))
     return Evidence(2, rows) if rows else None
 
 
@@ -178,6 +178,12 @@ def _placed_by(done: int, rows: list[dict[str, Any]]) -> tuple[list[dict[str, An
 def _dicts(text: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
     passed: dict[int, int] = {}
+
+    def found(row: dict[str, Any]) -> _Found:
+        nonlocal passed
+        since, passed = passed, {}
+        return _Found(row, dict(bars) if bars else _NO_BARS, since)
+
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     display: _Display | None = None
     for line in lines_of(text):
@@ -199,14 +205,9 @@ def _dicts(text: str) -> Iterator[_Found]:
                 start = _OPEN.search(piece, at)
                 if start is None:
                     display = None
-                    if (
-                        at == 0
-                        and piece.count(":") > 1
-                        and _NO_BRACES.match(piece)
-                        and (row := parse_dict(f"{{{piece.strip().strip('{},')}}}"))
-                    ):
-                        yield _Found(row, dict(bars) if bars else _NO_BARS, passed)
-                        passed = {}
+                    if at == 0 and piece.count(":") > 1 and _NO_BRACES.match(piece):
+                        row = parse_dict(f"{{{piece.strip().strip('{},')}}}")
+                        yield from [found(row)] if row else []
                     break
                 at = start.start()
                 display = _Display(piece[max(at - _MAX_COUNT, 0) : at])
@@ -215,8 +216,7 @@ def _dicts(text: str) -> Iterator[_Found]:
                 display = display if display.length <= _MAX_LENGTH else None
                 break
             if row := parse_dict(display.text):
-                yield _Found(_dict_counted(display.before, row), dict(bars) if bars else _NO_BARS, passed)
-                passed = {}
+                yield found(_dict_counted(display.before, row))
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, display = end, None
     yield _Found({}, _NO_BARS, passed)

@@ -9,8 +9,8 @@ from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted
-from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.event_files import rows_of_points
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table, to_float
@@ -34,8 +34,7 @@ def _read_mlflow(source: Source, wanted: str | None) -> Parsed:
     if not source.is_store:
         return _from_text(source)
     with opened(source.data, source.attached) as tables:
-        found = _mlflow_runs(tables)
-        run = found[chosen_run(found, wanted)]
+        run = chosen_run(_mlflow_runs(tables), wanted)
         columns = ("key", "value", "step", "is_nan")
         points = [
             (to_float(step), _key(str(key)), math.nan if nan else to_float(value))
@@ -135,8 +134,7 @@ _TRACKIO_TABLES = {"metrics": ("run_name", "step", "metrics")}
 def _read_trackio(source: Source, wanted: str | None) -> Parsed:
     """Rows of one run, with its configuration; its own counter is ``_step``."""
     with opened(source.data, source.attached) as tables:
-        found = _trackio_runs(tables)
-        chosen = found[chosen_run(found, wanted)]
+        chosen = chosen_run(_trackio_runs(tables), wanted)
         ids = "run_id" in tables.columns.get("metrics", ())
         which = {"run_id": chosen.id} if ids else {"run_name": chosen.id}
         unread = 0

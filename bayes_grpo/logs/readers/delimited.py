@@ -1,4 +1,4 @@
-"""Delimited text with a header line: comma, tab, semicolon or bar; also as Weights & Biases exports a chart."""
+"""Tables: delimited text with a header line, also as Weights & Biases exports a chart, and Parquet (pyarrow)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
+from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run
+from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.table import MAX_KEYS, Table
 
@@ -48,7 +49,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     """All columns of delimited text as numbers; an error says which line cannot be parsed."""
     import pandas as pd
 
-    data = source.data
+    data = source.text.encode()
     _check_size(data, delimiter)
     first = data.lstrip(b"\xef\xbb\xbf \t\r\n").partition(delimiter.encode())[0] + delimiter.encode()
     parts = re.split(rb"(?<=\n)(?=" + re.escape(first) + rb")", data)
@@ -183,7 +184,7 @@ def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     if not columns:
         raise LogReadError(f"expected columns '<run> - <metric>', found {listed(names)}; read it with --format csv")
     runs = list(dict.fromkeys(run for run, _ in columns.values()))
-    run = runs[chosen_run(runs, wanted)]
+    run = chosen_run(runs, wanted)
     table = load_csv(source, delimiter)
     metrics = {name: metric for name, (of, metric) in columns.items() if of == run and not metric.endswith(_BOUNDS)}
     axis = names[0]
@@ -206,7 +207,35 @@ def _is_runs_table(names: list[str]) -> bool:
     return "name" in plain and len(plain & _TABLE_MARKS) >= 2
 
 
+_TEXT, _NUMBER = ("string", "large_string"), ("float", "halffloat", "double", "int", "uint", "bool")
+_MAX_CELLS = 20_000_000  # a compressed table may be a million times its file, so each text is decoded once
+
+
+def _read_parquet(source: Source, wanted: str | None) -> Parsed:
+    """Every column of numbers or texts."""
+    pa, pq = arrow()
+    columns = {}
+    try:
+        kinds = {x.name: str(x.type) for x in pq.read_schema(io.BytesIO(source.data))}
+        file = pq.ParquetFile(io.BytesIO(source.data), read_dictionary=[k for k in kinds if kinds[k] in _TEXT])
+        if file.metadata.num_rows * len(kinds) > _MAX_CELLS:
+            raise ValueError(f"more than {_MAX_CELLS:,} cells")
+        for name in (k for k in kinds if kinds[k].startswith((*_TEXT, *_NUMBER))):
+            column = file.read(columns=[name], use_threads=False).column(0)
+            if kinds[name] in _TEXT:
+                texts = [(x.dictionary.to_pylist(), x.indices.to_pylist()) for x in column.chunks]
+                columns[name] = [None if i is None else known[i] for known, rows in texts for i in rows]
+            else:
+                columns[name] = column.cast(pa.float64(), safe=False).to_numpy().copy()
+                columns[name][np.isnan(columns[name]) & column.is_valid().to_numpy()] = np.inf  # logged as NaN
+    except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        why = f"expected a Parquet table of metrics, found one that cannot be read ({clean(error)}); write it again"
+        raise LogReadError(why) from None
+    return Parsed(parted(columns))
+
+
 READERS = (
     Reader("csv", _sniff_csv_table, _read_csv_table),
     Reader("wandb_csv", _sniff_wandb_csv, _read_wandb_csv, takes_run=True),
+    Reader("parquet", lambda x: Evidence(3) if x.data.startswith(PARQUET) else None, _read_parquet),
 )

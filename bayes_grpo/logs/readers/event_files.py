@@ -8,19 +8,29 @@ text that is JSON or the session of the plugin for hyperparameters. The second h
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.logs.configuration import flat_config
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.options import flat_config
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import identify
-from bayes_grpo.stores.protobuf import Value, fields, message, signed, text
-from bayes_grpo.stores.records import WANDB, Damage, leveldb_records, starts_record, tfrecord_records
+from bayes_grpo.stores.records import (
+    WANDB,
+    Damage,
+    Value,
+    fields,
+    leveldb_records,
+    message,
+    signed,
+    starts_record,
+    text,
+    tfrecord_records,
+)  # fmt: skip
 
 type Points = list[tuple[float, str, float]]
 """Step, key and value of metrics in the order in which they were written."""
@@ -32,8 +42,8 @@ def rows_of_points(points: Points) -> Table:
     A metric that a step already has opens a new row of that step: it is a part of the step or a resumed training.
     Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
     """
-    keys = dict.fromkeys(key for _, key, _ in points)
-    axes = _axes(tuple(keys))
+    keys = dict.fromkeys((key for _, key, _ in points), 0.0)
+    axes = [x for x in identify(KeyIndex(Table.from_rows([keys]))).axes if f"{x}/step" not in keys]
     axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
     counter = "_step" if "step" in keys else "step"
     rows: list[dict[str, float]] = []
@@ -47,12 +57,6 @@ def rows_of_points(points: Points) -> Table:
             rows.append(row)
         row[key] = value
     return Table.from_rows(rows)
-
-
-def _axes(keys: Sequence[str]) -> tuple[str, ...]:
-    """First words of the keys that the trainer logs at steps of their own, where the keys do not say the step."""
-    trainer = identify(KeyIndex(Table.from_rows([dict.fromkeys(keys, 0.0)])))
-    return tuple(axis for axis in trainer.axes if f"{axis}/step" not in keys)
 
 
 _STEP, _SUMMARY = 2, 5

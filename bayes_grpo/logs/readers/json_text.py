@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.configuration import CONFIG_KEYS, flat_config
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, long_lines, parsed_rows
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, parsed_rows
 from bayes_grpo.logs.keyindex import normal
+from bayes_grpo.logs.options import CONFIG_KEYS, flat_config
+from bayes_grpo.logs.readers.console import names_reward, too_long
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC, trainer_named
 
@@ -52,7 +54,6 @@ _CONFIG_NAMES = (
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
 
-
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
 _NO_SETTINGS = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
@@ -78,21 +79,6 @@ def _states_settings(row: Mapping[str, Any], is_first: bool) -> bool:
     return sum(any(key in row for key in keys) for keys in CONFIG_KEYS.values()) >= (1 if is_header else 2)
 
 
-def of_records(items: Iterable[Any]) -> Parsed:
-    """The records among some items, and a note on what else was there."""
-    other = 0
-
-    def rows() -> Iterator[dict[str, Any]]:
-        nonlocal other
-        for item in items:
-            other += not isinstance(item, Mapping)
-            if isinstance(item, Mapping):
-                yield {str(k): v for k, v in item.items()}
-
-    found = parsed_rows(rows())
-    return found.noted(f"{other} entries that are not records left out") if other else found
-
-
 _RECORD_NAMES = (
     "log_history", "step_log", "history", "metrics", "train_metrics", "logs", "log", "train_log", "training_log",
     "steps", "records", "rows", "data", "trajectory",
@@ -101,18 +87,24 @@ _MAX_DEPTH = 4
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
 
+_MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
+"""Fields of a state of transformers."""
 
-def _sniff_json_records(source: Source) -> Evidence | None:
-    """Recognises a document by its opening bracket, unless each line is a document of its own."""
+
+def _sniff(name: str, source: Source) -> Evidence | None:
+    """Evidence of a kind of JSON: a list, an object, the state of transformers, or an object a line."""
     head = source.head.lstrip()
-    if head[:1] == "[":
-        return Evidence(2) if _LIST.match(head) else None
-    if head[:1] != "{" or head[1:].lstrip()[:1] not in ('"', "}"):
-        return None
-    lines = _first_lines(source)
-    if len(lines) == 2 and lines[1].startswith("{") and isinstance(parse_line(lines[0]), dict):
-        return None
-    return Evidence(2)
+    if head[:1] != "{":
+        return Evidence(2) if name == "json" and _LIST.match(head) else None
+    first, *others = [line.strip() for line in head.splitlines() if line.strip()][:2]
+    if (is_row := isinstance(parse_line(first), dict)) and others and others[0].startswith("{"):
+        return Evidence(2) if name == "jsonl" else None  # of which the last may be a state
+    if name == "jsonl":
+        return Evidence(1) if is_row and not others else None
+    if name == "json":
+        return Evidence(2) if head[1:].lstrip()[:1] in ('"', "}") else None
+    marks = set(_MARKS.findall(source.head))
+    return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
 
 
 def of_document(document: Any, wanted: str | None = None) -> Parsed:
@@ -121,7 +113,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
         if document and all(isinstance(item, int | float) and not isinstance(item, bool) for item in document):
             notes = ("a bare list of numbers, taken for rewards",)
             return Parsed(Table.from_columns({"reward": document}), notes=notes)
-        found = of_records(document)
+        found = parsed_rows(document)
         if not found.table.n:
             raise LogReadError("expected a JSON list of records, found none in it; pass the file with the records")
         return found
@@ -130,7 +122,7 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
     config = _settings(document)
     if records := _record_lists(document):
         name = _choose(records, wanted)
-        found = of_records(records[name])
+        found = parsed_rows(records[name])
         return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
     inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
     if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
@@ -156,13 +148,13 @@ def _record_lists(document: dict[str, Any], prefix: str = "", depth: int = _MAX_
 
 def _choose(records: dict[str, list[Any]], wanted: str | None) -> str:
     """The list that looks like a training log: one with a reward in it, by its usual name."""
-    keys = {name: [normal(str(k)) for r in x[:20] if isinstance(r, dict) for k in r] for name, x in records.items()}
-    names = [name for name in records if any("reward" in k or "score" in k for k in keys[name])] or list(records)
+    keys = {name: [str(k) for r in x[:20] if isinstance(r, dict) for k in r] for name, x in records.items()}
+    names = [name for name in records if names_reward(keys[name])] or list(records)
     for known in _RECORD_NAMES:
         named = [name for name in names if name.rsplit(".", 1)[-1].lower() == known]
         if len(named) == 1:
             return named[0]
-    return names[chosen_run(names, wanted if len(names) > 1 else None)]
+    return chosen_run(names, wanted if len(names) > 1 else None)
 
 
 def _number_lists(document: dict[str, Any]) -> dict[str, list[Any]]:
@@ -179,23 +171,8 @@ _MAX_LINE = 4_000_000
 """Characters of a line; a record of metrics has thousands, one with the texts of a batch a million."""
 
 
-def _first_lines(source: Source, count: int = 2) -> list[str]:
-    """The first lines with something on them."""
-    return [line.strip() for line in source.head.splitlines() if line.strip()][:count]
-
-
-def _sniff_jsonl(source: Source) -> Evidence | None:
-    """Recognises a first line that is an object by itself, with another below it."""
-    lines = _first_lines(source)
-    if not lines or not lines[0].startswith("{") or not isinstance(parse_line(lines[0]), dict):
-        return None
-    if len(lines) == 1:
-        return Evidence(1)
-    return Evidence(2) if lines[1].startswith("{") else None
-
-
 def _objects(text: str) -> Iterator[tuple[int, Any]]:
-    """Number of each line with something on it, and what it holds: an object, None, or a text that is too long."""
+    """Number of each line with something on it that is not too long, and the object in it, else None."""
     lines = text.split("\n")
     for start in range(0, len(lines), _BATCH):
         batch = lines[start : start + _BATCH]
@@ -205,23 +182,22 @@ def _objects(text: str) -> Iterator[tuple[int, Any]]:
             yield from enumerate(rows, start + 1)
             continue
         for number, line in enumerate(batch, start + 1):
-            if line and not line.isspace():
-                row = line if len(line) > _MAX_LINE else parse_line(line)
-                yield number, row if isinstance(row, dict) or row is line else None
+            if line and not line.isspace() and len(line) <= _MAX_LINE:
+                row = parse_line(line)
+                yield number, row if isinstance(row, dict) else None
 
 
 def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     """Rows of all lines that parse; the others are counted in a note. verl's are ``{"step": …, "data": {…}}``."""
     bad: list[int] = []
-    long: list[int] = []
     good = settings = 0
     config: dict[str, Any] = {}
 
     def rows() -> Iterator[dict[str, Any]]:
         nonlocal good, settings
         for number, row in _objects(source.text):
-            if not isinstance(row, dict):
-                (bad if row is None else long).append(number)
+            if row is None:
+                bad.append(number)
                 continue
             good += 1
             if _states_settings(row, good == settings + 1):
@@ -240,19 +216,7 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
     if bad:
         notes.append(f"{counted(len(bad), 'line')} without a JSON object left out, the first is line {bad[0]}")
-    return found.noted(*notes, *long_lines(long, _MAX_LINE))
-
-
-_MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
-
-
-def _sniff_trl_state(source: Source) -> Evidence | None:
-    """Recognises the object by the names that transformers gives its fields."""
-    first, *others = source.head.lstrip().split("\n", 1)
-    if first[:1] != "{" or (others and others[0].lstrip()[:1] == "{" and isinstance(parse_line(first), dict)):
-        return None  # no object, or one a line, of which the last may be a state
-    marks = set(_MARKS.findall(source.head))
-    return Evidence(3) if "log_history" in marks or len(marks) >= 3 else None
+    return found.noted(*notes, *too_long(source.text, _MAX_LINE))
 
 
 def of_state(state: Any) -> Parsed:
@@ -262,7 +226,7 @@ def of_state(state: Any) -> Parsed:
             f"expected a JSON object with a list log_history, found {type(state).__name__} with "
             f"{listed(state, 8) if isinstance(state, dict) else 'no keys'}; pass trainer_state.json"
         )
-    found = of_records(state["log_history"])
+    found = parsed_rows(state["log_history"])
     return replace(
         with_plan(found, state.get("max_steps"), state.get("logging_steps")),
         config={"save_steps": state["save_steps"]} if "save_steps" in state else {},
@@ -281,7 +245,7 @@ def with_plan(found: Parsed, max_steps: object, logging_steps: object) -> Parsed
 
 
 READERS = (
-    Reader("json", _sniff_json_records, lambda x, wanted: of_document(load_json(x), wanted)),
-    Reader("jsonl", _sniff_jsonl, _read_jsonl),
-    Reader("trl_trainer_state", _sniff_trl_state, lambda x, wanted: of_state(load_json(x))),
+    Reader("json", partial(_sniff, "json"), lambda x, wanted: of_document(load_json(x), wanted)),
+    Reader("jsonl", partial(_sniff, "jsonl"), _read_jsonl),
+    Reader("trl_trainer_state", partial(_sniff, "state"), lambda x, wanted: of_state(load_json(x))),
 )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from html import unescape
 from itertools import islice
 from pathlib import Path
@@ -148,22 +149,27 @@ _SUFFIXES = (".md", ".markdown", ".html", ".htm", ".mdx", ".qmd")
 _PAGE = ("<!doctype html", "<html", "<div", "<table", "<p", "<style")
 
 
+@lru_cache(maxsize=1)
+def _tables_in(page: str) -> tuple[Parsed, ...]:
+    """The tables of metrics in a page, found once for its evidence and its rows."""
+    return tuple(html_tables(page) or markdown_tables(page))
+
+
 def _sniff_marked_table(source: Source) -> Evidence | None:
     """Recognises a page with a table of metrics, by its ending or its beginning."""
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
-    found = (html_tables(source.text) or markdown_tables(source.text)) if marked else []
+    found = _tables_in(source.text) if marked else ()
     return Evidence(2, sum(x.table.n for x in found)) if found else None
 
 
 def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
     """The rows of the only table of metrics, or of the one that was chosen."""
-    page = _Cell("table", "", "", "", {})
-    found = _runs_in(_named(html_tables(source.text) or markdown_tables(source.text), page))
+    found = _runs_in(_named(_tables_in(source.text), "table", {}))
     if not found:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    return list(found.values())[chosen_run(list(found), wanted)]
+    return found[chosen_run(list(found), wanted)]
 
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')
@@ -194,7 +200,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     cells = list(_notebook_cells(load_json(source)))
     found: dict[str, Parsed] = {}
     for cell in cells:
-        found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell)
+        found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell.name, cell.config)
     found = _runs_in(found)
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
@@ -203,7 +209,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
             f"{len(cells)} cells with an output; run it and save it with its outputs, or pass trainer_state.json"
         )
-    return list(found.values())[chosen_run(list(found), wanted)]
+    return found[chosen_run(list(found), wanted)]
 
 
 def _notebook_cells(document: Any) -> Iterator[_Cell]:
@@ -246,19 +252,20 @@ def _of_text(cell: _Cell, notebook: Path) -> Parsed | None:
         return None
     if parsed.table.n < _LEAST or not names_reward(parsed.table.keys):
         return None
-    return _configured(parsed, cell, f"read from the output of {cell.name} as {reader.name}")
+    return _configured(parsed, cell.config, f"read from the output of {cell.name} as {reader.name}")
 
 
-def _named(tables: list[Parsed], cell: _Cell) -> dict[str, Parsed]:
+def _named(tables: Sequence[Parsed], place: str, config: dict[str, Any]) -> dict[str, Parsed]:
     """Tables by the name of their place."""
-    named = {f"{cell.name} {i}" if len(tables) > 1 else cell.name: x for i, x in enumerate(tables, 1)}
-    return {k: _configured(x, cell, f"read from {k}, a table of {counted(x.table.n, 'row')}") for k, x in named.items()}
+    named = {f"{place} {i}" if len(tables) > 1 else place: x for i, x in enumerate(tables, 1)}
+    notes = {name: f"read from {name}, a table of {counted(x.table.n, 'row')}" for name, x in named.items()}
+    return {name: _configured(x, config, notes[name]) for name, x in named.items()}
 
 
-def _configured(parsed: Parsed, cell: _Cell, note: str) -> Parsed:
+def _configured(parsed: Parsed, config: dict[str, Any], note: str) -> Parsed:
     """Rows with the settings of the code up to their cell."""
-    stated = (f"settings in the notebook's code: {listed(cell.config, 8)}",) if cell.config else ()
-    return replace(parsed, config={**cell.config, **parsed.config}, notes=(note, *parsed.notes, *stated))
+    more = (f"settings in the notebook's code: {listed(config, 8)}",) if config else ()
+    return replace(parsed, config={**config, **parsed.config}, notes=(note, *parsed.notes, *more))
 
 
 def _literals(code: str) -> dict[str, Any]:
@@ -271,17 +278,13 @@ def _literals(code: str) -> dict[str, Any]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found: dict[str, Any] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node.func).endswith(_CONFIGS):
-            for argument in node.keywords:
-                value = argument.value.value if isinstance(argument.value, ast.Constant) else None
-                if argument.arg and (isinstance(value, str) or to_float(value) == to_float(value)):
-                    found[argument.arg] = value
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+        for argument in call.keywords if name.endswith(_CONFIGS) else ():
+            value = argument.value.value if isinstance(argument.value, ast.Constant) else None
+            if argument.arg and (isinstance(value, str) or to_float(value) == to_float(value)):
+                found[argument.arg] = value
     return found
-
-
-def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 READERS = (
