@@ -2,6 +2,8 @@
 
 from .diagnosis.status import MODES as MODES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
+from .passing.passing import passing as passing
+from .passing.verifier import verifier_errors as verifier_errors
 from .planning.curvature import curvature_of as curvature_of
 from .planning.outcomes import run_failed as run_failed
 from .probing.course import StiffnessCourse as StiffnessCourse
@@ -11,7 +13,11 @@ from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
 from .references.gather import NearbyRuns as NearbyRuns
+from .rollouts.labels import labels_of as labels_of
+from .rollouts.labels import to_label as to_label
+from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
+from .rollouts.passes import right_of as right_of
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .views.plots.families import plot_compare_runs as plot_compare_runs
 from .views.plots.families import plot_sweep as plot_sweep

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @command(
     "forecast outputs/run",
     "forecast metrics.jsonl --until 2000 --cost-per-step 2 --value-per-reward 5000",
+    "forecast metrics.jsonl --part code",
     "forecast runs/*.jsonl --backtest",
 )
 def forecast(
@@ -55,6 +56,9 @@ def forecast(
     at: At = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
+    part: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Forecast this reward function or environment, not the total.")
+    ] = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
     reference_runs: ReferenceRunsFlag = None,
@@ -81,6 +85,7 @@ def forecast(
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
+    run = run if part is None else run.of_part(part)
     checks.horizon(until, run)
     settings = bg.AnalysisSettings(
         until=until,
@@ -93,7 +98,7 @@ def forecast(
         reach=reach or (),
         paths=draws,
         seed=seed,
-        reference_runs=references_or_nearby(reference_runs, log, reading),
+        reference_runs=references_or_nearby(reference_runs, log, reading) if part is None else None,
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,11 @@ from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_val
 from bayes_grpo.cli.terminal import progress
 
 
-@command("rollouts outputs/run/completions")
+@command(
+    "rollouts outputs/run/completions",
+    "rollouts completions.csv --pass-at-k --right correct",
+    "rollouts completions.csv --labels labels.csv",
+)
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
     log: Annotated[Path | None, typer.Option(help="Log of the same run, to compare both.")] = None,
@@ -31,16 +35,36 @@ def rollouts(
     formatted: Annotated[
         str | None, typer.Option(help="Part that says whether an answer is formatted; found by its name if absent.")
     ] = None,
+    pass_at_k: Annotated[
+        bool,
+        typer.Option("--pass-at-k", help="pass@1 and pass@k over the training: more prompts solved, or sharpening."),
+    ] = False,
+    right: Annotated[
+        str | None,
+        typer.Option(metavar="PART", help="Part of 0 and 1, or NAME>=X, that says which answers are right."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file with the columns id and right (1 or 0), or a part by a second scorer: how often the "
+            "verifier is wrong.",
+        ),
+    ] = None,
+    to_label: Annotated[
+        Path | None, typer.Option(help="Write a CSV file with the ids of the 20 completions to label next.")
+    ] = None,
     plot: Plot = None,
     seed: Seed = 0,
     *,
     output: Output,
 ) -> None:
-    """What saved completions say: what a gain is made of, groups of use, how hard prompts are."""
+    """What saved completions say: what a gain is made of, groups of use, pass@k, and errors of the verifier."""
     check_pictures(plot)
     weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     run = None if log is None else bg.read_log(log)
+    then: dict[str, Any] = {}
     with progress() as tell:
         found = bg.read_rollouts(
             folder,
@@ -52,9 +76,20 @@ def rollouts(
         )
         tell("counting")
         summary = internal.describe_rollouts(found, run, formatted=formatted, seed=seed)
+        if pass_at_k:
+            tell("sampling pass@k")
+            then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
+        if labels is not None or to_label is not None:
+            verdict = internal.right_of(found, right)
+            given = None if labels is None else internal.labels_of(found, labels, verdict)
+            if given is not None:
+                tell("sampling errors of the verifier")
+                then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
+            if to_label is not None:
+                internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
         if plot is not None:
             bg.save_plot(internal.plot_rollouts(summary), plot)
-    output.show(summary)
+    output.show(summary, more={name: x.to_dict() for name, x in then.items()}, then=then.values())
 
 
 def _number(name: str, value: str) -> float:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bayes_grpo.watching.result import Update
 
 
-@command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --webhook URL")
+@command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --alert wandb")
 def watch(
     log: Annotated[list[Path], typer.Argument(help=LOGS)],
     until: Until = None,
@@ -51,6 +51,10 @@ def watch(
             metavar="URL",
             help="Address to which every alarm is posted once: a webhook of Slack or Discord, or any that takes JSON.",
         ),
+    ] = None,
+    alert: Annotated[
+        str | None,
+        typer.Option(metavar="TRACKER", help="Raise every alarm as an alert of wandb or trackio, by its own client."),
     ] = None,
     alarm: Annotated[
         float | None, typer.Option(help="Probability of a failure, lasting, from which on it raises an alarm.")
@@ -80,6 +84,7 @@ def watch(
         patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
         read=reading.options(),
         webhook=webhook,
+        alert=alert,
         state=state,
         fresh=fresh,
         progress=screen.tell,

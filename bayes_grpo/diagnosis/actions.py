@@ -119,6 +119,16 @@ def _again(f: Facts) -> str:
     return f"go on, and check again when the log has {wanted} rewards"
 
 
+def _resume(f: Facts) -> str:
+    if f.resumed is None:
+        return ""
+    seen = f" (here {', '.join(f.resumed.changes)})" if f.resumed.changes else ""
+    return (
+        f"stop, and compare both sides of the resume at {f.step_text(f.resumed.step)}: the optimizer state is loaded, "
+        f"the learning rate and the data order continue{seen}"
+    )
+
+
 ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
@@ -144,6 +154,7 @@ ACTIONS: dict[str, ActionRow] = {
     "score checkpoints": ActionRow(
         "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
     ),
+    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
     "compare checkpoints": ActionRow(
         "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=_never
     ),
@@ -152,6 +163,10 @@ ACTIONS: dict[str, ActionRow] = {
         "seen a NaN cannot be recovered",
         _broken,
         _never,
+    ),
+    "update path": ActionRow(
+        "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
+        "the next: frozen adapters, gradient checkpointing without input gradients and a loss scale of 0 prevent it",
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",

@@ -13,9 +13,12 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
+from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
+from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
 from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
+from bayes_grpo.diagnosis.resumed import resume_behind
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.story import progress_text, story
@@ -74,7 +77,11 @@ def diagnose(
     if trends is not None:
         estimate, timeline = probabilities_of(rows), timeline_of(rows, trends)
         evidence = _evidence(timeline, rows, trends)
-        facts = replace(facts_of(trends, rows, estimate.failing), suggested=shown.suggested)
+        resumed = resume_behind(timeline, rows, shown)
+        facts = facts_of(trends, rows, estimate.failing)
+        facts = replace(facts, suggested=shown.suggested, resumed=resumed)
+        if resumed is not None:
+            evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
@@ -95,6 +102,7 @@ def diagnose(
         trends=trends,
         timeline=timeline,
         gain=gain,
+        parts=() if trends is None else parts_of(trends),
     )
 
 
@@ -118,6 +126,7 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
             found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
+    found["zero_loss"] = zeros_text(rows, trends.run)
     return {name: text for name, text in found.items() if text}
 
 

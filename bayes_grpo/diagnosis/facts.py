@@ -11,6 +11,7 @@ import numpy as np
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
+from bayes_grpo.diagnosis.resumed import Resume, near_resume
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
@@ -68,6 +69,7 @@ class Facts:
         held_out_stays: Whether it stays unchanged while the train reward rises.
         happened: Sudden events that are over: dips, jumps, resumes, a clause each.
         suggested: Column that was not recognized → candidate keys of the log.
+        resumed: The resume at which a failure under way begins; None without.
     """
 
     rows: int
@@ -106,6 +108,7 @@ class Facts:
     held_out_stays: bool = False
     happened: tuple[str, ...] = ()
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    resumed: Resume | None = None
 
     @property
     def high(self) -> bool:
@@ -266,15 +269,24 @@ def _held_out_stays(rows: RunSoFar) -> bool:
 
 def _happened(rows: RunSoFar, run: Run) -> tuple[str, ...]:
     """Dips that are over, jumps and resumes, in the order of their steps."""
-    y, found = rows.reward, []
+    y, found, named = rows.reward, [], set()
+
+    def where(step: float) -> str:
+        """The step, and the resume that comes with it."""
+        at = near_resume(run, step)
+        named.add(at)
+        return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
+
     for a, b in y.dips:
         usual, part = float(np.median(y.value)), y.value[a : b + 1]
         low = float(part[np.abs(part - usual).argmax()])
         how = "fell" if low < usual else "rose"
         back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
-        found.append((y.step[a], f"the reward {how} to {low:.2g} at {run.step_text(y.step[a])} {back}"))
+        found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
     for i, before, after in y.jumps:
-        found.append((y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {run.step_text(y.step[i])}"))
-    begun = [s for s in run.resumes if s > y.step[0]]
+        found.append(
+            (y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}".rstrip(","))
+        )
+    begun = [s for s in run.resumes if s > y.step[0] and s not in named]
     found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
     return tuple(text for _, text in sorted(found))

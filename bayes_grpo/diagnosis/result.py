@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
+from bayes_grpo.diagnosis.parts import PartTrend
 from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
@@ -52,6 +53,7 @@ class Diagnosis(ModeProbabilities, Result):
         timeline: Every mode over time, with its episodes; None likewise.
         gain: Decomposition of its gain by rollouts; None without rollouts.
         suggested: Column that was not recognized → candidate keys of the log.
+        parts: Reward functions and environments, the largest contribution first; empty where fewer than two are logged.
     """
 
     top: TopLine
@@ -67,6 +69,7 @@ class Diagnosis(ModeProbabilities, Result):
     timeline: Timeline | None
     gain: Decomposition | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: tuple[PartTrend, ...] = ()
 
     in_json = (
         *(
@@ -80,7 +83,7 @@ class Diagnosis(ModeProbabilities, Result):
             "remedies",
             "missing",
         ),
-        *(("meta", "about"), "notes", "gain"),
+        *(("meta", "about"), "notes", "gain", "parts"),
     )
 
     def to_frame(self) -> pd.DataFrame:

@@ -61,10 +61,16 @@ class Thresholds:
     least_rate: float = _row(0.002, "success rate", "at least, and at most 1 less it, that implies a share")
     half: float = _row(0.5, "share", "of zero-variance groups, or of a rise in form, above which it is uninformative")
 
+    # Loss and clip ratio
+    reads_as_zero: float = _row(1e-6, "loss or share", "up to which a loss or clip ratio reads as 0")
+    mostly_zero: float = _row(0.9, "of the rows", "that read as 0, from which the reason is given")
+
     # Truncated completions
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
 
     all_truncated: float = _row(0.95, "of the completions", "in each of the last rows, from which few rows measure it")
+    # Resumes
+    resumed: float = _row(1.5, "ratio", "of a signal's medians before and after a resume, from which it is named")
 
     # Other findings
     one_sided: float = _row(0.6, "of the groups", "all correct, or all wrong, above which prompts are to blame")
@@ -97,6 +103,8 @@ class Thresholds:
     smooth_share: float = _row(0.4, "of the least scatter", "below which rows are too smooth to be measured")
     doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
+    all_parts: float = _row(0.9, "of the rows", "that all parts have values in, before they have shares of the gain")
+    whole: float = _row(0.05, "of 1", "that the estimated weights of environments may miss")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
 
     # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use

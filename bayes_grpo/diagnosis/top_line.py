@@ -229,7 +229,10 @@ def _since(e: Episode, facts: Facts) -> str:
     step, *other = facts.step_text(round(e.onset.median)).split(" (")
     span = f"{e.onset.low:.0f}, {e.onset.high:.0f}"
     bounds = "" if span.split(", ")[0] == span.split(", ")[1] else f" [{span}]"
-    return " (".join([f" since about {step}{bounds}", *other])
+    resumed = facts.resumed
+    behind = resumed is not None and e.mode in resumed.modes
+    after = f", after the resume at {facts.step_text(resumed.step)}" if resumed is not None and behind else ""
+    return " (".join([f" since about {step}{bounds}", *other]) + after
 
 
 def _upper(text: str) -> str:

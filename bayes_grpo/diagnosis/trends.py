@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class RunTrends:
         held_out_name: "gold" or "held-out".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
+        environments: Environment → trend of its mean.
     """
 
     run: Run
@@ -40,6 +41,7 @@ class RunTrends:
     held_out_name: str
     signals: Mapping[str, Trend]
     components: Mapping[str, Trend]
+    environments: Mapping[str, Trend] = field(default_factory=dict)
 
     @property
     def uses_eval(self) -> bool:
@@ -70,6 +72,7 @@ def trends_of(run: Run) -> RunTrends | None:
             values = np.log(np.maximum(values, LOGARITHMIC[key]))
         fitted[key] = fit_trend(step, values, seed=_SEEDS[key])
     parts = {name: fit_trend(step, values, seed=100 + i) for i, (name, values) in enumerate(run.components.items())}
+    places = {name: fit_trend(step, x, seed=200 + i) for i, (name, x) in enumerate(run.environments.items())}
     return RunTrends(
         run=run,
         reward=reward,
@@ -77,6 +80,7 @@ def trends_of(run: Run) -> RunTrends | None:
         held_out_name=name,
         signals={key: trend for key, trend in fitted.items() if trend is not None},
         components={key: trend for key, trend in parts.items() if trend is not None},
+        environments={key: trend for key, trend in places.items() if trend is not None},
     )
 
 

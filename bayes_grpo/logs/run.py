@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.results import Shown, json_safe
-from bayes_grpo.common.text import clean, counted
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.hygiene import row_windows
 
 SIGNALS: tuple[str, ...] = (
@@ -153,6 +154,8 @@ class LoggedTraining(NamedTuple):
 
 _BY_ROW = ("signals", "components", "environments", "logged")
 """Fields of a run that map names to arrays over its rows."""
+_OF_TOTAL = ("reward_std", "frac_reward_zero_std", "accuracy", "gold_reward")
+"""Signals that say nothing of a single part of the reward."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,6 +338,37 @@ class Run(Shown):
         """The run as its log stood at an optimizer step: rows that end at it or before. Settings are kept."""
         cut = self.where(self.step <= step, self.eval_step <= step)
         return replace(cut, resumes=tuple(s for s in self.resumes if s <= step))
+
+    def of_part(self, name: str) -> Run:
+        """The run with one of its reward functions or environments as the reward; what belongs to the total goes.
+
+        Raises:
+            SettingError: There is no such part.
+            FitError: It has too few values.
+        """
+        parts = {**self.environments, **self.components}
+        shown = clean(name, 40)
+        if name not in parts:
+            known = listed(list(parts), 12) if parts else "a log that has none"
+            raise SettingError(f"--part: expected a reward function or environment, found {shown!r} and {known}")
+        values = parts[name]
+        steps = self.step[np.isfinite(values)]
+        if len(steps) < 3:
+            raise FitError(f"--part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
+        logged, none = self.logged.get(f"rewards/{name}"), np.empty(0)
+        return replace(
+            self,
+            name=f"{self.name}, {shown}",
+            reward=values,
+            signals={k: v for k, v in self.signals.items() if k not in _OF_TOTAL},
+            eval_step=none,
+            eval_reward=none,
+            settings=replace(self.settings, reward_low=Setting(), reward_high=Setting(), reward_std_kind=Setting()),
+            notes=(*self.notes, f"the reward is the part {shown}, which has values from step {steps[0]:g} on"),
+            components={},
+            environments={},
+            logged={} if logged is None else {"reward": logged},
+        )
 
     def where(self, rows: np.ndarray, evaluations: np.ndarray) -> Run:
         """Some of the rows, shape (n,), and of the evaluations, shape (m,), both bool. Settings are kept."""

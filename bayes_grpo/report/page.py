@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
-from bayes_grpo.views.diagnosis import marks
+from bayes_grpo.views.diagnosis import marks, parts_table
 from bayes_grpo.views.document import (
     TONES,
     Document,
@@ -29,6 +29,7 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.logs import columns, settings
 from bayes_grpo.views.plots.checking import plot_residuals
+from bayes_grpo.views.plots.diagnosis import plot_part
 from bayes_grpo.views.plots.fitting import plot_fit
 from bayes_grpo.views.plots.forecasting import plot_overview
 from bayes_grpo.views.plots.logs import plot_signal
@@ -58,6 +59,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     notes = [line for part in whole.sections if part.title == "Notes" for line in part.lines]
     parts = [
         _signals(run),
+        _part("Parts", found.diagnosis, _parts),
         _part("What happened", found.diagnosis, _happened),
         _part("Forecast", found.forecast, partial(_forecast, top=top)),
         _part("Fit", found.fit, _fit),
@@ -108,6 +110,18 @@ def _signals(run: Run) -> Section:
         for name in list(run.signals)[:_SIGNALS]
     )
     return Section("Signals", plots=tuple(plots))
+
+
+def _parts(d: Any) -> Section:
+    """Small multiples of the reward functions and environments, above their table."""
+    if not d.parts:
+        return Section("")
+    trends = d.trends.components | d.trends.environments
+    plots = (
+        Drawing(partial(plot_part, trends[p.name], p.name, p.falls_since), p.name, size="small", ratio=0.66)
+        for p in d.parts[:_SIGNALS]
+    )
+    return Section("", tables=(parts_table(d),), plots=tuple(plots))
 
 
 def _happened(d: Any) -> Section:

@@ -34,7 +34,8 @@ class Completion(NamedTuple):
 
     ``group`` is a label within the step, None where the prompt is the group; ``version`` that of the policy, in
     updates; ``truncated`` is 1 where it was cut at the limit, 0 where it ended; ``parts`` are what the reward is made
-    of.
+    of; ``answer`` is its text, of which a hash is kept, and ``length`` its length,
+    in the unit of the record, else in characters.
     """
 
     step: float
@@ -44,6 +45,8 @@ class Completion(NamedTuple):
     version: int = UNKNOWN
     truncated: int = UNKNOWN
     parts: Mapping[str, float] = _NO_PARTS
+    answer: Any = None
+    length: float = math.nan
 
 
 class StatedColumns(NamedTuple):
@@ -68,6 +71,8 @@ COLUMN_KINDS: Mapping[str, Any] = MappingProxyType(
         "group": np.uint64,
         "version": np.int32,
         "truncated": np.int8,
+        "answer": np.uint64,
+        "length": np.float32,
     }
 )
 """Column of a batch → type of its values."""
@@ -158,7 +163,10 @@ class Gatherer:
             self._damage.records += 1
         else:
             label = 0 if found.group is None else hash_of(found.group)
-            self._open.append(found._replace(prompt=self._key(found.prompt), group=label))
+            text = "" if found.answer is None else str(found.answer)
+            length = found.length if found.length >= 0.0 or not text else float(len(text))
+            own = {"group": label, "answer": hash_of(text) if text else 0, "length": length}
+            self._open.append(found._replace(prompt=self._key(found.prompt), **own))
             if len(self._open) >= _BATCH:
                 self._close()
 

@@ -48,6 +48,8 @@ class RecordFormat:
     group: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     truncated: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()
+    length: tuple[str, ...] = ()
     parts: str = ""
     no_parts: tuple[str, ...] = ()
     changed: Callable[[_Record, StatedColumns], _Record] = lambda record, _: record
@@ -93,6 +95,8 @@ class RecordFormat:
                 group=value["group"](record),
                 version=count(value["version"](record)),
                 truncated=was_cut(value["truncated"](record)),
+                answer=value["answer"](record),
+                length=scalar_of(value["length"](record)),
                 parts=scalars_in(_mapping(record.get(self.parts))) if self.parts else scalars_in(record, own),
             )
 
@@ -110,7 +114,7 @@ class RecordFormat:
         return (record for batch in parquet_batches(path, damage, used) for record in batch.to_pylist())
 
 
-_COLUMNS = ("reward", "prompt", "group", "version", "truncated")
+_COLUMNS = ("reward", "prompt", "group", "version", "truncated", "answer", "length")
 
 
 def _getter(keys: tuple[str, ...]) -> Callable[[_Record], Any]:
@@ -169,6 +173,7 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         paths=(r"completions_(?P<step>\d+)\.parquet",),
         step=("step",),
         reward=("total of functions",),
+        answer=("completion",),
         no_parts=("advantages", "__index_level_0__"),
         changed=_trl,
     ),
@@ -179,9 +184,11 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         step=("step",),
         reward=("score",),
         prompt=("input",),
+        answer=("output",),
+        length=("response_length",),
         group=("uid",),
         truncated=("truncated", "finish_reason"),
-        no_parts=("advantage", "response_length", "gts"),
+        no_parts=("advantage", "gts"),
     ),
     RecordFormat(  # PrimeIntellect-ai/prime-rl PRs 2248 and 2983; "all" was sampled, "effective" trained on
         name="prime_rl",
@@ -191,6 +198,7 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
             rf"step_(?P<step>\d+)/(?P<split>train|eval)_rollouts{_LINES}",
         ),
         prompt=("example_id", "task.id", "prompt"),
+        answer=("completion",),
         group=("group_id", "info.prime_rl.group_id"),
         version=("policy_version", "info.prime_rl.policy_version"),
         truncated=("is_truncated", "stop_condition", "stop_reason"),

@@ -88,6 +88,8 @@ def read_rollouts(
         reward=found["reward"],
         parts=parts_of_reward,
         truncated=found["truncated"],
+        answer=found["answer"],
+        length=found["length"],
         files=len(parts),
         bytes=sum(part.path.stat().st_size for part in parts),
         notes=(*notes_of_files, *damage.notes(), *more, *doubts),

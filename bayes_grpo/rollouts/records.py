@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from bayes_grpo.common.text import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS = ("step", "policy_version", "prompt", "group", "reward", "truncated")
+_COLUMNS = ("step", "policy_version", "prompt", "group", "reward", "truncated", "answer", "length")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,6 +36,8 @@ class Rollouts(Result):
         reward: Reward.
         parts: Name → what the reward is made of, or was measured with it; NaN where a record lacks it.
         truncated: 1 where it was cut at the limit, 0 where it ended, -1 where unknown.
+        answer: Salted hash of its text; 0 where the text is not saved.
+        length: Its length in the unit of the records, else in characters; NaN where nothing tells it.
         files: Files read.
         bytes: Their bytes.
         notes: What the reader did that a user should know.
@@ -52,6 +54,8 @@ class Rollouts(Result):
     reward: np.ndarray
     parts: Mapping[str, np.ndarray]
     truncated: np.ndarray
+    answer: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
+    length: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     files: int = 1
     bytes: int = 0
     notes: tuple[str, ...] = ()
@@ -65,6 +69,9 @@ class Rollouts(Result):
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes."""
         n = len(self.step)
+        for name, unknown in (("answer", np.uint64(0)), ("length", np.float32(np.nan))):
+            if n and not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(n, unknown))
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray)} | dict(self.parts)

@@ -41,16 +41,19 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "group": ("group", "group_id", "group_idx", "group_index", "uid"),
     "version": ("policy_version", "weight_version", "version", "sampling_client_step"),
     "truncated": ("truncated", "is_truncated", "clipped", "finish_reason", "stop_reason"),
+    "answer": ("answer", "completion", "response", "output", "output_response"),
+    "length": (
+        "completion_tokens", "response_length", "n_tokens", "completion_length", "length", "clen_chars", "clen_tokens",
+    ),
 }  # fmt: skip
 """Column of a block → names under which tables have it, the first that is there."""
 _ROWS = 100_000
 _LINES = 4_096
 _NOT_PARTS = frozenset((
     "advantage", "advantages", "index", "idx", "seed", "__index_level_0__", "unnamed: 0", "sample", "sample_idx",
-    "sample_id", "traj_idx", "trajectory_index", "length", "clen_tokens", "completion_tokens", "response_length",
-    "n_tokens", "completion_length", "clen_chars",
+    "sample_id", "traj_idx", "trajectory_index",
 ))  # fmt: skip
-"""Numbers that are no parts of the reward: of samples, lengths, advantages."""
+"""Numbers that are no parts of the reward: of samples, advantages."""
 
 
 class PlainTable:
@@ -130,7 +133,8 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatc
     out: dict[str, np.ndarray] = {}
     for name, kind in COLUMN_KINDS.items():
         if name not in columns:
-            out[name] = np.full(len(table), 0 if name in ("step", "prompt", "group") else UNKNOWN, kind)
+            none = {"step": 0, "prompt": 0, "group": 0, "answer": 0, "length": np.nan}
+            out[name] = np.full(len(table), none.get(name, UNKNOWN), kind)
             continue
         values = table[columns[name]]
         if kind is np.uint64:
@@ -141,7 +145,7 @@ def _batch_of(table: pd.DataFrame, columns: Mapping[str, str]) -> CompletionBatc
         else:
             numbers = np.asarray(pd.to_numeric(values, errors="coerce"), np.float64)
             known = np.isfinite(numbers) & (np.abs(numbers) < 2**31)
-            out[name] = numbers if kind is np.float64 else np.where(known, numbers, UNKNOWN)
+            out[name] = numbers if kind in (np.float64, np.float32) else np.where(known, numbers, UNKNOWN)
     others = {*_NOT_PARTS, *(name for theirs in USUAL_NAMES.values() for name in theirs)}
     parts = {
         str(name): table[name].to_numpy(np.float64)

@@ -28,6 +28,7 @@ from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import trainer_named
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
+from bayes_grpo.watching.trackers import tracker_alert
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: by the decision, at an alarm, at either (True), by a function of the update, never (False)."""
@@ -54,11 +55,13 @@ class Watcher:
             stops nothing: an alarm has to last; a function may ask for the status.
         every: Seconds between the starts of two updates.
         threads: Threads of the process; by default half of the cores, at most two.
+        alert: Tracker whose own alert every alarm raises in its open run: "wandb" or "trackio".
         finish: Seconds that the end of a training waits for the update about all its rows.
         watching: Further fields of `Watching`: signal, alarm, forecasts, seed, reference_runs.
 
     Raises:
         SettingError: An option has an unknown name or an impossible value.
+        MissingExtraError: The client of the tracker is not installed.
     """
 
     def __init__(
@@ -71,11 +74,13 @@ class Watcher:
         every: float = EVERY,
         threads: int | None = None,
         finish: float = 10.0,
+        alert: str | None = None,
         **watching: Any,
     ) -> None:
         self._watching = watching_of(until, question, watching)
         self._settings = checked(settings or {}, "settings")
         self._stop = stop
+        self._alert = None if alert is None else tracker_alert(alert)
         self._every, self._threads, self._finish = every, threads, finish
         self._background: Background | None = None
         self._first, self._guard = False, Guard("no more updates in the log", self._give_up)
@@ -170,6 +175,9 @@ class Watcher:
         advises = stops_now(update) and update.rows >= FEWEST
         advising, self._advising = self._advising, self._advising + 1 if advises else 0
         self._written = update
+        raised = self._alert or (lambda _: "")
+        for problem in filter(None, map(raised, alarms)):
+            warnings.warn(problem, BayesGrpoWarning, stacklevel=2)
         entries: dict[str, float | str] = dict(entries_of(update, alarms))
         changed = bool(advising) != bool(self._advising)
         if alarms or changed or last:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from bayes_grpo.common.intervals import Interval, percent, probability_text
@@ -21,6 +22,7 @@ from bayes_grpo.views.document import (
     section,
     sentence_case,
     shows,
+    span,
     split,
     table,
     words,
@@ -30,6 +32,9 @@ from bayes_grpo.views.rollouts import gain_table
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
+_PART_HEADS = (
+    "appears at step", "at its start", "now", "P(rises)", "adds to the reward", "share of the gain", "falls since step",
+)  # fmt: skip
 
 
 @shows(Diagnosis)
@@ -46,7 +51,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.top.status,
         chance=d.top.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier) if x),
+        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier, _zeros(d)) if x),
         do=d.top.action,
         tone=TONES[d.top.status],
         table=_modes(d),
@@ -70,6 +75,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
                     for x in lines
                 ),
             ),
+            section("Parts", tables=(parts_table(d),) if d.parts else ()),
             section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
             section("Notes", *d.notes),
         ),
@@ -77,6 +83,31 @@ def diagnosis_document(d: Diagnosis) -> Document:
         docs="how/diagnose",
         series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
     )
+
+
+def _zeros(d: Diagnosis) -> str:
+    """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
+    text = d.evidence.get("zero_loss", "")
+    return f"{sentence_case(text)}." if text.startswith("the loss") else ""
+
+
+def parts_table(d: Diagnosis) -> Tabular:
+    """Reward functions and environments with their trends."""
+    late = max(d.about.first_step, 1.0)
+    rows = (
+        (
+            words(p.name, limit=60),
+            number("" if p.first_step <= late else f"{p.first_step:g}"),
+            p.before,
+            p.now,
+            chance(p.p_rises),
+            number("" if math.isnan(p.adds.median) else f"{p.adds.median:+.3g}"),
+            number(f"{p.share.median:.0%} {span(p.share, '.0%')}" if -1.0 <= p.share.median <= 2.0 else ""),
+            number("" if p.falls_since is None else f"{p.falls_since:.0f}"),
+        )
+        for p in d.parts
+    )
+    return table(f"Parts of the reward ({d.about.interval_level:.0%} intervals)", (d.parts[0].kind, *_PART_HEADS), rows)
 
 
 def _maybe(d: Diagnosis) -> str:
@@ -97,10 +128,12 @@ def episodes(d: Diagnosis) -> list[Episode]:
 
 
 def marks(d: Diagnosis) -> dict[str, float]:
-    """Events to mark on a curve, label → step: the onsets of at most three failures, the one of the status first."""
+    """Events to mark on a curve, label → step: the onsets of three failures, the first that of the status; resumes."""
     failures = [e for e in episodes(d) if e.mode not in _MOVES]
     failures.sort(key=lambda e: (e.mode != d.top.finding, -e.probability))
-    return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]}
+    resumes = () if d.trends is None else d.trends.run.resumes[-2:]
+    found = {"resumed" if i == 0 else "resumed again": step for i, step in enumerate(resumes)}
+    return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
 
 
 def _weighed(d: Diagnosis, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Posting alarms to a webhook. An error is a note, and the alarm is sent again later."""
+"""Sending alarms to a webhook or a tracker. An error is a note, and the alarm is sent again later."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 from bayes_grpo.watching.result import Alarm
+from bayes_grpo.watching.trackers import tracker_alert
 
 LIMIT = 30.0
 """Seconds that a webhook has to answer."""
@@ -25,19 +26,29 @@ _DISCORD_LIMIT = 2000
 
 
 class RetryQueue:
-    """Alarms that are to be posted to a webhook.
+    """Alarms that are to be posted to a webhook, or raised as alerts of a tracker.
 
     Args:
         webhook: Its address, http or https; None to post nothing.
         clock: Seconds, for tests.
+        alert: Tracker whose alert they raise, "wandb" or "trackio"; None for none.
 
     Raises:
-        SettingError: The address is impossible.
+        SettingError: The address is impossible, or there is no such tracker.
+        MissingExtraError: The tracker's client is not installed.
     """
 
-    def __init__(self, webhook: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._url, self._clock = None if webhook is None else checked_url(webhook), clock
-        self._waiting: list[tuple[float, int, Alarm]] = []
+    def __init__(
+        self, webhook: str | None, clock: Callable[[], float] = time.monotonic, alert: str | None = None
+    ) -> None:
+        self._clock = clock
+        self._ways: list[Callable[[Alarm], str]] = []
+        if webhook is not None:
+            url = checked_url(webhook)
+            self._ways.append(lambda alarm: post(url, alarm))
+        if alert is not None:
+            self._ways.append(tracker_alert(alert))
+        self._waiting: list[tuple[float, int, Alarm, Callable[[Alarm], str]]] = []
 
     @property
     def waiting(self) -> int:
@@ -46,20 +57,19 @@ class RetryQueue:
 
     def add(self, alarms: Sequence[Alarm]) -> None:
         """Adds alarms, due at once."""
-        if self._url is not None:
-            self._waiting += [(self._clock(), 0, alarm) for alarm in alarms]
+        self._waiting += [(self._clock(), 0, alarm, way) for alarm in alarms for way in self._ways]
 
     def send(self) -> list[str]:
         """Sends what is due; returns the problems."""
         waiting, self._waiting, problems = self._waiting, [], []
-        for due, tries, alarm in waiting:
+        for due, tries, alarm, way in waiting:
             if due > self._clock():
-                self._waiting.append((due, tries, alarm))
-            elif problem := post(str(self._url), alarm):
+                self._waiting.append((due, tries, alarm, way))
+            elif problem := way(alarm):
                 problems.append(problem)
                 if tries + 1 < TRIES:
                     pause = min(FIRST_RETRY * 2.0**tries, LONGEST_PAUSE)
-                    self._waiting.append((self._clock() + pause, tries + 1, alarm))
+                    self._waiting.append((self._clock() + pause, tries + 1, alarm, way))
         return problems
 
 

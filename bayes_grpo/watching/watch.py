@@ -63,6 +63,7 @@ def watch(
     patience: Patience | None = None,
     read: Mapping[str, Any] | None = None,
     webhook: str | None = None,
+    alert: str | None = None,
     state: PathLike | None = None,
     fresh: bool = False,
     sleep: Callable[[float], object] = time.sleep,
@@ -79,6 +80,7 @@ def watch(
         patience: When to look, and when to end.
         read: Keyword arguments of `read_log`.
         webhook: An address, http or https, to which every alarm is posted as JSON.
+        alert: Tracker whose own alert every alarm raises, "wandb" or "trackio"; its client is an extra.
         state: File of the alarms that were raised, so that a later watch does not repeat them; by default one for each
             path in the user's state folder.
         fresh: Whether to forget the alarms of earlier watches.
@@ -90,12 +92,12 @@ def watch(
 
     Raises:
         LogReadError: The path cannot be a log; or no log has appeared when the watch ends.
-        SettingError: A setting or the address is impossible.
+        SettingError: A setting, the address or the tracker is impossible.
         OutputError: The state file cannot be written.
-        MissingExtraError: The format needs a package that is not installed.
+        MissingExtraError: The format or the tracker needs a package that is not installed.
     """
     follow = Following(path, read)
-    queue = RetryQueue(webhook)
+    queue = RetryQueue(webhook, alert=alert)
     place = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
         check_writable(place)

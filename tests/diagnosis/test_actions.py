@@ -6,11 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bayes_grpo import diagnose
+from bayes_grpo import diagnose, view
 from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.facts import Facts, Sign
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
+from tests.helpers.trends import there
 
 FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
 GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
@@ -149,3 +150,31 @@ def test_what_happened_at_once_and_is_over_is_told_with_its_step():
     resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
     assert diagnose(resumed).top.earlier == "Earlier: the training was resumed at step 61."
     assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).top.earlier == ""
+
+
+def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
+    rng = np.random.default_rng(3)
+    reward = np.where(steps(90) <= 60, 0.7, 0.1) + 0.02 * rng.standard_normal(90)
+    rate = np.where(steps(90) <= 60, 1e-6, 1e-5)
+    made = make_run(steps(90), reward, signals={"learning_rate": rate, "kl": 0.1}, reward_low=0.0, reward_high=1.0)
+    found = diagnose(replace(made, resumes=(61.0,)))
+    assert found.top.status == "failed"
+    assert "after the resume at step 61" in found.top.headline
+    assert found.top.action == (
+        "stop, and compare both sides of the resume at step 61: the optimizer state is loaded, the learning rate and "
+        "the data order continue (here the learning rate went from 1e-06 to 1e-05)."
+    )
+    assert any(x.startswith("stop, and go back") for x in found.top.remedies)
+    assert found.evidence["resume"] == "a fall begins at step 61; the learning rate went from 1e-06 to 1e-05"
+    assert there(view(found).series).events["resumed"] == 61.0
+    for other in ((), (20.0,)):
+        top = diagnose(replace(made, resumes=other)).top
+        assert "resume" not in top.headline + top.action
+
+
+def test_a_dip_after_a_resume_is_named_with_it():
+    dip = 0.6 + 0.02 * np.random.default_rng(6).standard_normal(120)
+    dip[80:88] -= 0.35
+    told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).top.earlier
+    assert "at step 81, after the resume at step 80, and came back by step 89." in told
+    assert told.count("resume") == 1

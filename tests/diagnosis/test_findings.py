@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo import diagnose
+from bayes_grpo import diagnose, view
 from bayes_grpo.diagnosis.modes.one_sided_groups import sides_of
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
@@ -168,3 +168,43 @@ def test_steps_from_0_are_over_one_step_before_their_number():
     reward = 0.2 + 0.02 * np.arange(30.0)
     assert diagnose(make_run(np.arange(30.0), reward, total_steps=30)).top.status == "done"
     assert diagnose(make_run(steps(29), reward[:29], total_steps=30)).top.status == "fine"
+
+
+def test_a_loss_of_0_with_a_gradient_is_normal():
+    run = make_run(steps(ROWS), RISING, signals={"loss": 0.0, "clip_ratio": 0.0, "grad_norm": 0.2, "reward_std": 0.3})
+    found = diagnose(run)
+    assert found.evidence["zero_loss"] == (
+        "the loss is 0 in 40 of 40 rows and the clip ratio is 0 in 40 of 40 rows. That is normal with one update a "
+        "rollout: centered advantages average to 0 and every ratio is 1. The gradient norm is not 0 (median 0.2)"
+    )
+    assert "That is normal" in view(found).why
+    assert found.probability["lost_gradient"] < 0.01
+    several = make_run(steps(ROWS), RISING, signals={"clip_ratio": 0.0, "grad_norm": 0.2}, refresh_interval=4)
+    assert "no ratio leaves the clip range" in diagnose(several).evidence["zero_loss"]
+    unknown = make_run(steps(ROWS), RISING, signals={"loss": 1e-9})
+    assert diagnose(unknown).evidence["zero_loss"].endswith("Log the gradient norm: it should be above 0")
+
+
+@pytest.mark.parametrize(("reward", "why"), [(RISING, "reported wrongly"), (RISING[0] + 0 * RISING, "update is lost")])
+def test_a_gradient_of_0_in_groups_with_spread_is_a_finding(reward, why):
+    """The rows of a public report: loss and gradient norm 0, a reward std of 0.44 and no group without spread."""
+    noisy = reward + 0.02 * np.random.default_rng(2).standard_normal(ROWS)
+    signals = {"loss": 0.0, "grad_norm": 0.0, "reward_std": 0.44, "frac_reward_zero_std": 0.0, "kl": 0.0}
+    found = diagnose(make_run(steps(ROWS), noisy, signals=signals))
+    assert (found.top.status, found.top.finding) == ("watch", "lost_gradient")
+    assert why in found.top.headline
+    assert "40 of 40 rows with reward variance have a gradient norm of exactly 0" in found.top.headline
+    assert found.top.action.startswith("upgrade DeepSpeed")
+    assert "zero_loss" not in found.evidence
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        {"grad_norm": 0.0, "reward_std": 0.0},  # no group has spread, so the gradient is 0
+        {"grad_norm": 0.0, "reward_std": 0.3, "learning_rate": 0.0},
+        {"grad_norm": np.where(np.arange(ROWS) % 8 == 0, 0.0, 1.0), "reward_std": 0.3},
+    ],
+)
+def test_a_gradient_of_0_that_has_a_reason_is_none(signals):
+    assert diagnose(make_run(steps(ROWS), RISING, signals=signals)).probability.get("lost_gradient", 0.0) < 0.01

@@ -1,6 +1,7 @@
 """The picture of a diagnosis: where it is drawn, and that its labels can be read."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,3 +78,14 @@ def test_all_panels_show_the_same_steps_though_a_signal_ends_early(rising):
     panels = {a.get_title(loc="left"): a for a in figure.axes if a.get_xlabel() == "optimizer step"}
     assert len({a.get_xlim() for a in panels.values()}) == 1
     assert "gradient norm (rows of 0 left out)" in panels
+
+
+def test_a_resume_is_marked_in_every_panel(rising):
+    run = replace(make_run(steps(len(rising)), rising, signals={"kl": 0.1 * rising}), resumes=(30.0, 50.0))
+    figure = plot_diagnosis(diagnose(run))
+    panels = [axes for axes in figure.axes if axes.has_data()]
+    assert "dotted: resumed at step 30, 50" in panels[0].get_title(loc="left")
+    for axes in panels:
+        assert {30.0, 50.0} <= {
+            float(np.asarray(line.get_xdata())[0]) for line in axes.lines if line.get_linestyle() == ":"
+        }

@@ -23,7 +23,7 @@ class DynamicalInstability(Mode):
     label = "dynamical instability"
     wants = ("grad_norm", "kl")
     chances = Calibration(0.03, 0.05, 0.85)
-    remedies = ("go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out")
+    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out")
 
     def strength(self, rows: RunSoFar) -> float:
         """A lost reward or held-out reward, an exploded KL, or an exploded gradient norm while a reward falls."""

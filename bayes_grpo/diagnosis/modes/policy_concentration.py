@@ -24,7 +24,7 @@ class PolicyConcentration(Mode):
     shown_by = "the entropy"
     wants = ("entropy",)
     chances = Calibration(0.01, 0.02, 0.75)
-    remedies = ("go back", "entropy term", "lower rate", "KL term", "compare checkpoints")
+    remedies = ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints")
 
     def strength(self, rows: RunSoFar) -> float:
         """Low entropy, with a reward that neither is high nor has risen to the middle of its range."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo.common.picture import Canvas
 
-_TREND, _HELD_OUT, _DATA, _ONSET = "#1d4ed8", "#c2410c", "#111827", "#b91c1c"
+_TREND, _HELD_OUT, _DATA, _ONSET, _RESUME = "#1d4ed8", "#c2410c", "#111827", "#b91c1c", "#7e22ce"
 _CROWD = 1000
 """Rows from which on dots are small and faint, and pixels in a vector picture."""
 _MANY_DECADES = 2.7
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     """Draws a diagnosis: a panel for the rewards, each reward function and each signal, with its trend and band.
 
-    The onset of a probable failure is a dashed line in its interval.
+    The onset of a probable failure is a dashed line in its interval, a resume a dotted one.
 
     Args:
         result: The diagnosis.
@@ -71,7 +71,21 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     for axes in grid[len(panels) :]:
         axes.set_axis_off()
     _mark_onset(list(grid[: len(panels)]), result)
+    if result.trends is not None and result.trends.run.resumes:
+        _mark_resumes(list(grid[: len(panels)]), result.trends.run.resumes)
     figure.suptitle(title_lines(result.sentence, 130), fontsize=9.5, x=0.01, ha="left")
+    return figure
+
+
+def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure: Canvas | None = None) -> Canvas:
+    """Draws a reward function or environment with its trend; a dotted line marks the step since which it falls."""
+    figure = canvas(figure, (3.7, 2.4))
+    axes = figure.add_subplot()
+    _draw(axes, _Line(title, trend))
+    if falls_since is not None:
+        axes.axvline(falls_since, color=_ONSET, lw=1.1, ls=":")
+        title = f"{title}, falls since step {falls_since:.0f}"
+    axes.set_title(drawable(title, 60), fontsize=9, loc="left")
     return figure
 
 
@@ -81,10 +95,10 @@ def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
     if trends.held_out is not None:
         rewards.append(_Line(f"{trends.held_out_name} reward", trends.held_out, _HELD_OUT))
     panels = {"reward": rewards}
-    functions = trends.components if len(trends.components) > 1 else {}
-    moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))
-    for name in moved[:_FUNCTIONS]:
-        panels[f"reward function {drawable(name, 32)}"] = [_Line(name, functions[name])]
+    for kind, functions in (("reward function", trends.components), ("environment", trends.environments)):
+        moved = sorted(functions, key=lambda name: -abs(float(functions[name].change().mean())))
+        for name in moved[:_FUNCTIONS] if len(functions) > 1 else ():
+            panels[f"{kind} {drawable(name, 32)}"] = [_Line(name, functions[name])]
     for key in (*(k for k in _NAMES if k in trends.signals), *(k for k in trends.signals if k not in _NAMES)):
         trend, title = trends.signals[key], _NAMES.get(key, key.replace("_", " "))
         if key in LIVE and trend.rows < np.isfinite(trends.run.signals[key]).sum():
@@ -136,3 +150,11 @@ def _mark_onset(panels: list[Axes], result: Diagnosis) -> None:
         axes.axvspan(step.low, max(step.high, step.low + 1e-9), color=_ONSET, alpha=0.10, lw=0)
         axes.axvline(step.median, color=_ONSET, lw=1.0, ls="--")
     panels[0].set_title(f"reward; dashed: onset of {label_of(mode)} ({step.level:.0%})", fontsize=9, loc="left")
+
+
+def _mark_resumes(panels: list[Axes], resumes: tuple[float, ...]) -> None:
+    for axes in panels:
+        for step in resumes:
+            axes.axvline(step, color=_RESUME, lw=1.2, ls=":")
+    shown = ", ".join(f"{step:g}" for step in resumes[:3])
+    panels[0].set_title(f"{panels[0].get_title(loc='left')}; dotted: resumed at step {shown}", fontsize=9, loc="left")

@@ -1,0 +1,109 @@
+"""Lost gradient: rows with a gradient norm of exactly 0 although their groups have nonzero reward variance.
+
+    loss = −mean(ρ A) + β KL,     ρ: ratio of the new to the sampling policy, A: advantage
+
+Groups with variance have nonzero advantages, so that their gradient cannot be zero: the update or its report is broken
+(ms-swift issues 5571 and 5890, where a newer DeepSpeed was the remedy). A loss of 0 is another thing: with one update
+a rollout ρ is 1, centered advantages average to 0, and no ratio leaves the clip range, while the gradient is not 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.logs.run import Provenance, Run
+
+_NAMES = {"loss": "loss", "clip_ratio": "clip ratio"}
+_ONE = {"loss": "centered advantages average to 0", "clip_ratio": "every ratio is 1"}
+"""Why each is 0 with one update a rollout."""
+_WHY = {"loss": "the ratios stay near 1", "clip_ratio": "no ratio leaves the clip range"}
+"""The same with several."""
+
+
+class LostGradient(Mode):
+    """Zero gradient norm although groups have reward variance."""
+
+    name = "lost_gradient"
+    label = "zero gradient norm despite reward variance"
+    remedies = ("update path",)
+
+    def strength(self, rows: RunSoFar) -> float:
+        """Share of the last rows with spread whose gradient norm is exactly 0."""
+        lost = lost_rows(rows)
+        few = lost.rows < THRESHOLDS.trend_rows
+        return np.nan if few else float(lost.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.half
+
+    def began(self, rows: RunSoFar) -> Interval | None:
+        """Step of the first row of the last stretch of such rows."""
+        lost = lost_rows(rows)
+        if not lost.rows or not lost.value[-1]:
+            return None
+        live = np.flatnonzero(~lost.value)
+        step = float(lost.step[live[-1] + 1 if len(live) else 0])
+        return Interval(step, step, step, LEVEL)
+
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+        """Number of such rows, and whether the reward rises all the same."""
+        since = self.began(rows)
+        lost = lost_rows(rows).between(first if since is None else min(first, since.median), last)
+        if not lost.any():
+            return ""
+        why = "the reward rises all the same, so the norm is reported wrongly" if rows.rose else "the update is lost"
+        return f"{int(lost.sum())} of {len(lost)} rows with reward variance have a gradient norm of exactly 0: {why}"
+
+
+def lost_rows(rows: RunSoFar) -> Logged:
+    """Of the rows whose groups have spread: whether the gradient norm is 0 at a positive learning rate."""
+    norm, share, spread = (
+        rows.signals.get(name, NOTHING) for name in ("grad_norm", "frac_reward_zero_std", "reward_std")
+    )
+    if share.rows >= THRESHOLDS.least_rows:
+        with_spread = share.step[share.value < THRESHOLDS.half]
+    elif spread.rows >= THRESHOLDS.least_rows and not rows.uses_eval:
+        largest = max(float(np.abs(rows.reward.value).max()), 1e-9)
+        with_spread = spread.step[spread.value > THRESHOLDS.dead_spread * largest]
+    else:
+        return NOTHING
+    rate = rows.signals.get("learning_rate", NOTHING)
+    kept = np.isin(norm.step, with_spread) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
+    return Logged(norm.step[kept], norm.value[kept] == 0.0)
+
+
+def zeros_text(rows: RunSoFar, run: Run) -> str:
+    """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
+    zero = [name for name in _NAMES if _reads_as_zero(rows, name)]
+    lost = lost_rows(rows)
+    if not zero or (lost.rows and lost.value[-THRESHOLDS.trend_rows :].mean() > THRESHOLDS.half):
+        return ""
+    shown = " and ".join("the {} is 0 in {} of {} rows".format(_NAMES[name], *_count(rows, name)) for name in zero)
+    if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
+        return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
+    updates = run.settings.refresh_interval
+    if float(updates.value or 1.0) > 1.0 and updates.provenance is not Provenance.ASSUMED:
+        return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {_WHY[zero[0]]}"
+    why = f"{shown}. That is normal with one update a rollout: {' and '.join(_ONE[name] for name in zero)}"
+    norm = rows.signals.get("grad_norm", NOTHING)
+    if norm.rows < THRESHOLDS.least_rows:
+        return f"{why}. Log the gradient norm: it should be above 0"
+    if not np.any(norm.value > 0.0):
+        return f"{shown}, and so is the gradient norm in every row: nothing is learned"
+    return f"{why}. The gradient norm is not 0 (median {np.median(norm.value):.2g})"
+
+
+def _count(rows: RunSoFar, name: str) -> tuple[int, int]:
+    """Rows in which a signal reads as 0, and all rows that have it."""
+    signal = rows.signals.get(name, NOTHING)
+    return int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero)), signal.rows
+
+
+def _reads_as_zero(rows: RunSoFar, name: str) -> bool:
+    many, of = _count(rows, name)
+    return of >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * of
+
+
+MODE = LostGradient()

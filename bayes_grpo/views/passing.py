@@ -1,0 +1,65 @@
+"""pass@1 and pass@k over a training, and a verifier's errors, as documents."""
+
+from __future__ import annotations
+
+from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.passing.passing import Passing
+from bayes_grpo.passing.verifier import VerifierErrors
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, split, table
+
+
+@shows(Passing)
+def passing_document(p: Passing) -> Document:
+    """Whether more prompts are solved, or the same ones more often."""
+    heads = ("steps", "prompts", "pass@1", f"pass@{p.k}", "unbiased pass@1", f"unbiased pass@{p.k}", "distinct right")
+    rows = (
+        (
+            f"{x.first_step} to {x.last_step}",
+            x.prompts,
+            _share(x.pass_1),
+            _share(x.pass_k),
+            number(f"{x.estimate_1:.0%}"),
+            number("" if x.estimate_k != x.estimate_k else f"{x.estimate_k:.0%}"),
+            x.distinct,
+        )
+        for x in p.phases
+    )
+    note = "Posterior of all prompts that the run draws from; unbiased estimates are of the prompts that came."
+    texts = "" if p.phases[-1].distinct == p.phases[-1].distinct else "distinct right answers (no texts are saved); "
+    return Document(
+        title=f"pass@1 and pass@{p.k}, right by {p.by}",
+        answer=sentence_case(f"{p.verdict}."),
+        why=sentence_case(p.sentence.removeprefix(f"{p.verdict}: ")),
+        tone="" if p.convergence.passed else "doubt",
+        table=table(f"Prompts solved ({LEVEL:.0%} intervals)", heads, rows, note),
+        sections=(section("Sampler", p.convergence.sentence),),
+        unchecked=f"{texts}tries beyond {p.k}, and prompts that the run does not draw",
+        docs="how/rollouts",
+    )
+
+
+@shows(VerifierErrors)
+def verifier_document(v: VerifierErrors) -> Document:
+    """How often the verifier is wrong, and what that is worth."""
+    answer, why = split(v.sentence)
+    heads = ("completions", "labels", "accepted", "right", "wrong ones accepted", "right ones rejected")
+    rows = (
+        (x.name, x.labels, number(f"{x.accepted:.0%}"), *map(_share, (x.right, x.false_accept, x.false_reject)))
+        for x in (*v.phases, *v.lengths)
+    )
+    return Document(
+        title=f"Verifier ({v.by})",
+        answer=answer,
+        why=why,
+        do=f"label by hand next: {', '.join(v.next[:5])}, … (--to-label FILE writes all {len(v.next)})",
+        tone="" if v.convergence.passed else "doubt",
+        table=table(f"The verifier by labels ({LEVEL:.0%} intervals)", heads, rows),
+        sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence)),
+        assumed=f"labels by {v.labels_by} are right, and chosen at random within accepted and within rejected answers",
+        unchecked="; ".join(v.notes) + ("" if v.labels_by == "hand" else "; errors that both make are not seen"),
+        docs="how/rollouts",
+    )
+
+
+def _share(i: Interval) -> Cell:
+    return number(f"{i.median:.0%} {span(i, '.0%')}")
