@@ -11,7 +11,7 @@ from bayes_grpo.cli.app import program
 from bayes_grpo.logs.formats import all_readers
 from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
-from tests.comparison import test_compare
+from tests.dynamics import test_likelihood
 from tests.helpers.default_run import ROOT, touched
 from tests.helpers.selection import every, few, part
 from tests.logs import test_formats
@@ -55,9 +55,9 @@ def test_every_format_is_read(seen):
 @pytest.mark.parametrize(
     ("test", "cases"),
     [
-        (test_distribution.test_log_density_is_that_of_a_dense_normal, list(REGIMES)),
+        (test_distribution.test_densities_are_those_of_a_dense_normal, list(REGIMES)),
         (test_formats.test_a_cell_of_the_page, test_formats.CELLS),
-        pytest.param(test_compare.test_leave_one_out_conditionals_are_those_of_a_dense_normal, [], id="none"),
+        pytest.param(test_likelihood.test_filter_equals_dense_normal, [], id="none"),
     ],
 )
 def test_these_have_all_their_cases(test, cases):

@@ -118,7 +118,7 @@ def transfer_forecast(
         found.append((*point, row_sd * np.sqrt(var[n:]), shift[n:]))
         without.append(not counts and not weights and mean is effects[0][0])
     score, alone = np.array([f[0] for f in found]), np.array(without)
-    gain = logsumexp(score[~alone], b=1.0 / (~alone).sum()) - logsumexp(score[alone], b=1.0 / alone.sum())
+    gain = np.diff([logsumexp(score[x], b=1.0 / x.sum()) for x in (alone, ~alone)])[0]
     weight = softmax(score)
     kept = np.flatnonzero(weight >= 1e-4)
     mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,6 +126,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
 
 def test_the_horizon_is_the_plan_where_it_lies_ahead():
     guess = "1.5 times the last step"
+    planned: dict[str, Any]
     for planned, found in (({"total_steps": 80.0}, (80.0, "planned length")), ({}, (60.0, guess)),
                            ({"total_steps": 40.0}, (60.0, f"{guess}, the planned length being reached"))):  # fmt: skip
         settings = dict(make_run(steps(40), 0.01 * steps(40), **planned).settings.items())

@@ -99,7 +99,7 @@ def test_where_a_rate_has_ended_a_run_ends_where_it_is():
         final=np.array([0.7, 0.1]),
         shares={"exponential": 1.0},
     )
-    requested: Any = SimpleNamespace(future=SimpleNamespace(step=np.array([10.0, 20.0, 30.0])))
+    requested: Any = SimpleNamespace(step=np.array([10.0, 20.0, 30.0]))
     for ends, final in ((10.0, [0.5, 0.1]), (20.0, [0.6, 0.1]), (np.inf, [0.7, 0.1])):
         ahead: Any = SimpleNamespace(ends=ends)
         frozen = freeze_after_schedule(mixture, requested, ahead)
