@@ -57,7 +57,7 @@ def digits(value: float | None, form: str = ".4g") -> str:
         return ""
     if not math.isfinite(value):
         return "never" if value > 0 else "-∞"
-    shown = format(value, form)
+    shown = format(value + 0.0, form)  # -0.0 is 0
     return f"{value:,.0f}" if "e+" in shown and abs(value) < 1e7 else shown
 
 

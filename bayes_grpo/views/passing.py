@@ -33,6 +33,7 @@ def passing_document(p: Passing) -> Document:
         tone="" if p.convergence.passed else "doubt",
         table=table(f"Prompts solved ({LEVEL:.0%} intervals)", heads, rows, note),
         sections=(section("Sampler", p.convergence.sentence),),
+        assumed=f"{p.by} says what is right; where it asks for a format, a gain of format counts as solved (--right)",
         unchecked=f"{texts}tries beyond {p.k}, and prompts that the run does not draw",
         docs="how/rollouts",
     )

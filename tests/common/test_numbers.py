@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayes_grpo.common.intervals import spread
+from bayes_grpo.common.intervals import digits, spread
 from bayes_grpo.common.seeds import seed_of, spawn
 from bayes_grpo.fitting.sampling.adaptive import log_student_t
 
@@ -43,3 +43,7 @@ def test_parts_of_neighbouring_seeds_share_nothing():
     parts = [spawn(seed, 100) for seed in range(50)]
     assert len({x for each in parts for x in each}) == 5000
     assert spawn(7, 3) == spawn(7, 5)[:3]
+
+
+def test_a_negative_zero_is_zero():
+    assert digits(-0.0) == "0"

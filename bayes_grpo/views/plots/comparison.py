@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bayes_grpo.common.picture import Canvas
 
 _COLORS = (
-    "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#111827",
+    "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#0891b2", "#db2777", "#a16207", "#4d7c0f", "#475569", "#111827",
 )  # fmt: skip
 
 
