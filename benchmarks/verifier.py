@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.passing.verifier import VerifierErrors, verifier_errors
-from bayes_grpo.rollouts.labels import Labels, ids_of, to_label
+from bayes_grpo.rollouts.labels import Labels, places_of, to_label
 from bayes_grpo.rollouts.passes import Right
 from benchmarks.common import keep, mean_coverage, repeated, say
 from tests.helpers.made_rollouts import rollouts_of
@@ -47,7 +47,7 @@ def one(rng: np.random.Generator, verifier: Verifier, seed: int) -> VerifierErro
     run = rollouts_of(accepted, step, np.repeat(np.arange(STEPS * PROMPTS), GROUP))
     place = rng.choice(len(step), LABELS, replace=False)
     if verifier.proposed:
-        known = {".".join(map(str, x)): i for i, x in enumerate(ids_of(run).tolist())}
+        known = places_of(run)
         place, labels = np.zeros(0, int), None
         while len(place) < LABELS - 10:
             new = [known[x] for x in to_label(run, accepted, labels, seed=seed + len(place))]

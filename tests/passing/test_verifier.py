@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo import view
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.passing.verifier import verifier_errors
-from bayes_grpo.rollouts.labels import Labels, ids_of, labels_of, read_labels, to_label
+from bayes_grpo.rollouts.labels import Labels, ids_of, labels_of, places_of, read_labels, to_label
 from bayes_grpo.rollouts.passes import Right, right_of
 from tests.helpers.command import call
 from tests.helpers.made_rollouts import rollouts_of
@@ -76,7 +76,7 @@ def test_steps_without_a_verdict_and_one_length_of_most_make_no_stratum():
 def test_proposed_labels_are_new_and_of_both_verdicts(labels):
     known = read_labels(labels, RUN)
     chosen = to_label(RUN, ACCEPTED, known)
-    numbers = {text_of(i): i for i in range(N)}
+    numbers = places_of(RUN)
     places = [numbers[x] for x in chosen]
     assert not set(places) & set(known.place.tolist())
     assert 0 < ACCEPTED[places].sum() < 20
