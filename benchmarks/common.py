@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -142,6 +143,30 @@ def alternate(
                 call()
             times[name].append((time.perf_counter() - begin) / inner[name] / evaluations)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def repeated(about: str | None, repeats: int, measured: Callable[[int], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+    """Command line of a benchmark that repeats a simulation: its printed result, and whether to keep it.
+
+    Args:
+        about: What the benchmark does, for its help.
+        repeats: Default of ``--repeats``.
+        measured: Returns the result of so many repeats.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=repeats)
+    parser.add_argument("--keep", action="store_true", help="keep the result")
+    options = parser.parse_args()
+    begun = time.process_time()
+    result = measured(options.repeats)
+    result["cpu_seconds"] = time.process_time() - begun
+    print(json.dumps(result, indent=1, default=float))
+    return result, options.keep
+
+
+def mean_coverage(parts: Iterable[Mapping[str, Any]]) -> float:
+    """Mean of all coverages in some results, each with its own under "coverage", by name."""
+    return float(np.mean([x for part in parts for x in part["coverage"].values()]))
 
 
 def smallest_ess(draws: Mapping[str, np.ndarray]) -> float:

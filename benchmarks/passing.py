@@ -8,9 +8,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,7 @@ from bayes_grpo.simulate.objective import log_policy
 from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
-from benchmarks.common import keep, say
+from benchmarks.common import keep, mean_coverage, repeated, say
 from tests.helpers.made_rollouts import rollouts_of
 
 STEPS, PROMPTS, GROUP, PHASES = 40, 8, 8, 5
@@ -106,8 +103,7 @@ def softmax(repeats: int) -> dict[str, Any]:
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
         environment = contextual_bandit(rng, n_prompts=256, difficulty_mean=1.0)
-        batch = environment._replace(initial_parameters=environment.initial_parameters)
-        trained = simulate(Structure(n_steps=STEPS), Numbers(learning_rate=0.5), batch, np.array([seed]))
+        trained = simulate(Structure(n_steps=STEPS), Numbers(learning_rate=0.5), environment, np.array([seed]))
         theta = np.asarray(trained.parameters)[0]
         p = np.array(
             [
@@ -121,18 +117,15 @@ def softmax(repeats: int) -> dict[str, Any]:
     return hits.summary()
 
 
+def measured(repeats: int) -> dict[str, Any]:
+    """Both benchmarks with so many repeats."""
+    result: dict[str, Any] = {"groups": groups(repeats), "softmax": softmax(repeats)}
+    return result | {"coverage": mean_coverage((*result["groups"].values(), result["softmax"]))}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=40)
-    parser.add_argument("--keep", action="store_true", help="keep the result")
-    options = parser.parse_args()
-    begun = time.process_time()
-    result: dict[str, Any] = {"groups": groups(options.repeats), "softmax": softmax(options.repeats)}
-    every = [x["coverage"] for x in (*result["groups"].values(), result["softmax"])]
-    result["coverage"] = float(np.mean([v for x in every for v in x.values()]))
-    result["cpu_seconds"] = time.process_time() - begun
-    print(json.dumps(result, indent=1, default=float))
-    if options.keep:
+    result, kept = repeated(__doc__, 40, measured)
+    if kept:
         keep("passing", result)
 
 

@@ -8,17 +8,14 @@ rates. Labels are drawn at random, or are the ones that the package proposes, 20
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.passing.verifier import VerifierErrors, verifier_errors
-from bayes_grpo.rollouts.labels import Labels, ids_of, to_label
+from bayes_grpo.rollouts.labels import Labels, places_of, to_label
 from bayes_grpo.rollouts.passes import Right
-from benchmarks.common import keep, say
+from benchmarks.common import keep, mean_coverage, repeated, say
 from tests.helpers.made_rollouts import rollouts_of
 
 STEPS, PROMPTS, GROUP, PHASES, LABELS = 40, 8, 8, 5, 80
@@ -40,8 +37,8 @@ VERIFIERS = {
 }
 
 
-def one(rng: np.random.Generator, verifier: Verifier, seed: int) -> tuple[VerifierErrors, int]:
-    """The result of one simulated run, and its number of labels."""
+def one(rng: np.random.Generator, verifier: Verifier, seed: int) -> VerifierErrors:
+    """The result of one simulated run."""
     level = np.linspace(-1.5, 1.0, STEPS)[:, None] + 1.5 * rng.standard_normal((STEPS, PROMPTS))
     right = (rng.random((STEPS, PROMPTS, GROUP)) < 1.0 / (1.0 + np.exp(-level[..., None]))).ravel()
     step = np.repeat(np.arange(1, STEPS + 1), PROMPTS * GROUP)
@@ -50,13 +47,13 @@ def one(rng: np.random.Generator, verifier: Verifier, seed: int) -> tuple[Verifi
     run = rollouts_of(accepted, step, np.repeat(np.arange(STEPS * PROMPTS), GROUP))
     place = rng.choice(len(step), LABELS, replace=False)
     if verifier.proposed:
-        known = {".".join(map(str, x)): i for i, x in enumerate(ids_of(run).tolist())}
+        known = places_of(run)
         place, labels = np.zeros(0, int), None
         while len(place) < LABELS - 10:
             new = [known[x] for x in to_label(run, accepted, labels, seed=seed + len(place))]
             place = np.concatenate([place, new]).astype(int)
-            labels = Labels(place, right[place], ())
-    return verifier_errors(run, Right(accepted, "made"), Labels(place, right[place], ()), seed=seed), len(place)
+            labels = Labels(place, right[place])
+    return verifier_errors(run, Right(accepted, "made"), Labels(place, right[place]), seed=seed)
 
 
 def covered(name: str, verifier: Verifier, repeats: int) -> dict[str, Any]:
@@ -74,7 +71,7 @@ def covered(name: str, verifier: Verifier, repeats: int) -> dict[str, Any]:
     held: dict[str, list[bool]] = {name: [] for name in (*true, "phases")}
     widths, hacked = [], []
     for seed in range(repeats):
-        found, _ = one(np.random.default_rng(seed), verifier, seed)
+        found = one(np.random.default_rng(seed), verifier, seed)
         for key, value in true.items():
             interval = getattr(found, key)
             held[key].append(interval.low <= value <= interval.high)
@@ -93,18 +90,15 @@ def covered(name: str, verifier: Verifier, repeats: int) -> dict[str, Any]:
     return out
 
 
+def measured(repeats: int) -> dict[str, Any]:
+    """All verifiers with so many repeats."""
+    result = {name: covered(name, verifier, repeats) for name, verifier in VERIFIERS.items()}
+    return result | {"coverage": mean_coverage(result.values()), "labels": LABELS, "repeats": repeats}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--keep", action="store_true", help="keep the result")
-    options = parser.parse_args()
-    begun = time.process_time()
-    result: dict[str, Any] = {name: covered(name, x, options.repeats) for name, x in VERIFIERS.items()}
-    every = [v for x in list(result.values()) for v in x["coverage"].values()]
-    result |= {"coverage": float(np.mean(every)), "labels": LABELS, "repeats": options.repeats}
-    result["cpu_seconds"] = time.process_time() - begun
-    print(json.dumps(result, indent=1, default=float))
-    if options.keep:
+    result, kept = repeated(__doc__, 30, measured)
+    if kept:
         keep("verifier", result)
 
 

@@ -146,6 +146,10 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.checkpoint is not None and not f.latest,
         _never,
     ),
+    "start over": ActionRow(
+        "stop, and start over with a corrected reward: by the held-out score, no checkpoint is worth going back to",
+        lambda f: f.held_out and _failing(f) and (f.checkpoint is None or f.latest),
+    ),
     "take checkpoint": ActionRow(
         lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
         lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",

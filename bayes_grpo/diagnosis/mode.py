@@ -133,6 +133,11 @@ def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
     return tuple(sorted(found, key=lambda m: (place.get(m.name, len(place)), m.name)))
 
 
+def failure_names() -> frozenset[str]:
+    """Names of the modes that need an action."""
+    return frozenset(mode.name for mode in all_modes() if mode.is_failure)
+
+
 def label_of(name: str) -> str:
     """A mode in words."""
     return next((m.label for m in all_modes() if m.name == name), name.replace("_", " "))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.mode import failure_names
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline
@@ -39,7 +40,7 @@ def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None
     slack = min(y.window // 2, THRESHOLDS.trend_rows) * float(np.median(np.diff(y.step))) if y.rows > 1 else 0.0
     for step in sorted(run.resumes, reverse=True):
         found = (e for e in timeline.probable(over=False) if e.onset.low - slack <= step <= e.onset.high)
-        modes = tuple(e.mode for e in found if e.mode not in ("growing", "plateaued"))
+        modes = tuple(e.mode for e in found if e.mode in failure_names())
         if modes and step > y.step[0]:
             return Resume(step, modes, changes_at(run, step))
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from bayes_grpo.common.intervals import interval, percent
-from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.mode import all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.smoothing import total_change
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -50,7 +50,7 @@ def progress_text(trends: RunTrends) -> str:
 
 
 def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
-    failures = {mode.name for mode in all_modes() if mode.is_failure}
+    failures = failure_names()
     found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
         found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
@@ -76,7 +76,7 @@ def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, fir
 
 def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
     """Failures that are over, a clause each: of all modes, or of some."""
-    failures = modes or {mode.name for mode in all_modes() if mode.is_failure}
+    failures = modes or failure_names()
     by_mode: dict[str, list[Episode]] = {}
     for e in timeline.probable(over=True):
         if e.mode in failures:

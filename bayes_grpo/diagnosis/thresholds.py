@@ -67,8 +67,8 @@ class Thresholds:
 
     # Truncated completions
     truncated: float = _row(0.5, "of the completions", "that hit the length limit, above which they are truncated")
-
     all_truncated: float = _row(0.95, "of the completions", "in each of the last rows, from which few rows measure it")
+
     # Resumes
     resumed: float = _row(1.5, "ratio", "of a signal's medians before and after a resume, from which it is named")
 
@@ -77,7 +77,6 @@ class Thresholds:
 
     # The learning rate
     rate_spent: float = _row(0.01, "of its peak", "of the learning rate, below which the policy no longer moves")
-
     past_plan: float = _row(1.1, "of the planned steps", "above which a log contradicts its plan")
 
     # Oscillations

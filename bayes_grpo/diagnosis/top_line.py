@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
-from bayes_grpo.diagnosis.mode import all_modes, label_of
+from bayes_grpo.diagnosis.mode import failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
 from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, TopLine
 from bayes_grpo.diagnosis.story import over_texts
@@ -129,7 +129,7 @@ def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLin
 
 def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     """The most probable finding outside the four failures."""
-    failures = {mode.name for mode in all_modes() if mode.is_failure} - set(MODES)
+    failures = failure_names() - set(MODES)
     found = [e for e in now.values() if e.mode in failures]
     if not found:
         return None

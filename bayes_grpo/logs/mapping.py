@@ -54,18 +54,18 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     columns.train = {"reward": reward, **signals}
     _share_rollouts(columns)
     components = components_of(index, found or ())
-    columns.parts = _columns_of(index, COMPONENT, components)
+    columns.parts = _columns_of(index, COMPONENT, components, "reward functions")
     for values in (*columns.train.values(), *columns.parts.values(), columns.evals):
         values[np.isinf(values)] = np.nan  # a sum of huge values
     environments = environments_of(columns)
-    columns.parts |= _columns_of(index, ENVIRONMENT, environments)
+    columns.parts |= _columns_of(index, ENVIRONMENT, environments, "environments")
     columns.broken = _broken(columns, components)
     columns.counter = _second_counter(columns)
     return columns
 
 
-def _columns_of(index: KeyIndex, prefix: str, keys: Mapping[str, str]) -> dict[str, np.ndarray]:
-    return dict(zip((prefix + k for k in keys), index.columns(list(keys.values()), "reward functions"), strict=True))
+def _columns_of(index: KeyIndex, prefix: str, keys: Mapping[str, str], what: str) -> dict[str, np.ndarray]:
+    return dict(zip((prefix + k for k in keys), index.columns(list(keys.values()), what), strict=True))
 
 
 def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.ndarray]:

@@ -32,6 +32,8 @@ from bayes_grpo.rollouts.records import Rollouts
 
 _LEAST = 10
 """Labels at least."""
+_NO_VERDICT = -1
+"""Stratum of completions of which the verifier says nothing."""
 
 
 class _Counts(NamedTuple):
@@ -80,7 +82,7 @@ class VerifierErrors(Result):
         gain_right: Change of the right share likewise.
         p_hacked: Probability that the false accept rate is higher in the last phase than in the first.
         phases: The training in equal parts: the corrected curve.
-        lengths: Shorter and longer completions; empty where lengths are unknown.
+        lengths: Shorter and longer completions; empty where lengths are unknown, or half are of the largest.
         next: Ids of the completions to label next.
         convergence: Checks of the sampler.
         notes: What a user should know.
@@ -127,27 +129,30 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
         FitError: Too few labels.
     """
     accepted = verdict.right
-    known = np.isfinite(accepted[labels.place])
-    if known.sum() < _LEAST:
+    judged = np.isfinite(accepted)
+    known = judged[labels.place]
+    labels = labels._replace(place=labels.place[known], right=labels.right[known])
+    if len(labels.place) < _LEAST:
         raise FitError(
-            f"--labels: expected at least {_LEAST} labels of completions with a verdict, found {int(known.sum())}; "
+            f"--labels: expected at least {_LEAST} labels of completions with a verdict, found {len(labels.place)}; "
             "--to-label names the completions to label"
         )
-    phase, names = phases_of(rollouts.step)
+    phase = np.full(rollouts.size, _NO_VERDICT)
+    phase[judged], names = phases_of(rollouts.step[judged])
     many = len(names)
     draws, convergence = _sampled(rollouts, accepted, labels, phase, many, seed)
-    weight = np.bincount(phase, np.isfinite(accepted), many)
-    weight = weight / weight.sum()
+    weight = np.bincount(phase[judged]) / judged.sum()
     right = draws["right"] @ weight
     wrong = (1.0 - draws["right"]) * weight
     good = draws["right"] * weight
-    share = float(np.nanmean(accepted))
+    share = float(accepted[judged].mean())
     phases = _strata(draws, accepted, labels, phase, names)
     lengths: tuple[VerifierStratum, ...] = ()
-    size = rollouts.length
-    if np.isfinite(size).all() and np.ptp(size) > 0.0:
-        middle = float(np.median(size))
-        long = (size > middle).astype(int)
+    size = rollouts.length[judged]
+    middle = float(np.median(size))
+    if middle < size.max():  # else half are of the largest length, or lengths are unknown
+        long = np.full(rollouts.size, _NO_VERDICT)
+        long[judged] = size > middle
         by_length, more = _sampled(rollouts, accepted, labels, long, 2, seed)
         lengths = _strata(by_length, accepted, labels, long, [f"length up to {middle:g}", f"length above {middle:g}"])
         convergence = convergence if more.passed else more
@@ -155,7 +160,7 @@ def verifier_errors(rollouts: Rollouts, verdict: Right, labels: Labels, *, seed:
     return VerifierErrors(
         by=verdict.by,
         labels_by=labels.by,
-        labels=int(known.sum()),
+        labels=len(labels.place),
         accepted=share,
         right=interval(right),
         false_accept=interval((draws["accept"] * wrong).sum(axis=1) / wrong.sum(axis=1)),
@@ -179,7 +184,7 @@ def _strata(
         VerifierStratum(
             name=name,
             labels=int(np.sum(stratum[labels.place] == s)),
-            accepted=float(np.nanmean(accepted[stratum == s])),
+            accepted=float(accepted[stratum == s].mean()),
             right=interval(draws["right"][:, s]),
             false_accept=interval(draws["accept"][:, s]),
             false_reject=interval(draws["reject"][:, s]),
@@ -191,12 +196,10 @@ def _strata(
 def _sampled(
     rollouts: Rollouts, accepted: np.ndarray, labels: Labels, stratum: np.ndarray, many: int, seed: int
 ) -> tuple[dict[str, np.ndarray], Convergence]:
-    known = np.isfinite(accepted)
-    counts = np.zeros((many, 2, 2))
-    place, right = labels.place[known[labels.place]], labels.right[known[labels.place]]
+    counts, place = np.zeros((many, 2, 2)), labels.place
     labeled = np.isin(np.arange(rollouts.size), place)
-    np.add.at(counts, (stratum[place], accepted[place].astype(int), right.astype(int)), 1.0)
-    shares, sizes = np.array([_share(rollouts, accepted, known & (stratum == s)) for s in range(many)]).T
+    np.add.at(counts, (stratum[place], accepted[place].astype(int), labels.right.astype(int)), 1.0)
+    shares, sizes = np.array([_share(rollouts, accepted, stratum == s) for s in range(many)]).T
     for s in range(many):  # labels of one group are alike too
         if (inside := labeled & (stratum == s)).any():
             counts[s] *= _share(rollouts, accepted, inside)[1] / inside.sum()

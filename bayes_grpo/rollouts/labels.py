@@ -57,6 +57,11 @@ def ids_of(rollouts: Rollouts) -> np.ndarray:
     return found
 
 
+def places_of(rollouts: Rollouts) -> dict[str, int]:
+    """Id → number of each completion."""
+    return {f"{a}.{b}.{c}": place for place, (a, b, c) in enumerate(ids_of(rollouts).tolist())}
+
+
 def labels_of(rollouts: Rollouts, named: str, verdict: Right) -> Labels:
     """Labels of a file, or those of a second scorer, with what its agreement with a verdict says without any label.
 
@@ -105,7 +110,7 @@ def read_labels(path: Path, rollouts: Rollouts) -> Labels:
         raise SettingError(f"{path}: expected labels, found none yet; fill in the column right with 1 or 0")
     if wrong := next(((i, x) for i, x in given if x not in _YES | _NO), None):
         raise SettingError(f"{path}: expected right or wrong (1 or 0), found {clean(wrong[1])!r} for {clean(wrong[0])}")
-    known = {f"{a}.{b}.{c}": place for place, (a, b, c) in enumerate(ids_of(rollouts).tolist())}
+    known = places_of(rollouts)
     found = {known[i]: x in _YES for i, x in given if i in known}
     lost = [i for i, _ in given if i not in known]
     if not found:

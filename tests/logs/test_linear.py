@@ -147,7 +147,8 @@ def test_memory_stays_in_proportion(write, bomb):
     assert int(done.stdout) < 60_000
 
 
-def test_too_many_columns_of_one_quantity_are_refused(write):
-    row = json.dumps({"step": 1, "reward": 1} | {f"rewards/{i}/mean": 1 for i in range(MAX_COLUMNS + 1)})
-    with pytest.raises(LogReadError, match=f"at most {MAX_COLUMNS} reward functions, found {MAX_COLUMNS + 1}"):
+@pytest.mark.parametrize(("key", "what"), [("rewards/{}/mean", "reward functions"), ("env/{}/reward", "environments")])
+def test_too_many_columns_of_one_quantity_are_refused(write, key, what):
+    row = json.dumps({"step": 1, "reward": 1} | {key.format(i): 1 for i in range(MAX_COLUMNS + 1)})
+    with pytest.raises(LogReadError, match=f"at most {MAX_COLUMNS} {what}, found {MAX_COLUMNS + 1}"):
         read_log(write("a.jsonl", f"{row}\n{row.replace('1', '2', 1)}\n"))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from bayes_grpo import view
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.passing.verifier import verifier_errors
-from bayes_grpo.rollouts.labels import Labels, ids_of, labels_of, read_labels, to_label
-from bayes_grpo.rollouts.passes import right_of
+from bayes_grpo.rollouts.labels import Labels, ids_of, labels_of, places_of, read_labels, to_label
+from bayes_grpo.rollouts.passes import Right, right_of
 from tests.helpers.command import call
 from tests.helpers.made_rollouts import rollouts_of
 
@@ -61,10 +62,21 @@ def test_rates_are_found_by_phase(labels):
     assert "label by hand next" in view(found).do
 
 
+def test_steps_without_a_verdict_and_one_length_of_most_make_no_stratum():
+    accepted = np.where(STEP <= 4, np.nan, ACCEPTED)
+    capped = replace(RUN, length=np.where(np.arange(N) % 3, 512.0, 100.0).astype(np.float32))
+    place = np.random.default_rng(1).choice(N, 200, replace=False)
+    found = verifier_errors(capped, Right(accepted, "made"), Labels(place, TRUTH[place]))
+    assert found.labels == np.sum(STEP[place] > 4) == sum(phase.labels for phase in found.phases)
+    assert found.phases[0].name.startswith("steps 5 to ")
+    assert found.lengths == ()
+    assert found.right.low < TRUTH[STEP > 4].mean() < found.right.high
+
+
 def test_proposed_labels_are_new_and_of_both_verdicts(labels):
     known = read_labels(labels, RUN)
     chosen = to_label(RUN, ACCEPTED, known)
-    numbers = {text_of(i): i for i in range(N)}
+    numbers = places_of(RUN)
     places = [numbers[x] for x in chosen]
     assert not set(places) & set(known.place.tolist())
     assert 0 < ACCEPTED[places].sum() < 20

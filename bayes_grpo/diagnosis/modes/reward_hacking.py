@@ -27,7 +27,7 @@ class RewardHacking(Mode):
     shown_by = "a held-out or gold reward"
     wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
-    remedies = ("go back", "read completions", "KL term", "log KL")
+    remedies = ("go back", "start over", "read completions", "KL term", "log KL")
 
     def strength(self, rows: RunSoFar) -> float:
         """The train reward has risen; the held-out reward stays near 0, or has lost its level."""

@@ -158,11 +158,10 @@ def _pair_rows(text: str) -> Rows:
     Where no line has a step, those with an epoch and a reward are the rows.
     """
     rows = list(_placed_rows(text))
-    if any("step" in row for row, *_ in rows):
-        rows = [x for x in rows if "step" in x[0]]
-    else:
+    if not any("step" in row for row, *_ in rows):
         yield from ((row, None) for row, *_ in rows if names_reward(row))
         return
+    rows = [x for x in rows if "step" in x[0]]
     turned = (
         b["step"] < a["step"] and b.get("epoch", 0.0) > a.get("epoch", 0.0) for (a, *_), (b, *_) in pairwise(rows)
     )
