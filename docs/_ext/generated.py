@@ -22,9 +22,9 @@ ROOMS = {
     "logs": "Reading logs",
     "rollouts": "Rollouts: single completions",
     "rows": "Rows: one signal of a run",
-    "regimes": "Regimes: the laws",
+    "regimes": "Regimes: models of the reward curve",
     "fitting": "Fitting",
-    "comparison": "Comparing laws",
+    "comparison": "Comparing regimes",
     "checking": "Checking a fit",
     "forecasting": "Forecasting",
     "backtesting": "Backtesting",
@@ -173,7 +173,7 @@ def gallery_page(notebooks: list[Path], pictures: Path) -> str:
 
 
 def generate(app: Sphinx) -> None:
-    """Writes the pages beside the others, where their text has changed."""
+    """Writes the pages next to the others, where their text has changed."""
     docs = Path(app.srcdir)
     package = docs.parent / "bayes_grpo"
     names = public_names(package / "__init__.pyi")
