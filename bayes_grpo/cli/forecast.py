@@ -79,9 +79,13 @@ def forecast(
     if backtest:
         if plot is not None:
             raise SettingError("--plot: draws a forecast, not a backtest; leave it or --backtest out")
+        if part is not None:
+            raise SettingError("--part: a backtest scores the total; leave it or --backtest out")
         laws = {"regimes": names_in(regimes)} if regimes else {}
         output.show(_backtest(log, reading, {"signal": signal, "seed": seed, **laws}))
         return
+    if part is not None and reference_runs not in (None, ["none"]):
+        raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})

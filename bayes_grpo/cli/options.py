@@ -22,7 +22,7 @@ from bayes_grpo.common.results import headline_of
 if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Question, Run
     from bayes_grpo.diagnosis.status import TopLine
-    from bayes_grpo.references.gather import NearbyRuns
+    from bayes_grpo.references.nearby import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""

@@ -38,7 +38,7 @@ def sweep(
     output: Output,
     reading: Reading,
 ) -> None:
-    """Effects of settings, from runs that differ in them: exponents and what theory expects."""
+    """Effects of settings, from runs that differ in them: exponents with intervals."""
     check_pictures(plot)
     with progress() as tell:
         found = bg.sweep(

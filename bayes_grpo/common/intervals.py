@@ -9,6 +9,8 @@ import numpy as np
 
 LEVEL = 0.90
 """Default probability of every credible interval that is printed, drawn or returned."""
+SURELY_BETTER = 0.95
+"""Probability from which one of two counts as better."""
 
 
 class Interval(NamedTuple):
@@ -42,6 +44,13 @@ def probability_text(probability: float) -> str:
     if probability > 0.99:
         return "> 0.99"
     return "< 0.01" if probability < 0.01 else f"{probability:.2f}"
+
+
+def better_of(p_better: float) -> str:
+    """One of "B is better", "A is better" and "cannot tell", by the probability that B is better."""
+    if p_better >= SURELY_BETTER:
+        return "B is better"
+    return "A is better" if p_better <= 1.0 - SURELY_BETTER else "cannot tell"
 
 
 def percent(probability: float) -> str:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
-from bayes_grpo.families.recipes import FURTHER, SURE, Measure, difference_of, further_seeds, seed_prior, sides
+from bayes_grpo.families.recipes import FURTHER, Measure, difference_of, further_seeds, seed_prior, sides
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
@@ -59,9 +59,7 @@ class RecipeAnswer(Result):
     @property
     def verdict(self) -> str:
         """One of "B is better", "A is better" and "cannot tell"."""
-        if self.p_better >= SURE:
-            return "B is better"
-        return "A is better" if self.p_better <= 1.0 - SURE else "cannot tell"
+        return better_of(self.p_better)
 
     @property
     def numbers(self) -> str:
@@ -221,7 +219,7 @@ def _answer(x: Measure, seed: int) -> RecipeAnswer:
         difference=interval(draws["difference"]),
         p_better=p,
         spread=interval(draws["spread"]),
-        further=further_seeds(x.a, x.b, x.unit, prior, rng) if 1.0 - SURE < p < SURE else None,
+        further=further_seeds(x.a, x.b, x.unit, prior, rng) if better_of(p) == "cannot tell" else None,
     )
 
 

@@ -35,7 +35,7 @@ _SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition)[\W_]?\d+(?![.\w]
 
 
 class SweepMember(NamedTuple):
-    """A run of a family.
+    """A run of a sweep.
 
     Attributes:
         run: The run.

@@ -25,7 +25,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.series import Series
 
-LAWS = ("exponential", "flat")
+_REGIMES = ("exponential", "flat")
 SAMPLER = SamplerSettings(num_chains=4, num_warmup=200, num_samples=250)
 """Settings of NUTS where a fast posterior cannot be trusted."""
 _DRAWS = 400
@@ -73,13 +73,13 @@ def regime_draws(
     """
     found: list[Draws] = []
     rows, points = table.evenly_noisy(), ImportanceSettings(effective=1000.0, draws=size)
-    for name in LAWS:
-        law = get_regime(name)
+    for name in _REGIMES:
+        regime = get_regime(name)
         try:
-            target = target_of(law, rows, None if priors is None else priors(law, table), arrays=shared(rows))
+            target = target_of(regime, rows, None if priors is None else priors(regime, table), arrays=shared(rows))
             found.append(fast_posterior(target, seed=seed_of(seed, name), settings=points, sampler=SAMPLER))
         except FitError:
-            if name == LAWS[-1]:
+            if name == _REGIMES[-1]:
                 raise
     evidence = np.array([f.log_evidence for f in found])
     share = np.exp(evidence - evidence.max())

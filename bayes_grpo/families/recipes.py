@@ -22,14 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from bayes_grpo.common.intervals import SURELY_BETTER
+
 PATH = Path(__file__).with_name("seeds.json")
 _GRID = 61
 _WIDE = 10.0
 """Standard deviation of the prior of the recipes' common mean, in units of the rows': uninformative."""
 FURTHER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of further seeds of each recipe that are looked at."""
-SURE, _POWER = 0.95, 0.8
-"""Probability that makes a recipe better; target probability that further seeds reach it."""
+_POWER = 0.8
+"""Target probability that further seeds make one recipe surely better."""
 
 
 class SeedPrior(NamedTuple):
@@ -185,7 +187,7 @@ def further_seeds(a: Side, b: Side, unit: float, prior: SeedPrior, rng: np.rando
 
         both = more(a, draws["a"], noise[0]), more(b, draws["a"] + draws["difference"], noise[1])
         p = difference_of(*both, unit, prior).p_better
-        if np.mean((p >= SURE) | (p <= 1.0 - SURE)) >= _POWER:
+        if np.mean((p >= SURELY_BETTER) | (p <= 1.0 - SURELY_BETTER)) >= _POWER:
             return count
     return None
 

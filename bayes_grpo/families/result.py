@@ -1,4 +1,4 @@
-"""The result of a family of runs: how settings move quantities."""
+"""The result of a sweep: how settings move quantities."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Exponent(Result):
 
 @dataclass(frozen=True)
 class SweepRun(Result):
-    """One run of a family.
+    """One run of a sweep.
 
     Attributes:
         name: Its name.

@@ -59,7 +59,7 @@ def sweep(
         progress: Called with a short phrase at every stage.
 
     Returns:
-        The family.
+        The exponents of every quantity over every setting, the runs, and what not to believe.
 
     Raises:
         LogReadError: A log cannot be read.

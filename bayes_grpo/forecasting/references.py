@@ -20,7 +20,7 @@ from scipy.special import expit
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.common.text import counted
+from bayes_grpo.common.text import counted, listed
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun
 from bayes_grpo.references.transfer import JointReading, TransferForecast
@@ -92,8 +92,7 @@ class ReferencesUsed(Result):
     @property
     def named(self) -> str:
         """How many reference runs, and which."""
-        more = f" and {len(self.used) - _NAMED} more" if len(self.used) > _NAMED else ""
-        return f"with {counted(len(self.used), 'reference run')} ({', '.join(self.used[:_NAMED])}{more})"
+        return f"with {counted(len(self.used), 'reference run')} ({listed(self.used, _NAMED)})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -101,12 +100,7 @@ class ReferencesUsed(Result):
         why: dict[str, list[str]] = {}
         for name, reason in self.left_out:
             why.setdefault(reason, []).append(name)
-        lines = [
-            f"no reference runs ({reason}): {', '.join(names[:_NAMED])}"
-            + (f" and {len(names) - _NAMED} more" if names[_NAMED:] else "")
-            for reason, names in why.items()
-        ]
-        return (self.sentence, *lines)
+        return (self.sentence, *(f"no reference runs ({x}): {listed(names, _NAMED)}" for x, names in why.items()))
 
 
 def paths_with_references(

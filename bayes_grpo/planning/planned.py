@@ -130,7 +130,7 @@ class Plan(Result):
     def why(self) -> str:
         """What the best candidate is expected to bring."""
         best, g = self.recommended, self.recommended.gain
-        if best.settings == self.present:
+        if self.verdict == "keep":
             p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
             return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
         return (

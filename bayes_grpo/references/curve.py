@@ -101,11 +101,8 @@ def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve |
     slices = {k: slice(x[0], x[-1] + 1) for k, x in parts.items() if len(x) >= _MIN_ROWS}
     if not slices or float(np.ptp(table.y)) <= 0.0:
         return None
-    gap = float(np.median(np.diff(table.step)))
-    clocks = [
-        (table.step - table.step[0]) / gap * np.ones(1),
-        *(_early((table.step - table.step[0]) / gap, e) for e in _EARLY),
-    ]
+    time = (table.step - table.step[0]) / float(np.median(np.diff(table.step)))
+    clocks = [time, *(_early(time, span) for span in _EARLY)]
     deviation = {k: _contrasts(x.stop - x.start) for k, x in slices.items()}
     best: tuple[float, float, float, dict[int, np.ndarray]] | None = None
     for length, clock in product(_LENGTHS, clocks):

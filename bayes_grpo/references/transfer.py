@@ -112,7 +112,7 @@ def transfer_forecast(
     for counts, weights, sd, t, factor, (mean, var) in product(_COUNTS, _WEIGHTS, _OWN, _TIMES, _NOISES, effects):
         cov = weights**2 * alike + sd**2 * own[t] + (_LEVELS[counts] * unit) ** 2
         row_sd = factor * noise
-        expected = (centre if counts else np.full(len(step), y.mean())) + 0.0
+        expected = centre if counts else np.full(len(step), y.mean())
         shift = row_sd * mean
         point = _conditioned(y - shift[:n], expected, cov, row_sd**2 * var)
         found.append((*point, row_sd * np.sqrt(var[n:]), shift[n:]))

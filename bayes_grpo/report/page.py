@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, TopLine
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -56,7 +57,6 @@ def page_of(run: Run, found: Analysis) -> Document:
         events["recommended stop"] = decision.recommended
     answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
     whole = view(run)
-    notes = [line for part in whole.sections if part.title == "Notes" for line in part.lines]
     parts = [
         _signals(run),
         _part("Parts", found.diagnosis, _parts),
@@ -66,7 +66,7 @@ def page_of(run: Run, found: Analysis) -> Document:
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
         _part("Stability", found.stability, lambda s: _stability(s, top)),
-        Section("Log", (*notes,), (columns(run),)),
+        section("Log", *(clean(note, 200) for note in run.notes), tables=(columns(run),)),
         section("Settings", tables=(settings(run),)),
     ]
     return Document(

@@ -16,14 +16,13 @@ import numpy as np
 from scipy.stats import t as student
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.cells import PromptCells, Variances, cells_of, variances_of
 from bayes_grpo.rollouts.records import Rollouts
 
 _WINDOWS = 10
-_SURE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +56,7 @@ class ByPrompt(Result):
     @property
     def verdict(self) -> str:
         """One of "B is better", "A is better" and "cannot tell"."""
-        if self.p_better >= _SURE:
-            return "B is better"
-        return "A is better" if self.p_better <= 1.0 - _SURE else "cannot tell"
+        return better_of(self.p_better)
 
     @property
     def sentence(self) -> str:

@@ -22,10 +22,9 @@ ROOMS = {
     "logs": "Reading logs",
     "rollouts": "Rollouts: single completions",
     "rows": "Rows: one signal of a run",
-    "regimes": "Regimes: the laws",
+    "regimes": "Regimes: models of the reward curve",
     "fitting": "Fitting",
-    "references": "Reference runs: other runs of the task",
-    "comparison": "Comparing laws",
+    "comparison": "Comparing regimes",
     "checking": "Checking a fit",
     "forecasting": "Forecasting",
     "backtesting": "Backtesting",
@@ -34,13 +33,9 @@ ROOMS = {
     "analysis": "Analysis of a run",
     "families": "Families of runs",
     "planning": "Before a run",
-    "probing": "Measuring beside a training",
     "batches": "Many runs in one table",
     "watching": "Runs that go on",
-    "training": "Inside a training",
-    "risk": "What happened to others",
     "simulate": "Simulating",
-    "laboratory": "The deep laboratory",
     "views": "Figures and documents of results",
     "report": "The page",
     "common": "Errors and files",
@@ -178,7 +173,7 @@ def gallery_page(notebooks: list[Path], pictures: Path) -> str:
 
 
 def generate(app: Sphinx) -> None:
-    """Writes the pages beside the others, where their text has changed."""
+    """Writes the pages next to the others, where their text has changed."""
     docs = Path(app.srcdir)
     package = docs.parent / "bayes_grpo"
     names = public_names(package / "__init__.pyi")

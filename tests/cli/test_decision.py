@@ -14,6 +14,8 @@ from tests.helpers.command import call
         (("--value-per-reward", 1), "found --value-per-reward without --cost-per-step"),
         (("--cost-per-step", -1, "--value-per-reward", 1), "--cost-per-step: expected a finite number"),
         (("--backtest", "--plot", "net.png"), "--plot: draws a forecast"),
+        (("--backtest", "--part", "math"), "--part: a backtest scores the total"),
+        (("--part", "math", "--reference-runs", "."), "--part: reference runs are compared by the total"),
     ],
 )
 def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, curve, flags, said):

@@ -115,9 +115,8 @@ def _draw_fan(axes: Axes, f: Forecast) -> None:
     ):
         axes.fill_between(at, *np.quantile(draws, ends, axis=0), color=color, alpha=alpha, lw=0, label=label)
     axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
-    for i, (at, reward) in enumerate(
-        f.reference_runs.curves if f.reference_runs is not None and f.reference_runs.count else ()
-    ):
+    used = f.reference_runs
+    for i, (at, reward) in enumerate(used.curves if used is not None and used.count else ()):
         inside = at <= f.until
         axes.plot(at[inside], reward[inside], color=_ROWS, lw=0.7, alpha=0.5, zorder=0.5,
                   label=None if i else "reference runs")  # fmt: skip
