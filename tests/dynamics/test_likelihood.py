@@ -11,10 +11,10 @@ from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
+from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
-from bayes_grpo.regimes.built_in.success import Logistic
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Optimizer, Series
 from tests.helpers.reference import dense_log_density, oscillator_moments
