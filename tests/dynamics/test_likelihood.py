@@ -150,7 +150,7 @@ def test_associative_scan_has_no_batched_dots():
 
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
 def test_the_filter_of_many_draws_is_the_plain_one(regime):
-    """The density, stretch by stretch, of all rows and of the first 50."""
+    """The density, chunk by chunk, of all rows and of the first 50."""
     rows = falling_rows(96)
     y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
 
