@@ -1,4 +1,4 @@
-"""What an accelerator brings, beside the CPU of the same machine in the same run.
+"""What an accelerator brings, against the CPU of the same machine in the same run.
 
     python benchmarks/accelerator.py [--quick] [--backends cuda cpu] [--no-keep]
 
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ ROWS = (400, 4_000, 40_000)
 CHAINS = {4: 1_000, 1_000: 200}
 """Number of chains → draws of each: fewer draws leave too few effective ones a chain for R-hat."""
 MANY, LOGS, LOG_ROWS = 64, 64, 200
-VALUES = {"relaxation_time": 1.0, "observation_sd": 0.04, "fluctuation_sd": 0.02, "fixed_point": 0.7}
+FILTERS = {"sequential": kalman.sequential_log_likelihood, "associative": associative.log_likelihood}
 LEVEL = (0.2, 0.1)
 """Prior mean and standard deviation of the initial reward, which the filter integrates out."""
 REGIME = "exponential"
@@ -68,31 +69,26 @@ def seconds_of(call: Callable[[], Any], repeats: int) -> float:
 Found = dict[str, Any]
 
 
+def density_at(density: Callable[..., Any], rows: Any, logs: Any) -> Any:
+    """Log density of rows where two parameters are moved by these logarithms; the levels are integrated out."""
+    regime, slow, noise = bg.get_regime(REGIME), len(rows.y) / 5.0 * jnp.exp(logs[0]), 0.04 * jnp.exp(logs[1])
+    values = {"relaxation_time": slow, "observation_sd": noise, "fluctuation_sd": jnp.asarray(0.02)}
+    levels = {
+        "fixed_point": (jnp.asarray(0.7), jnp.asarray(LEVEL[1])),
+        "initial_reward": tuple(map(jnp.asarray, LEVEL)),
+    }
+    return density(regime.on_rows(values, levels, rows), rows.y)
+
+
 def filters(quick: bool, found: Found) -> Iterator[None]:
     """Milliseconds of value and gradient by rows, filter and number of evaluations at once."""
-    regime = bg.get_regime(REGIME)
     for n in ROWS[:2] if quick else ROWS:
         say(f"filter: {n} rows")
         rows = bg.rows_of(run_of(n, 1), max_rows=n)
         data = jax.device_put(bg.padded(rows, n))
         found[str(n)] = {}
-        for name, density in (
-            ("sequential", kalman.sequential_log_likelihood),
-            ("associative", associative.log_likelihood),
-        ):
-
-            def value(logs: Any, density: Any = density, data: Any = data, n: int = n) -> Any:
-                free = VALUES | {
-                    "relaxation_time": n / 5.0 * jnp.exp(logs[0]),
-                    "observation_sd": 0.04 * jnp.exp(logs[1]),
-                }
-                sampled = {p.name: jnp.asarray(free[p.name]) for p in regime.sampled}
-                levels = {
-                    p.name: (jnp.asarray(free.get(p.name, LEVEL[0])), jnp.asarray(LEVEL[1]))
-                    for p in regime.marginalized
-                }
-                return density(regime.on_rows(sampled, levels, data), data.y)
-
+        for name, density in FILTERS.items():
+            value = partial(density_at, density, data)
             one = jax.jit(jax.value_and_grad(value))
             start = jnp.zeros(2)
             once = seconds_of(lambda f=one, z=start: jax.block_until_ready(f(z)), 5)
@@ -167,7 +163,7 @@ def measured(quick: bool) -> None:
             print(json.dumps(found), flush=True)  # what is measured is kept where a later part runs out of time
 
 
-def beside(backend: str, quick: bool, limit: float) -> dict[str, Any]:
+def measured_on(backend: str, quick: bool, limit: float) -> dict[str, Any]:
     """The parts in a process of its own on a backend, as far as they got."""
     command = [sys.executable, "-m", "benchmarks.accelerator", "--here", *(["--quick"] if quick else [])]
     environment = os.environ | {"JAX_PLATFORMS": backend, "BAYES_GRPO_CACHE": ""}
@@ -195,7 +191,7 @@ def main() -> None:
         measured(arguments.quick)
         return
     limits = zip(arguments.backends, arguments.limit, strict=False)
-    found = {backend: beside(backend, arguments.quick, limit) for backend, limit in limits}
+    found = {backend: measured_on(backend, arguments.quick, limit) for backend, limit in limits}
     print(json.dumps(found, indent=1))
     if not (arguments.no_keep or arguments.quick):
         keep("accelerator", found, Path(arguments.folder))

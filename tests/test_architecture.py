@@ -48,7 +48,7 @@ def test_the_counting_of_parameters_sees_methods_and_nested_functions():
 
 CONVENTIONS = {
     # What a module of a kind holds: a regime, a trainer, a reader, a failure mode, a section of the page, a program.
-    *("REGIMES", "TRAINER", "MODE", "NAME", "READERS", "sniff", "read", "runs", "main"),
+    *("REGIME", "TRAINER", "MODE", "NAME", "READERS", "sniff", "read", "runs", "main"),
     *("KEY", "TITLE", "QUESTION", "SECTIONS", "section", "lead", "leads", "tone_of", "chance_of"),
     # The same thing for two kinds of state space, of model and of policy.
     *("log_likelihood", "grpo_loss"),

@@ -236,10 +236,8 @@ def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
 
 def _residual_program(regime: Regime) -> Any:
     def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space, y = (
-            state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows),
-            jnp.asarray(rows.y),
-        )
+        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+        y = jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,7 +26,7 @@ SIGNAL_CHOICES = ("auto", "reward", "eval")
 _NEAR_MOST = 2000
 """Names of a folder among which a similar one is sought."""
 _BUILT_IN = Path(__file__).parents[1] / "regimes" / "built_in"
-"""Modules of regimes (`bayes_grpo.regimes.registry`), each with a line ``name = "…"`` a regime."""
+"""One module for each regime, of the regime's name (`bayes_grpo.regimes.registry`)."""
 
 
 def callback(check: Callable[[Any], object]) -> Callable[..., Any]:
@@ -43,8 +43,7 @@ def callback(check: Callable[[Any], object]) -> Callable[..., Any]:
 @cache
 def regime_names() -> tuple[str, ...]:
     """Names of all regimes, those of installed packages included, none of which is imported for it."""
-    text = "".join(path.read_text(encoding="utf-8") for path in _BUILT_IN.glob("*.py"))
-    own = sorted(re.findall(r'^    name = "(\w+)"$', text, re.MULTILINE))
+    own = sorted(module.name for module in iter_modules([str(_BUILT_IN)]))
     return (*own, *(entry.name for entry in entry_points(group="bayes_grpo.regimes") if entry.name not in own))
 
 

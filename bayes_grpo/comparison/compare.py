@@ -70,8 +70,7 @@ def compare(
     """
     settings, tell = sampler or SamplerSettings(), teller(progress)
     check_settings(settings, seed)
-    whole = as_run(run)
-    run, window = rows_to_fit(whole, rows, signal)
+    run, window = rows_to_fit(as_run(run), rows, signal)
     table = rows_of(run, signal)
     regimes, left_out = _chosen(regimes, table)
     cautions, lfo = _cautions(table, lfo)

@@ -61,12 +61,12 @@ def _states_before(d: Any, value: Array, present: Array) -> tuple[Array, Array]:
         value,
         present,
     )
-    first = _condition_first(d, value[0], present[0])
-    elements = jax.tree.map(lambda all_, one: all_.at[0].set(one), elements, first)
+    n = d.initial_mean.shape[0]
+    # A stretch of no rows, of which nothing is known but the state after it, stands first.
+    start = _Element(jnp.zeros((n, n)), d.initial_mean, d.initial_cov, jnp.zeros(n), jnp.zeros((n, n)))
+    elements = jax.tree.map(lambda one, each: jnp.concatenate([one[None], each[:-1]]), start, elements)
     scanned = lax.associative_scan(_combine, elements)
-    mean = jnp.concatenate([d.initial_mean[None], scanned.b[:-1]])
-    cov = jnp.concatenate([d.initial_cov[None], scanned.c[:-1]])
-    return mean, cov
+    return scanned.b, scanned.c
 
 
 def _element(f: Array, q: Array, h: Array, s: Array, r: Array, y: Array, present: Array) -> _Element:
@@ -78,24 +78,6 @@ def _element(f: Array, q: Array, h: Array, s: Array, r: Array, y: Array, present
         c=q - jnp.outer(gain, s),
         eta=h * weight * y,
         j=jnp.outer(h, h) * weight,
-    )
-
-
-def _condition_first(d: Any, y: Array, present: Array) -> _Element:
-    """The first row's element, with the initial state already integrated out."""
-    f, h, p = d.transition[0], d.observation[0], d.initial_cov
-    ph = _times(p, h[:, None])[:, 0]
-    var = jnp.sum(h * ph) + d.observation_var[0] + d.measurement_var[0]
-    weight = jnp.where(present, 1.0 / jnp.where(present, var, 1.0), 0.0)
-    cross = _times(f, ph[:, None])[:, 0] + d.cross_cov[0]
-    gain = cross * weight
-    n = h.shape[0]
-    return _Element(
-        a=jnp.zeros((n, n)),
-        b=_times(f, d.initial_mean[:, None])[:, 0] + gain * (y - jnp.sum(h * d.initial_mean)),
-        c=_times(_times(f, p), f.T) + d.noise_cov[0] - jnp.outer(gain, cross),
-        eta=jnp.zeros(n),
-        j=jnp.zeros((n, n)),
     )
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from bayes_grpo.common.programs import accelerated
+from bayes_grpo.dynamics import associative
 from bayes_grpo.dynamics.state_space import (
     LOG_2PI,
     Entry,
@@ -160,12 +161,7 @@ def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
     """Log density of the logged rows, a scalar; on an accelerator by `bayes_grpo.dynamics.associative`."""
-    y = jnp.asarray(y)
-    if accelerated():
-        from bayes_grpo.dynamics import associative
-
-        return associative.log_likelihood(space, y)
-    return sequential_log_likelihood(space, y)
+    return associative.log_likelihood(space, y) if accelerated() else sequential_log_likelihood(space, y)
 
 
 def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
@@ -181,7 +177,7 @@ _CHUNK = 32
 
 def chunked_log_likelihood(space: StateSpace, y: Array) -> Array:
     """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
-    y, size = jnp.asarray(y), len(y)
+    size = len(y)
     varying, at = over_rows(space)
     length = math.gcd(_CHUNK, size) if size % 8 == 0 else size
     needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)

@@ -63,17 +63,12 @@ class StateSpace(NamedTuple):
 def dense(space: StateSpace, rows: int) -> Any:
     """The same with arrays of shapes (n,), (n, n), (T, n, n), (T, n) and (T,), T rows."""
 
-    def over_rows(entry: Any) -> Array:
-        return jnp.broadcast_to(jnp.asarray(entry, float), (rows,))
+    def array(entries: Any, shape: tuple[int, ...]) -> Array:
+        if isinstance(entries, tuple):
+            return jnp.stack([array(x, shape) for x in entries], axis=len(shape))
+        return jnp.broadcast_to(jnp.asarray(entries, float), shape)
 
-    def stacked(entries: Any, of: Any) -> Array:
-        if not isinstance(entries, tuple):
-            return of(entries)
-        parts = [stacked(e, of) for e in entries]
-        return jnp.stack(parts, axis=-2 if isinstance(entries[0], tuple) else -1)
-
-    initial = (stacked(x, lambda e: jnp.asarray(e, float)) for x in space[:2])
-    return StateSpace(*initial, *(stacked(x, over_rows) for x in space[2:]))  # pyright: ignore[reportArgumentType]
+    return StateSpace(*(array(x, ()) for x in space[:2]), *(array(x, (rows,)) for x in space[2:]))  # pyright: ignore[reportArgumentType]
 
 
 def plus(a: Entry, b: Entry) -> Entry:

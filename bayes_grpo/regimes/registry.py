@@ -27,8 +27,7 @@ GROUP = "bayes_grpo.regimes"
 @cache
 def built_in_regimes() -> Mapping[str, Regime]:
     """Regimes of this package by name, found in the package `bayes_grpo.regimes.built_in`."""
-    found = (regime for module in modules_in(built_in, "REGIMES") for regime in module.REGIMES)
-    return {regime.name: regime for regime in sorted(found, key=lambda regime: regime.name)}
+    return {module.REGIME.name: module.REGIME for module in modules_in(built_in, "REGIME")}
 
 
 @cache

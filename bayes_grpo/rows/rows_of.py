@@ -96,7 +96,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
         reference_rate=reference,
         from_rest=start <= 2.0 * float(np.median(np.diff(step))),
         optimizer=optimizer,
-        notes=(*notes, *_said_of(step[far > 0.0])),
+        notes=(*notes, *_outlier_notes(step[far > 0.0])),
         noise=noise,
         level=level,
     )
@@ -105,8 +105,8 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
     return table
 
 
-def _said_of(outliers: np.ndarray) -> tuple[str, ...]:
-    """What to say of outliers at these steps."""
+def _outlier_notes(outliers: np.ndarray) -> tuple[str, ...]:
+    """Notes on outliers at these steps."""
     if not len(outliers):
         return ()
     where = ", ".join(f"{s:g}" for s in outliers[:5]) + (" and others" if len(outliers) > 5 else "")

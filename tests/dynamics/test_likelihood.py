@@ -11,10 +11,10 @@ from bayes_grpo.dynamics import associative, kalman
 from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.flat import Flat
+from bayes_grpo.regimes.built_in.logistic import Logistic
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
 from bayes_grpo.regimes.built_in.reduction import Reduction
 from bayes_grpo.regimes.built_in.sigmoid import Sigmoid
-from bayes_grpo.regimes.built_in.success import Logistic
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Optimizer, Series
 from tests.helpers.reference import dense_log_density, oscillator_moments
@@ -150,7 +150,7 @@ def test_associative_scan_has_no_batched_dots():
 
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
 def test_the_filter_of_many_draws_is_the_plain_one(regime):
-    """The density, stretch by stretch, of all rows and of the first 50."""
+    """The density, chunk by chunk, of all rows and of the first 50."""
     rows = falling_rows(96)
     y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
 

@@ -128,7 +128,7 @@ def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
 def test_a_file_in_the_package_is_a_regime(tmp_path, monkeypatch):
     (tmp_path / "stretched.py").write_text(
         "from bayes_grpo.regimes.built_in.exponential import Exponential\n\n\n"
-        "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIMES = (Stretched(),)\n"
+        "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIME = Stretched()\n"
     )
     monkeypatch.setattr(built_in, "__path__", [*built_in.__path__, str(tmp_path)])
     registry.built_in_regimes.cache_clear()

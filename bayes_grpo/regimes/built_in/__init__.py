@@ -1,1 +1,1 @@
-"""The regimes of this package: a module placed here that states ``REGIMES``, a tuple of them, is found."""
+"""The regimes of this package, one module each, of its name: one that states ``REGIME`` is found."""

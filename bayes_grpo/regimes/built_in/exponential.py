@@ -55,4 +55,4 @@ class Exponential(Regime):
         return {"relaxation_rate": 1.0 / tau, "half_gain_step": np.log(2.0) * tau}
 
 
-REGIMES = (Exponential(),)
+REGIME = Exponential()

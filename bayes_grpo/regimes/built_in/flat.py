@@ -44,4 +44,4 @@ class Flat(TrendRegime):
         return {"initial_reward": values["fixed_point"]}
 
 
-REGIMES = (Flat(),)
+REGIME = Flat()

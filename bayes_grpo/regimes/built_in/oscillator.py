@@ -1,4 +1,4 @@
-"""Regimes `oscillator` and `stiffness_damping`: the damped oscillator, stochastically forced, with both left free.
+"""Regime `oscillator`: the stochastically forced damped oscillator with stiffness and damping left free.
 
     m x'' + c x' + k x = forcing,   x = reward - fixed point
 
@@ -12,7 +12,7 @@ forcing; reported stiffness and damping ratio refer to the highest learning rate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -29,7 +29,7 @@ from bayes_grpo.regimes.common import (
     second_order_times,
     unstable_damping,
 )
-from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior, Quantity
+from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
@@ -94,49 +94,4 @@ class Oscillator(Regime):
         return {"stiffness": mass * omega**2, "damping": 2.0 * mass * zeta * omega} | second_order_times(zeta, omega)
 
 
-class StiffnessDamping(Oscillator):
-    """The oscillator with stiffness k and damping c > 0 as its parameters, for priors on them and for pooling.
-
-    The mass is m = (1 + μ)/2. Priors hold exactly: nothing is bound to the rows.
-    """
-
-    name = "stiffness_damping"
-    title = "oscillator in terms of stiffness and damping"
-    on_request = True
-    quantities: ClassVar = {k: v for k, v in SECOND_ORDER.items() if k not in ("stiffness", "damping")} | {
-        "response_time": Quantity("step", RESPONSE)
-    }
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Stiffness, damping, the two noises, and the two levels (integrated out)."""
-        k, c = SECOND_ORDER["stiffness"], SECOND_ORDER["damping"]
-        return (
-            # Of a response time of a fifth of the log at a damping ratio of 2.
-            Parameter("stiffness", *k, POSITIVE, lambda t: Prior(17.0 * t.optimizer.mass / (t.length / 5.0) ** 2, 2.0)),
-            Parameter("damping", *c, POSITIVE, lambda t: Prior(16.5 * t.optimizer.mass / (t.length / 5.0), 1.0)),
-            *OSCILLATOR_NOISES,
-            *LEVELS,
-        )
-
-    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
-        """The values as they are."""
-        return values
-
-    def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
-        """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        return super().state_space({**values, **_response(values, 0.5 * (1.0 + rows.momentum))}, marginalized, rows)
-
-    def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
-        """Response time, damping ratio and times of each draw, at the highest learning rate of the run."""
-        found = _response(values, table.optimizer.mass)
-        return found | {k: v for k, v in super().derived(found, table).items() if k in self.quantities}
-
-
-REGIMES = (Oscillator(), StiffnessDamping())
-
-
-def _response(values: Mapping[str, Any], mass: Any) -> dict[str, Any]:
-    """Response time and damping ratio from stiffness and damping."""
-    k, c = values["stiffness"], values["damping"]
-    return {"response_time": (mass / k + (c / k) ** 2) ** 0.5, "damping_ratio": 0.5 * c / (mass * k) ** 0.5}
+REGIME = Oscillator()

@@ -98,4 +98,4 @@ class Reduction(Regime):
         return out | second_order_times(zeta, omega)
 
 
-REGIMES = (Reduction(),)
+REGIME = Reduction()

@@ -70,7 +70,7 @@ class Sigmoid(TrendRegime):
         return {"half_gain_step": half - first}
 
 
-REGIMES = (Sigmoid(),)
+REGIME = Sigmoid()
 
 
 def _left(step: Array, middle: Array, exponent: Array) -> Array:

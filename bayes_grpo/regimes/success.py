@@ -1,4 +1,4 @@
-"""Regimes `bernoulli` and `logistic`: a success rate on an exact flow between a floor and a ceiling of the reward.
+"""What `bernoulli` and `logistic` share: a success rate on an exact flow between a floor and a ceiling of the reward.
 
 R = floor + (R* - floor) p, with p the success rate on a flow of `bayes_grpo.dynamics.flows` and R* the ceiling. With
 both levels linear the shape is s = (1 - p(t))/(1 - p₀). Its two parameters are the initial success rate p₀, which
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.flows import CENTRED, NORMALISED, Flow, half_logit
+from bayes_grpo.dynamics.flows import Flow, half_logit
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.common import LEVELS, response_prior
 from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity, namespace
@@ -89,35 +89,3 @@ class SuccessRegime(TrendRegime):
         logit = jnp.clip(jnp.log(initial_success) - jnp.log1p(-initial_success), -_FAR, _FAR)
         start = self.flow.coordinate(logit)
         return start, self.flow.coordinate(half_logit(logit)) - start
-
-
-class Bernoulli(SuccessRegime):
-    """A Bernoulli policy under advantages divided by the group's standard deviation (GRPO, arXiv 2402.03300).
-
-    With the logit z of the success rate p and r the effective learning rate, dz/dt = r sqrt(p (1 - p)): an anharmonic
-    drift dp/dt = r (p (1 - p))^(3/2) that is slow near the floor, fastest at p = 1/2 and dies at the ceiling, which is
-    approached as 4/(r t)², not exponentially. The exact flow for many completions a group.
-    """
-
-    name = "bernoulli"
-    title = "success rate under std-normalised advantages (power-law tail 1/t²)"
-    flow = NORMALISED
-    spread = 1.5
-
-
-class Logistic(SuccessRegime):
-    """A Bernoulli policy under advantages that are only centered (Dr. GRPO, arXiv 2503.20783).
-
-    With the logit z of the success rate p, dz/dt = r p (1 - p), where r = η (1 - 1/G) for groups of G: the expected
-    policy gradient of one logit, exactly. The reward's drift is then dp/dt = r (p (1 - p))², slower at both ends than
-    `bernoulli`, and the ceiling is approached as 1/(r t). The textbook's logistic curve, dp/dt = r p (1 - p), would
-    need a logit that moves at constant speed, which no centered advantage gives; a curve of that family is `sigmoid`.
-    """
-
-    name = "logistic"
-    title = "success rate under mean-only advantages (power-law tail 1/t)"
-    flow = CENTRED
-    spread = 1.1  # as wide a prior of the curve's shape as 1.5 is for the normalized flow
-
-
-REGIMES = (Bernoulli(), Logistic())
