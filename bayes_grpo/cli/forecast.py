@@ -17,6 +17,7 @@ from bayes_grpo.cli.options import (
     At,
     LogFile,
     Output,
+    Part,
     Plot,
     Reading,
     ReferenceRunsFlag,
@@ -56,9 +57,7 @@ def forecast(
     at: At = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
-    part: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Forecast this reward function or environment, not the total.")
-    ] = None,
+    part: Part = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
     reference_runs: ReferenceRunsFlag = None,

@@ -13,6 +13,7 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     Output,
+    Part,
     Plot,
     Reading,
     Seed,
@@ -32,6 +33,7 @@ def sweep(
     ],
     vary: Vary = None,
     signal: Signal = "auto",
+    part: Part = None,
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -45,6 +47,7 @@ def sweep(
             logs,
             names_in(vary),
             signal=signal,
+            part=part,
             read=reading.options(),
             seed=seed,
             progress=tell,
