@@ -106,17 +106,17 @@ def forecast(
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)
-        top, ahead = found.diagnosis.required.top, found.forecast.required
+        status, ahead = found.diagnosis.required.status, found.forecast.required
         if ahead.undecided:
             raise SettingError(ahead.undecided)
-        summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
+        summary, decision = bg.forecast_given(status, ahead.summary), ahead.decision
         if plot is not None:
             events = {} if decision is None else {"recommended stop": decision.recommended}
             figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
             bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, top=found.top)
+    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, status=found.status)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

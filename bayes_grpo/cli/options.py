@@ -21,7 +21,7 @@ from bayes_grpo.common.results import headline_of
 
 if TYPE_CHECKING:
     from bayes_grpo import Diagnosis, Question, Run
-    from bayes_grpo.diagnosis.status import TopLine
+    from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.nearby import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
@@ -105,7 +105,7 @@ class Output:
         then: Iterable[Any] = (),
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
-        top: TopLine | None = None,
+        status: Status | None = None,
         note: str = "",
     ) -> None:
         """Prints a result.
@@ -117,7 +117,7 @@ class Output:
             then: Results that are printed after it.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
-            top: How the run stands given all that was found; that of the diagnosis alone where None.
+            status: How the run stands given all that was found; that of the diagnosis alone where None.
             note: A line for ``--details``.
         """
         if self.json_:
@@ -136,7 +136,7 @@ class Output:
         if note:
             first = first.with_note(note)
         if diagnosis is not None:
-            first = first.given(top or diagnosis.top)
+            first = first.given(status or diagnosis.status)
         for i, document in enumerate((first, *map(bg.view, then))):
             if i:
                 console().print()

@@ -91,8 +91,8 @@ class Shown:
 
 def headline_of(result: object) -> str:
     """The one sentence of a result; "" where it has none."""
-    top = getattr(result, "top", None)
-    for holder, name in ((top, "sentence"), (result, "sentence"), (result, "verdict")):
+    status = getattr(result, "status", None)
+    for holder, name in ((status, "sentence"), (result, "sentence"), (result, "verdict")):
         text = getattr(holder, name, "")
         if isinstance(text, str) and text:
             return text

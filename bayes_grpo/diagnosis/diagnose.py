@@ -21,10 +21,10 @@ from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.resumed import resume_behind
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.status_of import status_of
 from bayes_grpo.diagnosis.story import progress_text, story
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
-from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -86,10 +86,10 @@ def diagnose(
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-    top = top_line(estimate, timeline, rows, facts)
-    texts = (story(estimate, timeline, trends, top.finding, facts.happened), gain.sentence if gain else "")
+    status = status_of(estimate, timeline, rows, facts)
+    texts = (story(estimate, timeline, trends, status.finding, facts.happened), gain.sentence if gain else "")
     return Diagnosis(
-        top=top,
+        status=status,
         sentence=" ".join(x for x in texts if x),
         probability=estimate.probability,
         evidence=evidence,

@@ -29,7 +29,7 @@ def test_a_collapse_that_anyone_can_see_is_named():
     signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
     for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
         assert diagnose(run).probability["dynamical_instability"] > 0.8
-        assert diagnose(run).top.status == "failed"
+        assert diagnose(run).status.status == "failed"
 
 
 def test_a_hacked_run_is_named(hacked):
@@ -41,7 +41,7 @@ def test_a_hacked_run_is_named(hacked):
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
     assert bad.probability["reward_hacking"] > 3.0 * good.probability["reward_hacking"]
-    assert good.top.status not in ALARMING
+    assert good.status.status not in ALARMING
     for result in (bad, good):
         json.dumps(result.to_dict(), allow_nan=False)
 
@@ -88,7 +88,7 @@ def test_rows_after_a_step_play_no_part(hacked):
 
 def test_a_log_of_two_rows_cannot_tell():
     result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.top.finding == CANNOT_TELL
+    assert result.status.finding == CANNOT_TELL
     assert text_of(result).startswith("UNCLEAR")
     plot_diagnosis(result)
 
