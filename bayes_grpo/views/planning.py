@@ -50,11 +50,7 @@ def stability_document(r: StabilityReport) -> Document:
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
         why=sentence_case(f"{r.failure_risk.evidence}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
-        tone="alarm"
-        if r.failure_risk.p > 0.5
-        else "doubt"
-        if r.circular or r.failure_risk.p > THRESHOLDS.safe
-        else "good",
+        tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if risky else "good",
         table=_lags(r),
         sections=(
             section(
