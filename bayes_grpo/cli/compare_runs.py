@@ -13,9 +13,9 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     Output,
-    Part,
     Plot,
     Reading,
+    RewardPart,
     Seed,
     Signal,
     check_pictures,
@@ -45,7 +45,7 @@ def compare_runs(
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,
     signal: Signal = "auto",
-    part: Part = None,
+    part: RewardPart = None,
     by_prompt: Annotated[
         bool,
         typer.Option(

@@ -57,7 +57,7 @@ Until = Annotated[
     typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else 1.5 times the last."),
 ]
 Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by commas.", metavar=NAMES, **REGIME)]
-Part = Annotated[
+RewardPart = Annotated[
     str | None, typer.Option(metavar="NAME", help="Take this reward function or environment, not the total.")
 ]
 Vary = Annotated[
