@@ -174,7 +174,7 @@ class Sweep(Result):
             f"{x.setting} {x.assumed:.3g} ({counted(x.others, 'run')})" for x in self.named if x.assumed is not None
         ]
         text = "where a file name states no value, the geometric mean of those stated: "
-        return f"{text}{', '.join(some)}; --set NAME=VALUE gives another" if some else ""
+        return f"{text}{', '.join(some)}; --set NAME=VALUE or a file name gives another" if some else ""
 
     @property
     def _collapsed(self) -> str:

@@ -10,6 +10,7 @@ import time
 import warnings
 from dataclasses import fields
 from functools import partial
+from typing import Any
 
 from bayes_grpo.analysis.advice import given
 from bayes_grpo.analysis.analyze import analyze
@@ -91,9 +92,10 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
 def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
     """What a look shows of a forecast."""
     summary, decision = ahead.summary, ahead.decision
-    shared = {f.name: getattr(summary, f.name) for f in fields(Expected)}
+    shared: dict[str, Any] = {f.name: getattr(summary, f.name) for f in fields(Expected)}
+    shared["sentence"] = given(status, summary.sentence)
     return Outlook(
-        **shared | {"sentence": given(status, summary.sentence)},
+        **shared,
         stop=None if decision is None else decision.recommended,
         advice="" if decision is None else given(status, decision.sentence),
         take=None if decision is None or decision.choice is None else decision.choice.step,

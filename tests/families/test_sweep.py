@@ -98,7 +98,10 @@ def test_what_file_names_state_and_what_is_assumed_is_printed(found):
     given = NamedSetting("lora_rank", {"a": 8.0, "b": 32.0}, 4, 16.0)
     text = " ".join(text_of(replace(found, named=(given,))).split())
     assert "Settings from file names: lora_rank 8, 32." in text
-    assert "the geometric mean of those stated: lora_rank 16 (4 runs); --set NAME=VALUE gives another" in text
+    assert (
+        "the geometric mean of those stated: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another"
+        in text
+    )
 
 
 def test_runs_that_collapsed_or_failed_are_named_first(found):

@@ -272,7 +272,9 @@ def test_no_reward_beyond_what_the_run_has_shown_is_expected_where_no_end_is_kno
     assert found.kept.expected_gain == 0.0
     assert f"The regimes put its reward {level}, beyond what this run has shown; chance" in found.why
     assert "that this run has shown, is expected" in view(found).unchecked
-    assert [cell.text for cell in view(found).table.rows[0]][2:4] == [level, "not shown"]
+    shown = view(found).table
+    assert shown is not None
+    assert [cell.text for cell in shown.rows[0]][2:4] == [level, "not shown"]
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"]["expected"] is None
     assert save_plot(plot_plan(found), tmp_path / "plan.png").stat().st_size > 10_000
     settings = replace(rising.settings, reward_high=Setting(50.0, Provenance.USER))
