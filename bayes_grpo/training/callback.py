@@ -321,8 +321,8 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
     found |= {f"p/{name}": p for name, p in update.probability.items()}
     if update.probability:
         found["p/failing"] = update.failing
-    if update.top is not None:
-        found["status"] = float(SEVERITY[update.top.status])
+    if update.status is not None:
+        found["status"] = float(SEVERITY[update.status.status])
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
         found |= (
