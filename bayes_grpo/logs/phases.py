@@ -14,15 +14,13 @@ import numpy as np
 
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import chosen_run
-from bayes_grpo.logs.hygiene import repeats
+from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.run import LoggedTraining
 from bayes_grpo.logs.table import RUN_KEYS, Table
 
 CLOSING = ("train_runtime", "train/train_runtime")
 """Keys that only the line has that closes a training."""
-_MAX_STARTS = 50
-"""A log whose steps go back more often is interleaved."""
 _LEAST = 2
 _KEYS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
@@ -64,7 +62,7 @@ def starts_of(
     at = axis[rows] if placed else np.zeros(len(rows))
     shut = np.diff(np.cumsum(closing)[rows]) > 0
     places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
-    if len(places) > _MAX_STARTS:
+    if len(places) > MAX_RESUMES:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
     first = _first_reward(values)
@@ -166,6 +164,6 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
         at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
         begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
         overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
-        if 1 < len(rows) <= _MAX_STARTS and (step is None or overlap):
+        if 1 < len(rows) <= MAX_RESUMES and (step is None or overlap):
             return rows
     return {}

@@ -197,15 +197,14 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
     for path in paths:
         if path.resolve() in skipped:
             continue
-        try:
-            if not path.is_dir() or is_output_directory(path):
-                yield FoundLog(path, one(path), True)
-                continue
+        if path.is_dir() and not is_output_directory(path):
             found = None
             for found in _logs_in(path, one, skipped):
                 yield found
-            if found is None:
-                raise LogReadError(f"{clean(path, 300)}: expected a folder of logs, found none; check the path")
+            if found is not None:
+                continue
+        try:
+            yield FoundLog(path, one(path), True)
         except BayesGrpoError as error:
             yield FoundLog(path, error, True)
 
