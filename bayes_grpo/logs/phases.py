@@ -119,6 +119,8 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
         begun = known or starts
         if not begun:
+            if not any(wanted in words for words in table.labels.values()):
+                chosen_run(["training 1"], wanted)
             return Chosen(None, resumed=resumed, notes=_resumed(resumed))
         ends = (0, *begun, table.n)
         parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}

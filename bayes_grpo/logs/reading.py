@@ -149,7 +149,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
                 one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
             read.append((source, reader.name, one))
             if not found.id:
-                training = training if training or reader.takes_run else wanted
+                training = training if training or reader.takes_run or one.took_run else wanted
                 break
         except LogReadError as error:
             failed.append((file, error))
