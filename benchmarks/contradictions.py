@@ -26,7 +26,7 @@ import numpy as np
 from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
@@ -90,7 +90,7 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
         summary = summarize_forecast(found)
         reach = basis.reward.high - basis.reward.low
         cost = 0.2 * (reach if np.isfinite(reach) else float(np.ptp(y))) / last
-        decision = Question(cost_per_step=cost, value_per_reward=1.0).answer(found)
+        decision = StoppingCosts(cost_per_step=cost, value_per_reward=1.0).answer(found)
         out["schedule_ends"], out["rate_now"] = found.schedule.total_steps, found.schedule.rate_now
     except BayesGrpoError as error:
         out["error"] = str(error)
