@@ -263,7 +263,7 @@ def _means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> np.ndarray:
     """Means of columns over the rows of every rollout, a row of the result each; NaN where it has no value there."""
     import pandas as pd
 
-    return pd.DataFrame(np.transpose(columns)).groupby(rollout).mean().to_numpy().T
+    return np.asarray(pd.DataFrame(np.transpose(columns)).groupby(rollout).agg("mean")).T
 
 
 def no_reward(columns: Columns) -> str:

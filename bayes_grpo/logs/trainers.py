@@ -72,7 +72,7 @@ class Trainer:
     name: str
     label: str
     signature: tuple[str, ...]
-    keys: Mapping[str, tuple[str, ...]]
+    keys: dict[str, tuple[str, ...]]
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
