@@ -48,7 +48,7 @@ class Thresholds:
     # Held-out and train reward
     turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
     hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] counts as zero")
-    stands: float = _row(0.4, "of the range", "above which the train reward is high")
+    stands: float = _row(0.45, "of the range", "above which the train reward is high")
 
     # Entropy
     short: float = _row(0.5, "of the range", "up to which an entropy collapse is too early")
