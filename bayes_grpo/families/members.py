@@ -18,7 +18,8 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.probabilities import failure_of
+from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
@@ -215,7 +216,7 @@ def failure_in_short(run: Run) -> str:
         if len(rows) >= 2 * THRESHOLDS.least_rows and rows_collapsed(rows):
             return f"the {kind} reward collapsed"
     try:
-        found = failure_of(run)
+        found = failure_of(probabilities_of(RunSoFar.of(run)))
     except FitError:
         return ""
     return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"
