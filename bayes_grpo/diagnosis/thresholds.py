@@ -103,6 +103,7 @@ class Thresholds:
     doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
     all_parts: float = _row(0.9, "of the rows", "that all parts have values in, before they have shares of the gain")
+    clear_gain: float = _row(0.5, "noise sd", "of a row, that a gain exceeds, before parts have shares of it")
     whole: float = _row(0.05, "of 1", "that the estimated weights of environments may miss")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
 
