@@ -254,9 +254,15 @@ class RunSoFar:
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None where none differs, or it stands before anything was learned."""
+        """Step of the best held-out score; None where no score can choose, or it lies before anything was learned.
+
+        None can choose where none differs, or where all count as zero and the best is no better than the last beyond
+        noise: it is then the luckiest of equals.
+        """
         y = self.judged
         if y is None or np.ptp(y.value) == 0.0:
+            return None
+        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.falls:
             return None
         if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
             best = float(y.step[int(y.means.argmax()) + y.window - 1])

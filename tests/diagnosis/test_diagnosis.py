@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
+from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
+from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.lab.learners.public_logs import CLASSES
@@ -19,6 +23,7 @@ from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.shown import text_of
+from tests.helpers.trends import there, trends_of
 
 
 def test_a_collapse_that_anyone_can_see_is_named():
@@ -202,3 +207,20 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
     assert stop.value.code == 3
     assert words in err.getvalue()
     assert len(err.getvalue().strip().splitlines()) == 1
+
+
+def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
+    rng = np.random.default_rng(5)
+    up = np.r_[np.linspace(0.2, 0.8, 60), np.full(60, 0.8)] + 0.02 * rng.standard_normal(120)
+    found = diagnose(make_run(steps(120), up, reward_low=0.0, reward_high=1.0))
+    whole = there(found.timeline)
+    rise = next(e for e in whole.episodes if e.mode == "growing" and e.probable)
+    assert rise.depth.startswith("the reward changed from 0.")
+    rest = replace(rise, mode="plateaued", probability=0.55, depth="the reward is at 0.5")
+    both = replace(found, timeline=replace(whole, episodes=(rise, rest)))
+    assert [e.mode for e in episodes(both)] == ["growing"]
+    last = trends_of(make_run(steps(120), up))
+    rows = RunSoFar.of(last.run)
+    growing = next(m for m in all_modes() if m.name == "growing")
+    assert growing.text(rows, last, 10.0, 12.0) == ""
+    assert growing.text(rows, last, 10.0, 50.0) != ""
