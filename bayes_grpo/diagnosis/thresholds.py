@@ -105,7 +105,8 @@ class Thresholds:
     all_parts: float = _row(0.9, "of the rows", "that all parts have values in, before they have shares of the gain")
     clear_gain: float = _row(0.5, "noise sd", "of a row, that a gain exceeds, before parts have shares of it")
     whole: float = _row(0.05, "of 1", "that the estimated weights of environments may miss")
-    material_part: float = _row(0.1, "of the largest", "change of a reward function, or of an episode, that counts")
+    material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
+    described: float = _row(0.15, "of the means' range", "that a rise covers, before its episode is described")
 
     # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")

@@ -33,7 +33,7 @@ class Growing(Mode):
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Reward at the start and the end of the episode; "" for a small part of its range in the log."""
         begin, end = (interval(x) for x in trends.reward.at(np.array([first, last])).T)
-        least = THRESHOLDS.material_part * float(np.ptp(rows.reward.means))
+        least = THRESHOLDS.described * float(np.ptp(rows.reward.means))
         if end.median - begin.median <= least or f"{begin.median:.2g}" == f"{end.median:.2g}":
             return ""
         return f"the reward changed from {span_text(begin)} to {span_text(end, level=False)}"
