@@ -19,8 +19,6 @@ class Thresholds:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
     # Noise and windows
-    noise: float = _row(2.0, "noise sd", "of a row, that a fall, a gain before it or a break has to exceed")
-    noise_of_level: float = _row(3.0, "noise sd", "of a row, that a fall without a rise before it has to exceed")
     noise_of_means: float = _row(
         3.0, "standard errors", "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
