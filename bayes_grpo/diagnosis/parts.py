@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import last_near_best
 from bayes_grpo.diagnosis.rows import Logged, weights_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, span_text
+from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
 
 FUNCTION, ENVIRONMENT = "reward function", "environment"
@@ -141,4 +141,4 @@ def _name(part: PartTrend) -> str:
 
 def _moved(part: PartTrend, level: bool = True) -> str:
     """Its change with interval."""
-    return span_text(interval(part.change), "+.3g", level=level)
+    return span_text(part.change, "+.3g", level=level)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.diagnosis.smoothing import TREND_ROWS, total_change
+from bayes_grpo.diagnosis.trend import TREND_ROWS, total_change
 from tests.helpers.trends import fit_trend, trend_or_none
 
 CURVES = {

@@ -10,7 +10,7 @@ import pytest
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.diagnosis import smoothing
-from bayes_grpo.diagnosis.smoothing import reward_trend
+from bayes_grpo.diagnosis.trend import reward_trend
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
 from tests.helpers.cases import dipped_then_collapsed, rate_ended
 from tests.helpers.command import call

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import span_text
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
 from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rows.series import is_share
 
@@ -67,8 +66,8 @@ class RewardHacking(Mode):
             parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
         return "; ".join(
             [
-                f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{trends.held_out_name} reward by {span_text(interval(carried), level=False)}",
+                f"since step {begin:g} the train reward changed by {span_text(rise)}, the "
+                f"{trends.held_out_name} reward by {span_text(carried, level=False)}",
                 *parts,
             ]
         )
