@@ -15,38 +15,6 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, stretches
 
 
-def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """Whether most of a signal's level was there from the start.
-
-    Args:
-        start: Where it began, any shape.
-        best: Its best so far, likewise.
-        low: Lowest value, from which levels are counted; minus infinity where it is unknown.
-    """
-    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
-
-
-def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """What a signal can lose: its level where it started high, else what it gained; arguments as in `started_high`."""
-    return np.where(started_high(start, best, low), np.asarray(best) - low, np.asarray(best) - start)
-
-
-def least_loss(stake: np.ndarray | float) -> np.ndarray:
-    """The smallest fall that is a collapse of what was at stake, of the same shape."""
-    return THRESHOLDS.lost * np.asarray(stake)
-
-
-def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.ndarray:
-    """Whether a fall is a collapse.
-
-    Args:
-        fall: How far the signal is below its best, any shape.
-        stake: What it had to lose, likewise.
-        material: Fall below which none matters.
-    """
-    return (fall > least_loss(stake)) & (fall > material)
-
-
 def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
     """Whether a reward is lost at each of its rows, by the rows up to it (`rows.lost_strength`), shape (n,).
 
@@ -61,16 +29,8 @@ def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
 
 
 def rows_collapsed(y: np.ndarray) -> bool:
-    """Whether a reward has collapsed at its end, by means of its rows, where no trend is at hand.
-
-    Args:
-        y: Rewards, shape (n,).
-    """
-    size = min(len(y), max(THRESHOLDS.least_rows, len(y) // THRESHOLDS.end_part_ahead))
-    means = np.convolve(y, np.full(size, 1.0 / size), mode="valid")
-    best, end, start = float(means.max()), float(means[-1]), float(means[0])
-    error = float(np.std(np.diff(y))) / np.sqrt(float(size))  # of the difference of two means
-    return bool(lost(np.asarray(best - end), at_stake(start, best), max(THRESHOLDS.noise_of_means * error, 1e-12)))
+    """Whether a reward is lost at its last row, shape (n,), by the rule of the diagnosis."""
+    return Logged(np.arange(float(len(y))), y).loss() > 1.0
 
 
 class Fallen(NamedTuple):
@@ -106,9 +66,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
     rows = Logged(trend.raw_step, trend.raw)
     if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
         return None
-    lost = last_lost(trend, span, low)
-    first = rows if lost is None or lost[1] < trend.step[-1] else rows.until(lost[0])
-    step = last_near_best(trend, float(first.step[int(first.means.argmax()) + first.window - 1]))
+    step = last_near_best(trend, float(rows.step[rows.fall[1] - 1]))
     best = float(np.interp(step, trend.step, trend.mean))
     now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
     at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])

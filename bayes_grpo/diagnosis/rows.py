@@ -117,6 +117,13 @@ class Logged:
         return lost_strength(self, *ends, least_rows)
 
     @property
+    def fall(self) -> tuple[int, int]:
+        """Places among the running means of the last one near its best before it fell, and of half of the fall."""
+        best = int(self.means.argmax())
+        half = best + int(np.argmax(self.means[best:] < self.best - THRESHOLDS.half * (self.best - self.now)))
+        return best + int(np.flatnonzero(self.means[best : half + 1] >= self.best - self.error)[-1]), half
+
+    @property
     def since_best(self) -> int:
         """Rows since the window of the highest mean ended."""
         return len(self.means) - 1 - int(self.means.argmax())

@@ -24,9 +24,6 @@ class Thresholds:
     )
     first_rows: int = _row(2, "rows", "whose mean is the level at which a run begins, as it may fall at once")
     origin_part: int = _row(5, "1 / log", "first and now are means of the first and the last fifth")
-    end_part_ahead: int = _row(
-        10, "1 / log", "the end is the mean of the last tenth: rows that came are fewer and rougher than a trend"
-    )
     least_rows: int = _row(3, "rows", "of such a mean, at least")
 
     # Collapse and decline

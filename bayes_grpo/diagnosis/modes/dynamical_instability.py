@@ -47,10 +47,7 @@ class DynamicalInstability(Mode):
         if found is None:
             return None
         y = found[1]
-        best = int(y.means.argmax())
-        half = best + int(np.argmax(y.means[best:] < y.best - THRESHOLDS.half * (y.best - y.now)))
-        near = best + int(np.flatnonzero(y.means[best : half + 1] >= y.best - y.error)[-1])
-        first, last = (float(y.step[i + y.window - 1]) for i in (near, half))
+        first, last = (float(y.step[i + y.window - 1]) for i in y.fall)
         return Interval(0.5 * (first + last), first, last, LEVEL)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
