@@ -215,8 +215,8 @@ def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
     found = diagnose(make_run(steps(120), up, reward_low=0.0, reward_high=1.0))
     whole = there(found.timeline)
     rise = next(e for e in whole.episodes if e.mode == "growing" and e.probable)
-    assert rise.depth.startswith("the reward changed from 0.")
-    rest = replace(rise, mode="plateaued", probability=0.55, depth="the reward is at 0.5")
+    assert rise.severity_text.startswith("the reward changed from 0.")
+    rest = replace(rise, mode="plateaued", probability=0.55, severity_text="the reward is at 0.5")
     both = replace(found, timeline=replace(whole, episodes=(rise, rest)))
     assert [e.mode for e in episodes(both)] == ["growing"]
     last = trends_of(make_run(steps(120), up))
