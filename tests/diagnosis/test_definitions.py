@@ -75,12 +75,11 @@ def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():
     assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).status.status not in ALARMING
 
 
-def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacked):
+def test_hacking_is_a_rise_next_to_nothing_or_to_a_loss(rising, hacked):
     at = np.arange(4.0, ROWS + 1, 4)
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
     assert diagnose(hollow).status.finding == "reward_hacking"
     assert diagnose(hacked).status.finding == "reward_hacking"
-    assert diagnose(honest).probability["reward_hacking"] < 0.1
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
