@@ -19,7 +19,7 @@ from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stabl
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
-from bayes_grpo.common.progress import or_silent
+from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.window import FitRows
-
-StageProgress = Callable[..., None]
-"""Called with a short phrase and the share of the work that is done."""
 
 _WORDS = {
     "fit": "the curve's parameters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_
 from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
-from bayes_grpo.common.progress import or_silent
+from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -25,7 +25,6 @@ from bayes_grpo.regimes import get_regime
 
 Logs = PathLike | Run | Iterable[PathLike | Run]
 """Files, folders, patterns and runs."""
-BatchProgress = Callable[..., None]
 
 
 def batch(
@@ -42,7 +41,7 @@ def batch(
     read: Mapping[str, Any] | None = None,
     sampler: SamplerSettings | None = None,
     seed: int = 0,
-    progress: BatchProgress | None = None,
+    progress: StageProgress | None = None,
 ) -> Batch:
     """Diagnoses, fits and forecasts many logs, by `bayes_grpo.analyze`.
 
@@ -118,7 +117,7 @@ def _check(
 
 
 def _work_through(
-    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, progress: BatchProgress
+    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, progress: StageProgress
 ) -> Iterator[tuple[str, BatchRow, bool]]:
     """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
     # Compiling takes longer than sampling, so logs that share compiled programs follow each other.

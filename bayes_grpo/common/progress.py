@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 Progress = Callable[[str], None]
 """Called with a short phrase at the start of every stage."""
+StageProgress = Callable[..., None]
+"""Called with a short phrase, and the share of the work that is done where that is known."""
 
 
 def or_silent(progress: Callable[..., None] | None) -> Callable[..., None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
 from bayes_grpo.common.machine import cores
-from bayes_grpo.common.progress import or_silent
+from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
@@ -29,8 +29,6 @@ from bayes_grpo.rows.changes import change_words, find_changes
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
-
-StageProgress = Callable[[str, float], None]
 
 
 def compare(

@@ -8,11 +8,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from bayes_grpo.analysis.analyze import StageProgress, analyze
+from bayes_grpo.analysis.analyze import analyze
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import or_silent
+from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run

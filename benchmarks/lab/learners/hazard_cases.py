@@ -42,6 +42,10 @@ HAZARD_SIGNS = (
 )
 
 
+_END_PART = 10
+"""The end is the mean of the last tenth of all rows: rows that came are fewer and rougher than a trend."""
+
+
 def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
     """The event that a log met after an origin, and its size; "" and NaN without one.
 
@@ -49,7 +53,7 @@ def event_after(origin: OriginState, came: np.ndarray) -> tuple[str, float]:
         origin: Where it stood there.
         came: Rewards of the rows after it, shape (h,).
     """
-    rows = min(len(came), max(THRESHOLDS.least_rows, (origin.rows + len(came)) // THRESHOLDS.end_part_ahead))
+    rows = min(len(came), max(THRESHOLDS.least_rows, (origin.rows + len(came)) // _END_PART))
     change = float(came[-rows:].mean()) - origin.now
     error = THRESHOLDS.noise_of_means * origin.noise * np.sqrt(1.0 / origin.last + 1.0 / rows)
     for name, span in origin.spans.items():
