@@ -26,7 +26,7 @@ import numpy as np
 from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
@@ -90,18 +90,18 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
         summary = summarize_forecast(found)
         reach = basis.reward.high - basis.reward.low
         cost = 0.2 * (reach if np.isfinite(reach) else float(np.ptp(y))) / last
-        decision = Question(cost_per_step=cost, value_per_reward=1.0).answer(found)
+        decision = StoppingCosts(cost_per_step=cost, value_per_reward=1.0).answer(found)
         out["schedule_ends"], out["rate_now"] = found.schedule.total_steps, found.schedule.rate_now
     except BayesGrpoError as error:
         out["error"] = str(error)
-    top = advised(d.top, summary, decision)
+    top = advised(d.status, summary, decision)
     if d.trends is not None:
         facts = facts_of(d.trends, RunSoFar.of(run), d.failing)
         lines = (top.action, *top.remedies, *(x for lines in d.remedies.values() for x in lines))
         out["past_row"] = past_rows(lines, facts)
         out["held_out"] = (facts.held_out_falls or facts.held_out_stays) and not facts.solved
     unstable = top.alarming and top.finding == "dynamical_instability"
-    out |= {"top": top.to_dict(), "stable": None if unstable else 1.0 - failure_risk(Change()).p}
+    out |= {"status": top.to_dict(), "stable": None if unstable else 1.0 - failure_risk(Change()).p}
     out["fit"] = _fit(run, whole) if whole_page else None
     if summary is not None:
         out["forecast"] = summary.to_dict() | {"sentence": given(top, summary.sentence)}
@@ -156,7 +156,7 @@ def _forecast(said: Said) -> Mapping[str, Any]:
 
 
 def _alarming(said: Said) -> bool:
-    return said["top"]["status"] in ("failing", "failed")
+    return said["status"]["status"] in ("failing", "failed")
 
 
 def _goes_on(said: Said) -> bool:
@@ -172,7 +172,7 @@ def _story(said: Said) -> str:
 
 def _texts(said: Said) -> Iterator[str]:
     d = said["diagnosis"]
-    yield from (said["top"]["sentence"], d["sentence"], *d["evidence"].values())
+    yield from (said["status"]["sentence"], d["sentence"], *d["evidence"].values())
     yield from (line for lines in d["remedies"].values() for line in lines)
     yield from ((said.get(x) or {}).get("sentence", "") for x in ("forecast", "decision"))
 
@@ -196,17 +196,17 @@ def _beyond(said: Said) -> bool:
 
 def _onsets(said: Said) -> bool:
     """Whether the top line and the story begin one fall at different steps, or it is gone back to a later one."""
-    fall = re.search(rf"fell from \S+ to \S+ since about {_STEP}", said["top"].get("headline", ""))
+    fall = re.search(rf"fell from \S+ to \S+ since about {_STEP}", said["status"].get("headline", ""))
     told = re.search(r"[Dd]ynamical instability \([^)]*\) since about step (\d+)", _story(said))
     if fall is None or told is None:
         return False
-    back = re.search(rf"go back to the checkpoint of about {_STEP}", said["top"]["action"])
+    back = re.search(rf"go back to the checkpoint of about {_STEP}", said["status"]["action"])
     return fall[1] != told[1] or (back is not None and int(back[1]) > int(told[1]))
 
 
 def _checkpoints(said: Said) -> bool:
     """Whether top line and decision name different checkpoints to go back to."""
-    texts = (said["top"]["action"], (said.get("decision") or {}).get("sentence", ""))
+    texts = (said["status"]["action"], (said.get("decision") or {}).get("sentence", ""))
     found = [re.search(rf"[Ss]top, and go back to the checkpoint of about {_STEP}", text) for text in texts]
     return all(found) and len({x[1] for x in found if x}) > 1
 
@@ -228,7 +228,7 @@ def _rose(said: Said) -> float:
 
 
 def _two(said: Said) -> bool:
-    return abs(said["top"]["probability"] - _own(said, said["top"]["finding"])) > 0.01
+    return abs(said["status"]["probability"] - _own(said, said["status"]["finding"])) > 0.01
 
 
 def past_rows(lines: Iterable[str], facts: Facts) -> list[str]:
@@ -252,16 +252,16 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
         lambda x: (
             _own(x, "dynamical_instability") >= HALF
             and _alarming(x)
-            and x["top"]["finding"] == "dynamical_instability"
+            and x["status"]["finding"] == "dynamical_instability"
             and (
                 (x["stable"] or 0.0) >= HALF
-                or (x["top"]["status"] == "failed" and _unled(x).get("unstable", 1.0) < LITTLE)
+                or (x["status"]["status"] == "failed" and _unled(x).get("unstable", 1.0) < LITTLE)
             )
         ),
     ),
     "growth / collapse": (
         "the reward is lost, and a law fitted to all of it grows",
-        lambda x: x["top"]["status"] == "failed" and _unled(x).get("growth", 0.0) >= SURE,
+        lambda x: x["status"]["status"] == "failed" and _unled(x).get("growth", 0.0) >= SURE,
     ),
     "rise / failure": (
         "a failure is under way, and the reward is expected to rise as if nothing were",
@@ -274,10 +274,10 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "stop / go on": (
         "one says stop or go back, the other go on",
         lambda x: (
-            (re.match(r"(stop|go back|start over)", x["top"]["action"]) is not None and _goes_on(x))
+            (re.match(r"(stop|go back|start over)", x["status"]["action"]) is not None and _goes_on(x))
             or (_alarming(x) and _goes_on(x))
             or (
-                x["top"]["action"].startswith("go on")
+                x["status"]["action"].startswith("go on")
                 and (x.get("decision") or {}).get("sentence", "").startswith("Stop now")
             )
         ),
@@ -290,13 +290,15 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "rest / rise": (
         "nothing moves any more, and the reward is expected to rise; or it rises, and is expected to fall",
         lambda x: (
-            (x["top"]["status"] == "done" and _forecast(x)["p_gain"] >= 0.8)
-            or ("reward is rising" in x["top"]["headline"] and "expected to fall" in _forecast(x)["sentence"])
+            (x["status"]["status"] == "done" and _forecast(x)["p_gain"] >= 0.8)
+            or ("reward is rising" in x["status"]["headline"] and "expected to fall" in _forecast(x)["sentence"])
         ),
     ),
     "growth / growth": (
         "a fit is all but certain that the reward grew, and the first line says that it has not clearly risen",
-        lambda x: (x.get("fit") or {}).get("growth", 0.0) >= CERTAIN and bool(_NOT_RISEN.search(x["top"]["headline"])),
+        lambda x: (
+            (x.get("fit") or {}).get("growth", 0.0) >= CERTAIN and bool(_NOT_RISEN.search(x["status"]["headline"]))
+        ),
     ),
     "healthy / finding": (
         "the run is fine, and something is found",
@@ -306,24 +308,24 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
                 for m, p in x["diagnosis"]["probability"].items()
                 if p
             )
-            and x["top"]["status"] == "fine"
+            and x["status"]["status"] == "fine"
         ),
     ),
     "alarm / status": (
         "an alarm is told, and the run is called fine, done or unclear",
-        lambda x: bool(x["alarms"]) and x["top"]["status"] in ("fine", "done", "unclear"),
+        lambda x: bool(x["alarms"]) and x["status"]["status"] in ("fine", "done", "unclear"),
     ),
     "onset / onset": ("one fall begins at two steps, or it is gone back to a step after it has begun", _onsets),
     "risen / risen": (
         "the reward has not clearly risen, and it surely rose; or it is rising, and flat",
         lambda x: (
-            (bool(_NOT_RISEN.search(x["top"]["headline"])) and _rose(x) >= SURE)
-            or ("is rising" in x["top"]["headline"] and "has been flat since" in _story(x))
+            (bool(_NOT_RISEN.search(x["status"]["headline"])) and _rose(x) >= SURE)
+            or ("is rising" in x["status"]["headline"] and "has been flat since" in _story(x))
         ),
     ),
     "held-out / calm": (
         "the run is fine or done, and its held-out score fell, or stays while the train reward rises",
-        lambda x: x["top"]["status"] in ("fine", "done") and x.get("held_out", False),
+        lambda x: x["status"]["status"] in ("fine", "done") and x.get("held_out", False),
     ),
     "action / table": (
         "an action is told that its row forbids, or whose needs are not met",
@@ -331,7 +333,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     ),
     "probability / probability": (
         "the first line and the table give one failure two probabilities",
-        lambda x: _alarming(x) and x["top"]["finding"] in MODES and _two(x),
+        lambda x: _alarming(x) and x["status"]["finding"] in MODES and _two(x),
     ),
     "over / under way": ("one episode is over, and another of the same kind has begun before its end", _overlap),
     "nothing of nothing": ("rows are counted of which there are none", lambda x: "0 of 0 rows" in _story(x)),
@@ -339,7 +341,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "raise / lower": ("the learning rate is to be raised and lowered", _both_ways),
     "solved / larger group": (
         "the task is solved, and a larger group is wanted",
-        lambda x: x["top"]["status"] == "done" and "larger groups" in x["top"]["action"],
+        lambda x: x["status"]["status"] == "done" and "larger groups" in x["status"]["action"],
     ),
     "percent": (
         "a percentage above 200",
@@ -348,7 +350,7 @@ PAIRS: Mapping[str, tuple[str, Callable[[Said], bool]]] = {
     "status / verdict": (
         "the run is fine or done, and the verdict begins with a failure",
         lambda x: (
-            x["top"]["status"] in ("fine", "done")
+            x["status"]["status"] in ("fine", "done")
             and any(_story(x).lower().startswith(f"{label_of(m)} (") for m in MODES)
         ),
     ),

@@ -234,7 +234,7 @@ def _forecast(problem: Problem, look: int) -> tuple[Any, dict[str, Any]]:
     seen = coarser(problem.run.until(float(look)))
     diagnosis = diagnose(seen)
     onsets = {name: [x.step.low, x.step.median, x.step.high] for name, x in diagnosis.onsets.items()}
-    said = {"own": dict(diagnosis.probability), "onsets": onsets, "status": diagnosis.top.status}
+    said = {"own": dict(diagnosis.probability), "onsets": onsets, "status": diagnosis.status.status}
     return ahead_of(seen, float(problem.end)), said
 
 

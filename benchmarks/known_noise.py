@@ -55,7 +55,7 @@ class Window(NamedTuple):
     Attributes:
         log: Name of the log.
         repo: Its repository.
-        rests_on: What the prediction rests on.
+        evidence: What the prediction rests on.
         predicted: Predicted sd of a row, root mean square over the rows.
         naive: The same for completions that are independent.
         group: Completions of a group.
@@ -65,7 +65,7 @@ class Window(NamedTuple):
 
     log: str
     repo: str
-    rests_on: str
+    evidence: str
     predicted: float
     naive: float
     group: float
@@ -109,7 +109,7 @@ def windows_of(run: Run, repo: str) -> Iterator[Window]:
         predicted = level.sd * float(np.sqrt(np.mean(variance)))
         group = float(run.settings.group_size.value)
         naive = predicted / np.sqrt(level.design)
-        yield Window(run.name, repo, level.rests_on, predicted, naive, group, observed, freedom)
+        yield Window(run.name, repo, level.evidence, predicted, naive, group, observed, freedom)
 
 
 def logs_of(index: Path) -> Iterator[tuple[Run, str]]:
@@ -238,7 +238,7 @@ def contraction(run: Run) -> dict[str, Any] | None:
         table = rows_of(run)
     except BayesGrpoError:
         return None
-    if table.level is None or table.level.rests_on != BY_GROUPS.name:
+    if table.level is None or table.level.evidence != BY_GROUPS.name:
         return None
     regime = get_regime("exponential")
     out: dict[str, Any] = {}
@@ -267,13 +267,13 @@ def main() -> None:
         for run, repo in logs_of(index):
             learned.append(contraction(run))
             for w in windows_of(run, repo):
-                kept[w.rests_on].append(w)
+                kept[w.evidence].append(w)
     repeated = {}
     for run, repo, new in rollouts_of(options.rollouts):
         learned.append(contraction(run) if new else None)
         for w in windows_of(run, repo):
             if new:
-                kept[w.rests_on].append(w)
+                kept[w.evidence].append(w)
             else:
                 repeated[w.log] = {"between_over_observed": w.predicted / w.observed, "observed": w.observed}
     result = {name: judged(name, kept[name]) for name in EVIDENCE if kept[name]}

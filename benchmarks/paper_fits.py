@@ -119,7 +119,7 @@ def laws_of(table: Series) -> dict[str, Any]:
         spread = np.array([1.645, 0.0, -1.645]) * table.level.spread
         out["stated"] = (1.0 - noise * (table.level.sd * np.exp(spread)) ** 2).tolist()
         out["departs"] = abs(table.level.departure) > table.level.expected_departure
-        out["rests_on"] = table.level.rests_on
+        out["evidence"] = table.level.evidence
     shares, weights = [], []
     for name in ("exponential", "flat"):
         if name in fitted:

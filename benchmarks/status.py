@@ -126,10 +126,10 @@ def measured(run: Run) -> bool:
 def look(run: Run) -> Look:
     """What is said of a run."""
     d = diagnose(run)
-    probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.top.finding}
+    probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.status.finding}
     return Look(
-        d.top.alarming,
-        frozenset(probable if d.top.alarming else ()),
+        d.status.alarming,
+        frozenset(probable if d.status.alarming else ()),
         {m: float(d.probability.get(m, np.nan)) for m in MODES},
         frozenset(a.finding for a in alarms_of(run, d, Watching())),
         rules(run),

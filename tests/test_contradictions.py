@@ -30,7 +30,7 @@ def _plain(status: str, action: str, **more: object) -> dict[str, object]:
     return {
         "past_row": [],
         "diagnosis": diagnosis,
-        "top": top,
+        "status": top,
         "alarms": [],
         "stable": None,
         "fit": {"led": True},
@@ -40,7 +40,7 @@ def _plain(status: str, action: str, **more: object) -> dict[str, object]:
 
 def _headed(headline: str, **more: object) -> dict[str, object]:
     said = _plain("watch", "look.", **more)
-    return {**said, "top": {**said["top"], "headline": headline}}  # type: ignore[dict-item]
+    return {**said, "status": {**said["status"], "headline": headline}}  # type: ignore[dict-item]
 
 
 DECISION = {

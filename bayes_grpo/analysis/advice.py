@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, TopLine
+from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, StatusWord
 
 if TYPE_CHECKING:
     from bayes_grpo.decision.result import Decision
@@ -22,76 +22,78 @@ LIKELY = 0.8
 UNCHANGED = "If nothing changes: "
 
 
-def advised(top: TopLine, ahead: ForecastSummary | None = None, decision: Decision | None = None) -> TopLine:
-    """The top line given what is to come.
+def advised(status: Status, ahead: ForecastSummary | None = None, decision: Decision | None = None) -> Status:
+    """The status given what is to come.
 
     Args:
-        top: Of the diagnosis.
+        status: Of the diagnosis.
         ahead: The forecast; None without one.
         decision: What stopping is worth; None without costs.
     """
-    if top.alarming:
-        return top
+    if status.alarming:
+        return status
     if decision is not None:
-        return _priced(top, decision)
+        return _priced(status, decision)
     if ahead is None:
-        return top
+        return status
     chance = f"{percent(ahead.p_gain)} chance of a gain above {ahead.threshold:.2g} by step {ahead.until:g}"
-    if top.status == "done" and ahead.p_gain >= LIKELY:
-        return replace(top, status="fine", action=f"go on: {chance}.", rests_on=f"{top.rests_on} and the forecast")
-    if top.status == "fine":
+    if status.status == "done" and ahead.p_gain >= LIKELY:
+        return replace(
+            status, status="fine", action=f"go on: {chance}.", evidence=f"{status.evidence} and the forecast"
+        )
+    if status.status == "fine":
         do = f"no further gain expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
-        return replace(top, action=do, rests_on=f"{top.rests_on} and the forecast")
-    return top
+        return replace(status, action=do, evidence=f"{status.evidence} and the forecast")
+    return status
 
 
-def _priced(top: TopLine, decision: Decision) -> TopLine:
+def _priced(status: Status, decision: Decision) -> Status:
     """What the costs say of a run that does not fail."""
-    rests = f"{top.rests_on} and the costs given"
+    rests = f"{status.evidence} and the costs given"
     if decision.back is not None:
-        return replace(top, action=_small(decision.back.sentence), rests_on=rests)
-    if top.status == "watch" and not top.action.startswith("go on"):
-        return top  # what was found is to be looked at, whatever further steps are worth
+        return replace(status, action=_small(decision.back.sentence), evidence=rests)
+    if status.status == "watch" and not status.action.startswith("go on"):
+        return status  # what was found is to be looked at, whatever further steps are worth
     pays = f"going on pays with probability {probability_text(decision.probability_pays)}"
     if decision.choice is not None and decision.stops_now:
         do = f"stop: {pays}; take the checkpoint of step {decision.choice.step:g}."
-        return top if top.status == "done" else replace(top, action=do, rests_on=rests)
+        return status if status.status == "done" else replace(status, action=do, evidence=rests)
     if decision.recommended > decision.now:
         do = f"go on to step {decision.recommended:g}: {pays}."
-        return replace(top, status=_moving(top), action=do, rests_on=rests)
-    if top.status == "done":
-        return top
-    return replace(top, action=f"stop: no later step is expected to pay; {pays}.", rests_on=rests)
+        return replace(status, status=_moving(status), action=do, evidence=rests)
+    if status.status == "done":
+        return status
+    return replace(status, action=f"stop: no later step is expected to pay; {pays}.", evidence=rests)
 
 
-def _moving(top: TopLine) -> Status:
-    return "fine" if top.status == "done" else top.status
+def _moving(status: Status) -> StatusWord:
+    return "fine" if status.status == "done" else status.status
 
 
-def given(top: TopLine | None, sentence: str) -> str:
-    """A sentence of forecast or decision under a top line; if that says stop, it is what comes without a change."""
-    stops = top is not None and (top.alarming or (top.status == "watch" and top.action.startswith("stop")))
+def given(status: Status | None, sentence: str) -> str:
+    """A sentence of forecast or decision under a status; if that says stop, it is what comes without a change."""
+    stops = status is not None and (status.alarming or (status.status == "watch" and status.action.startswith("stop")))
     if not stops or not sentence or sentence.startswith((GO_BACK, START_OVER)):
         return sentence
     return f"{UNCHANGED}{_small(sentence)}"
 
 
-def forecast_given(top: TopLine, summary: ForecastSummary) -> ForecastSummary:
+def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
     """A forecast with the status of the run, because no path accounts for a failure under way.
 
     Args:
-        top: Status from the diagnosis of the same rows.
+        status: Status from the diagnosis of the same rows.
         summary: The forecast; its numbers stay unchanged.
 
     Returns:
         The summary. Where the run fails or needs watching, its sentence is conditional on no change and a note names
         the finding.
     """
-    if top.status not in (*ALARMING, "watch"):
+    if status.status not in (*ALARMING, "watch"):
         return summary
-    found = f"{top.named}: {top.headline}"
+    found = f"{status.named}: {status.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
-    return replace(summary, sentence=given(top, summary.sentence), notes=notes)
+    return replace(summary, sentence=given(status, summary.sentence), notes=notes)
 
 
 def _small(text: str) -> str:

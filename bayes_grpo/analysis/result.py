@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bayes_grpo.comparison.result import Comparison
     from bayes_grpo.decision.result import Decision
     from bayes_grpo.diagnosis.result import Diagnosis
-    from bayes_grpo.diagnosis.status import TopLine
+    from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.summary import Summary
     from bayes_grpo.forecasting.result import Forecast
@@ -80,7 +80,7 @@ class Forecasted(NamedTuple):
         forecast: Its paths.
         summary: Its numbers.
         decision: When to stop; None without a cost and a value.
-        undecided: Why a question about stopping has no answer; "" where it has one or there was none.
+        undecided: Why there is no decision about stopping; "" where there is one or no costs were given.
     """
 
     forecast: Forecast
@@ -117,9 +117,9 @@ class Analysis:
     stability: Part[Stable] = Part()
 
     @property
-    def top(self) -> TopLine | None:
+    def status(self) -> Status | None:
         """How the run stands, given all that was found; None without a diagnosis."""
         diagnosis, ahead = self.diagnosis.value, self.forecast.value
         if diagnosis is None:
             return None
-        return diagnosis.top if ahead is None else advised(diagnosis.top, ahead.summary, ahead.decision)
+        return diagnosis.status if ahead is None else advised(diagnosis.status, ahead.summary, ahead.decision)

@@ -132,9 +132,9 @@ def _columns(found: Analysis, parts: tuple[str, ...]) -> BatchRow:
     errors = {name: part for name in parts if (part := getattr(found, name)).value is None}
     if found.diagnosis.value is not None:
         row |= _diagnosis(found.diagnosis.value)
-    if found.top is not None:
-        top = found.top
-        row |= {"status": top.status, "p_status": top.probability, "to_do": plain(top.action, 500)}
+    if found.status is not None:
+        status = found.status
+        row |= {"status": status.status, "p_status": status.probability, "to_do": plain(status.action, 500)}
     if found.fit.value is not None:
         row |= _fit(found.fit.value.summary)
     if found.forecast.value is not None:

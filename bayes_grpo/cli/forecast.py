@@ -14,7 +14,6 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
-    At,
     LogFile,
     Output,
     Plot,
@@ -25,6 +24,7 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     Until,
+    UpToStep,
     check_pictures,
     names_in,
     option,
@@ -53,7 +53,7 @@ def forecast(
         ),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
-    at: At = None,
+    up_to_step: UpToStep = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
     part: Annotated[
@@ -86,16 +86,16 @@ def forecast(
         return
     if part is not None and reference_runs not in (None, ["none"]):
         raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
-    question = stopping.question()
+    costs = stopping.costs()
     # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
+    run = reading.read(log, up_to_step, {} if total_steps is None else {"total_steps": total_steps})
     run = run if part is None else run.of_part(part)
     checks.horizon(until, run)
     settings = bg.AnalysisSettings(
         until=until,
         schedule=schedule,
         total_steps=total_steps,
-        question=question,
+        costs=costs,
         signal=signal,
         regimes=names_in(regimes) or None,
         threshold=threshold,
@@ -106,17 +106,17 @@ def forecast(
     )
     with progress() as tell:
         found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)
-        top, ahead = found.diagnosis.required.top, found.forecast.required
+        status, ahead = found.diagnosis.required.status, found.forecast.required
         if ahead.undecided:
             raise SettingError(ahead.undecided)
-        summary, decision = bg.forecast_given(top, ahead.summary), ahead.decision
+        summary, decision = bg.forecast_given(status, ahead.summary), ahead.decision
         if plot is not None:
             events = {} if decision is None else {"recommended stop": decision.recommended}
             figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
             bg.save_plot(figure, plot)
     more = {} if decision is None else {"decision": decision.to_dict()}
     then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, top=found.top)
+    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, status=found.status)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

@@ -70,12 +70,12 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
     def diagnose(log: str) -> dict[str, Any]:
         """How a run stands, probabilities of what may be wrong with evidence and onset, what to do; seconds."""
         found = bg.diagnose(_read(root, log))
-        return marked(found.to_dict(), found.top.sentence)
+        return marked(found.to_dict(), found.status.sentence)
 
     def forecast(log: str, until: float | None = None) -> dict[str, Any]:
         """Where the reward goes from here, with intervals; seconds. ``until``: a step; else the planned end."""
         parts = bg.analyze(_read(root, log), ("diagnosis", "forecast"), settings=bg.AnalysisSettings(until=until))
-        found = bg.forecast_given(parts.diagnosis.required.top, parts.forecast.required.summary)
+        found = bg.forecast_given(parts.diagnosis.required.status, parts.forecast.required.summary)
         return marked(found.to_dict(), found.sentence)
 
     def report(log: str) -> dict[str, Any]:

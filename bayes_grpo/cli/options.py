@@ -20,8 +20,8 @@ from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
 
 if TYPE_CHECKING:
-    from bayes_grpo import Diagnosis, Question, Run
-    from bayes_grpo.diagnosis.status import TopLine
+    from bayes_grpo import Diagnosis, Run, StoppingCosts
+    from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.nearby import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
@@ -43,7 +43,7 @@ NAMES = "NAME,NAME,..."
 Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, option(COMPUTING, help="Seed; the same seed gives the same numbers.")]
 Plot = Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")]
-At = Annotated[float | None, option(READING, "--at", help="Use rows up to this step only.")]
+UpToStep = Annotated[float | None, option(READING, "--up-to-step", help="Use rows up to this step only.")]
 AllRows = Annotated[
     bool, option(READING, "--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
 ]
@@ -105,7 +105,7 @@ class Output:
         then: Iterable[Any] = (),
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
-        top: TopLine | None = None,
+        status: Status | None = None,
         note: str = "",
     ) -> None:
         """Prints a result.
@@ -117,7 +117,7 @@ class Output:
             then: Results that are printed after it.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
-            top: How the run stands given all that was found; that of the diagnosis alone where None.
+            status: How the run stands given all that was found; that of the diagnosis alone where None.
             note: A line for ``--details``.
         """
         if self.json_:
@@ -136,7 +136,7 @@ class Output:
         if note:
             first = first.with_note(note)
         if diagnosis is not None:
-            first = first.given(top or diagnosis.top)
+            first = first.given(status or diagnosis.status)
         for i, document in enumerate((first, *map(bg.view, then))):
             if i:
                 console().print()
@@ -177,13 +177,13 @@ class Reading:
         ),
     ] = None
 
-    def read(self, log: list[Path], at: float | None = None, known: Mapping[str, Any] = {}) -> Run:
+    def read(self, log: list[Path], up_to_step: float | None = None, known: Mapping[str, Any] = {}) -> Run:
         """Reads a log up to step ``at``, with the settings that flags give."""
         options = self.options(known)
         if len(log) > 1:
             checks.one_run(log, lambda path: bg.read_log(path, **options))
         run = bg.read_log(log[0] if len(log) == 1 else log, **options)
-        return run if at is None else run.until(at)
+        return run if up_to_step is None else run.until(up_to_step)
 
     def options(self, known: Mapping[str, Any] = {}) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""
@@ -208,9 +208,9 @@ class StoppingFlags:
         float | None, option(STOPPING, help="Steps between checkpoints, of which the best is kept (default: logged).")
     ] = None
 
-    def question(self) -> Question:
-        """The question, checked before anything is fitted."""
-        return bg.Question(**asdict(self))
+    def costs(self) -> StoppingCosts:
+        """Costs and values, checked before anything is fitted."""
+        return bg.StoppingCosts(**asdict(self))
 
 
 def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[str] | None:

@@ -63,7 +63,9 @@ def watch(
         Path | None,
         typer.Option(help="File of the alarms raised so far; else one for each path in the user's state folder."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the alarms of earlier watches of this path.")] = False,
+    reset_state: Annotated[
+        bool, typer.Option("--reset-state", help="Forget the alarms of earlier watches of this path.")
+    ] = False,
     signal: Signal = "auto",
     reference_runs: ReferenceRunsFlag = None,
     json_: Json = False,
@@ -74,9 +76,9 @@ def watch(
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     named = tuple(named_references(reference_runs, log) or ())
-    question = stopping.question()
+    costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
-    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, reference_runs=named, **rule)
+    watching = internal.Watching(until=until, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
@@ -86,7 +88,7 @@ def watch(
         webhook=webhook,
         alert=alert,
         state=state,
-        fresh=fresh,
+        reset_state=reset_state,
         progress=screen.tell,
     )
     last = screen.shown(looks)

@@ -147,8 +147,8 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list
             why = (
                 "needs momentum and refresh interval, which are not in the log (set them with flags or bayes_grpo.toml)"
             )
-            left_out = {x.name: why for x in regimes if x.rests_on_settings}
-            regimes = [x for x in regimes if not x.rests_on_settings]
+            left_out = {x.name: why for x in regimes if x.requires_settings}
+            regimes = [x for x in regimes if not x.requires_settings]
     for regime in tuple(regimes):
         try:
             regime.check(table)

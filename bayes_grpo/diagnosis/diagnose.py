@@ -21,10 +21,10 @@ from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.resumed import resume_behind
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.status_of import status_of
 from bayes_grpo.diagnosis.story import progress_text, story
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
-from bayes_grpo.diagnosis.top_line import top_line
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -36,14 +36,14 @@ from bayes_grpo.rollouts.records import Rollouts
 def diagnose(
     run: RunLike,
     *,
-    at: float | None = None,
+    up_to_step: float | None = None,
     rollouts: Rollouts | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        at: Use rows up to this optimizer step only, as if it were now.
+        up_to_step: Use rows up to this optimizer step only, as if it were now.
         rollouts: Completions of the same run, which decompose its gain.
 
     Returns:
@@ -53,9 +53,11 @@ def diagnose(
         FitError: No row is left at that step.
     """
     run = as_run(run)
-    shown = of_groups(run if at is None else run.until(at))
+    shown = of_groups(run if up_to_step is None else run.until(up_to_step))
     if not len(shown.step) and not len(shown.eval_step):
-        raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
+        raise FitError(
+            f"--up-to-step: expected rows up to step {up_to_step:g}, found none in {run.name}; choose a later step"
+        )
     steps = np.concatenate([shown.step, shown.eval_step])
     about = AboutLog(
         name=shown.name,
@@ -66,10 +68,10 @@ def diagnose(
         evaluations=len(shown.eval_step),
         first_step=float(steps.min()),
         last_step=float(steps.max()),
-        at=at,
+        up_to_step=up_to_step,
         interval_level=LEVEL,
     )
-    gain, doubts = _gain(shown, rollouts, at)
+    gain, doubts = _gain(shown, rollouts, up_to_step)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
     timeline, evidence, facts = None, {}, Facts(rows=about.rows)
     estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
@@ -86,10 +88,10 @@ def diagnose(
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-    top = top_line(estimate, timeline, rows, facts)
-    texts = (story(estimate, timeline, trends, top.finding, facts.happened), gain.sentence if gain else "")
+    status = status_of(estimate, timeline, rows, facts)
+    texts = (story(estimate, timeline, trends, status.finding, facts.happened), gain.sentence if gain else "")
     return Diagnosis(
-        top=top,
+        status=status,
         sentence=" ".join(x for x in texts if x),
         probability=estimate.probability,
         evidence=evidence,

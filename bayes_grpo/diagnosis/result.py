@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.parts import PartTrend
-from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
+from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rollouts.decomposition import Decomposition
@@ -39,7 +39,7 @@ class Diagnosis(ModeProbabilities, Result):
     """Failures of a run with their probabilities.
 
     Attributes:
-        top: The top line: status and the one action to take now.
+        status: The status and the one action to take now.
         sentence: The story: present failures, earlier ones, and those that the log cannot show.
         probability: Mode → probability that it is under way, whatever else is: the four failures, and others where the
             log has a signal for them. They do not exclude one another and do not sum to one.
@@ -56,7 +56,7 @@ class Diagnosis(ModeProbabilities, Result):
         parts: Reward functions and environments, the largest contribution first; empty where fewer than two are logged.
     """
 
-    top: TopLine
+    status: Status
     sentence: str
     probability: Mapping[str, float]
     evidence: Mapping[str, str]
@@ -73,7 +73,7 @@ class Diagnosis(ModeProbabilities, Result):
 
     in_json = (
         *(
-            "top",
+            "status",
             "sentence",
             "probability",
             "failing",

@@ -16,9 +16,9 @@ MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dyna
 CANNOT_TELL = "cannot_tell"
 """Finding of a log with too little information."""
 
-Status = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
+StatusWord = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
-MEANING: Mapping[Status, str] = {
+MEANING: Mapping[StatusWord, str] = {
     "fine": "the reward rises or holds, and the log shows no failure",
     "watch": "no failure is established, but one is possible or something needs a look",
     "failing": "a failure is more probable than not, and can be fixed",
@@ -29,7 +29,7 @@ MEANING: Mapping[Status, str] = {
 """Status → what it means, for a first reading."""
 GO_BACK, START_OVER = "Stop, and go back", "Stop, and start over"
 """How the advice on a run begins whose reward has fallen."""
-ALARMING: tuple[Status, ...] = ("failing", "failed")
+ALARMING: tuple[StatusWord, ...] = ("failing", "failed")
 """Statuses that warrant paging."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
 """Status → how bad it is, as a number for a tracker's alert."""
@@ -56,7 +56,7 @@ class ModeProbabilities:
 
 
 @dataclass(frozen=True)
-class TopLine(Result):
+class Status(Result):
     """Status of a run and the action.
 
     Attributes:
@@ -65,17 +65,17 @@ class TopLine(Result):
         probability: Probability of the finding; of any failure where no single one is probable.
         headline: The finding, a sentence.
         action: The one action to take now, a sentence.
-        rests_on: Evidence for both.
+        evidence: Evidence for both.
         remedies: Further actions, the most useful first.
         earlier: Earlier episodes that are over, a sentence; "" without any.
     """
 
-    status: Status
+    status: StatusWord
     finding: str
     probability: float
     headline: str
     action: str
-    rests_on: str
+    evidence: str
     remedies: tuple[str, ...] = ()
     earlier: str = ""
 

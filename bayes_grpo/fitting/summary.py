@@ -379,7 +379,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
         return ""
     ratio = interval(fit.draws(name) / known.sd, level)
     words = (
-        f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.rests_on} (give or take "
+        f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.evidence} (give or take "
         f"{100 * math.expm1(known.spread):.0f}%); the rows show {ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
         "times as much"
     )

@@ -34,7 +34,7 @@ class Regime(ABC):
     Attributes:
         name: Name on the command line and in files.
         title: What it is, in a clause.
-        rests_on_settings: Whether it means nothing without a known momentum and refresh interval.
+        requires_settings: Whether it means nothing without a known momentum and refresh interval.
         on_request: Whether comparisons leave it out unless it is named: slow, or close to another.
         quantities: Derived quantities by name, with units and meanings.
         sampled_levels: Marginalized parameters that are sampled instead of integrated out, as a prior needs that is not
@@ -45,7 +45,7 @@ class Regime(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    rests_on_settings: ClassVar[bool] = False
+    requires_settings: ClassVar[bool] = False
     on_request: ClassVar[bool] = False
     quantities: ClassVar[Mapping[str, Quantity]] = {}
 

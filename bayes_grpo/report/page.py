@@ -11,7 +11,7 @@ from typing import Any
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.status import MODES, TopLine
+from bayes_grpo.diagnosis.status import MODES, Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
@@ -49,35 +49,35 @@ def page_of(run: Run, found: Analysis) -> Document:
         run: The run.
         found: What came of all parts.
     """
-    top, ahead = found.top, found.forecast.value
+    status, ahead = found.status, found.forecast.value
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
     if decision is not None:
         events["recommended stop"] = decision.recommended
-    answer, why = ("Too early to tell.", "") if top is None else split(sentence_case(top.headline), ": ")
+    answer, why = ("Too early to tell.", "") if status is None else split(sentence_case(status.headline), ": ")
     whole = view(run)
     parts = [
         _signals(run),
         _part("Parts", found.diagnosis, _parts),
         _part("What happened", found.diagnosis, _happened),
-        _part("Forecast", found.forecast, partial(_forecast, top=top)),
+        _part("Forecast", found.forecast, partial(_forecast, status=status)),
         _part("Fit", found.fit, _fit),
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
-        _part("Stability", found.stability, lambda s: _stability(s, top)),
+        _part("Stability", found.stability, lambda s: _stability(s, status)),
         section("Log", *(clean(note, 200) for note in run.notes), tables=(columns(run),)),
         section("Settings", tables=(settings(run),)),
     ]
     return Document(
         title=whole.title or "A run without a name",
         about=whole.answer.removeprefix(f"{whole.title}: "),
-        status="" if top is None else top.status,
-        chance=None if top is None else top.chance,
+        status="" if status is None else status.status,
+        chance=None if status is None else status.chance,
         answer=answer,
         why=why,
-        do="" if top is None else top.action,
-        tone="doubt" if top is None else TONES[top.status],
+        do="" if status is None else status.action,
+        tone="doubt" if status is None else TONES[status.status],
         points=_points(found),
         plot=Drawing(partial(plot_overview, run, forecast, events), f"The logged rewards and the forecast. {answer}"),
         sections=tuple(p for p in parts if not p.empty),
@@ -96,9 +96,9 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
         return Section(title, missing=f"Could not be shown: {type(error).__name__}: {error}")
 
 
-def _folded(result: Any, *, plot: bool = False, top: TopLine | None = None, lines: tuple[str, ...] = ()) -> Section:
+def _folded(result: Any, *, plot: bool = False, status: Status | None = None, lines: tuple[str, ...] = ()) -> Section:
     """A result as a section: answer, reason, table, and its figure where there is room."""
-    document = view(result).unless_changed(top)
+    document = view(result).unless_changed(status)
     made = document.folded()
     plots = (replace(document.plot, size="whole"),) if plot and document.plot is not None else ()
     return replace(made, lines=(*made.lines, *lines), plots=plots)
@@ -132,8 +132,8 @@ def _happened(d: Any) -> Section:
     return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
 
 
-def _forecast(f: Any, top: TopLine | None) -> Section:
-    made = _folded(f.summary, top=top)
+def _forecast(f: Any, status: Status | None) -> Section:
+    made = _folded(f.summary, status=status)
     if f.decision is None:
         return replace(made, lines=(*made.lines, PRICE_HINT))
     decision = decision_document(f.decision)
@@ -156,8 +156,8 @@ def _check(found: Analysis, c: Any) -> Section:
     return replace(_folded(c), plots=(Drawing(draw, "Leave-one-out residuals by step", size="half", ratio=0.45),))
 
 
-def _stability(s: Any, top: TopLine | None) -> Section:
-    if top is not None and top.alarming and top.finding == "dynamical_instability":
+def _stability(s: Any, status: Status | None) -> Section:
+    if status is not None and status.alarming and status.finding == "dynamical_instability":
         return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
     return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
 
@@ -177,7 +177,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
-        s, document = ahead.summary, view(ahead.summary).unless_changed(found.top)
+        s, document = ahead.summary, view(ahead.summary).unless_changed(found.status)
         event = f"chance of a gain above {s.threshold:.2g}"
         answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
         out.append(Point(labels[1], answer, s.p_gain, event, document.tone))
@@ -187,7 +187,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         worst = max(MODES, key=d.probability.__getitem__)
         seen = d.probability[worst] > THRESHOLDS.suspect
         text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})." if seen else "No failure detected."
-        out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.top.status]))
+        out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.status.status]))
     return tuple(out)
 
 

@@ -73,7 +73,7 @@ def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:
     return json_safe(
         {
             "run": page.title,
-            "top": None if found.top is None else found.top.to_dict(),
+            "status": None if found.status is None else found.status.to_dict(),
             "sentences": [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in page.points],
             "log": run.to_dict(),
             "fit": part(found.fit, lambda v: v.summary.to_dict()),

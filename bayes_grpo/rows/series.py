@@ -41,7 +41,7 @@ class NoiseLevel(NamedTuple):
         sd: Predicted standard deviation, reward.
         spread: Standard deviation of the logarithm of true over predicted sd on logs that were not learned from,
             e-folds.
-        rests_on: What was logged, in words.
+        evidence: What was logged, in words.
         design: Variance of the row over that of as many independent completions.
         departure: Logarithm of the scatter of the rows about any smooth course over the predicted sd.
         error: Standard error of this, e-folds.
@@ -49,7 +49,7 @@ class NoiseLevel(NamedTuple):
 
     sd: float
     spread: float
-    rests_on: str
+    evidence: str
     design: float
     departure: float
     error: float

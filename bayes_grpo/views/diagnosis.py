@@ -40,20 +40,20 @@ _PART_HEADS = (
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
-    answer, why = split(sentence_case(d.top.headline), ": ")
+    answer, why = split(sentence_case(d.status.headline), ": ")
     a, found = d.about, episodes(d)
     reward = None if d.trends is None else d.trends.reward
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
         about=f"{a.rows} rows, {counted(a.evaluations, 'evaluation')}, steps {a.first_step:g} to {a.last_step:g}"
-        + ("" if a.at is None else f", as of step {a.at:g}"),
-        status=d.top.status,
-        chance=d.top.chance,
+        + ("" if a.up_to_step is None else f", as of step {a.up_to_step:g}"),
+        status=d.status.status,
+        chance=d.status.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"Based on {d.top.rests_on}.", d.top.earlier, _zeros(d)) if x),
-        do=d.top.action,
-        tone=TONES[d.top.status],
+        why=" ".join(x for x in (why or f"Based on {d.status.evidence}.", d.status.earlier, _zeros(d)) if x),
+        do=d.status.action,
+        tone=TONES[d.status.status],
         table=_modes(d),
         plot=Drawing(partial(plot_diagnosis, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
         sections=(
@@ -123,14 +123,14 @@ def episodes(d: Diagnosis) -> list[Episode]:
         return []
     found = [e for e in d.timeline.episodes if e.probable and (e.depth or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
-    shown = max(now, key=lambda e: (e.mode == d.top.finding, e.probability), default=None)
+    shown = max(now, key=lambda e: (e.mode == d.status.finding, e.probability), default=None)
     return [e for e in found if e is shown or not any(e is x for x in now)]
 
 
 def marks(d: Diagnosis) -> dict[str, float]:
     """Events to mark on a curve, label → step: the onsets of three failures, the first that of the status; resumes."""
     failures = [e for e in episodes(d) if e.mode not in _MOVES]
-    failures.sort(key=lambda e: (e.mode != d.top.finding, -e.probability))
+    failures.sort(key=lambda e: (e.mode != d.status.finding, -e.probability))
     resumes = () if d.trends is None else d.trends.run.resumes[-2:]
     found = {"resumed" if i == 0 else "resumed again": step for i, step in enumerate(resumes)}
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
@@ -144,7 +144,7 @@ def _weighed(d: Diagnosis, name: str) -> str:
 
 def _modes(d: Diagnosis) -> Tabular:
     def line(name: str, p: float) -> tuple[Cell, ...]:
-        mark, onset = name == d.top.finding, d.onsets.get(name)
+        mark, onset = name == d.status.finding, d.onsets.get(name)
         since = "" if onset is None else _steps(onset.step)
         label = label_of(name)
         return words(label, term=label, mark=mark), number(probability_text(p), mark=mark), number(since)

@@ -26,7 +26,7 @@ from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
     from bayes_grpo.analysis.result import Part
-    from bayes_grpo.diagnosis.status import TopLine
+    from bayes_grpo.diagnosis.status import Status
 
 Tone = Literal["", "good", "doubt", "alarm"]
 """Color of a sentence whose words say the same."""
@@ -208,18 +208,20 @@ class Document:
         lead = f"{self.status.upper()}{chance}: " if self.status else ""
         return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
 
-    def given(self, top: TopLine) -> Document:
+    def given(self, status: Status) -> Document:
         """The same under how the run stands: a failure comes first, and the answer is conditional."""
-        if not top.alarming:
-            return self if self.do else replace(self, do=top.action)
-        answer, rest = split(sentence_case(top.headline), ": ")
-        why = " ".join(x for x in (rest, self.unless_changed(top).answer) if x)
-        tone = TONES[top.status]
-        return replace(self, answer=answer, why=why, do=top.action, status=top.status, chance=top.chance, tone=tone)
+        if not status.alarming:
+            return self if self.do else replace(self, do=status.action)
+        answer, rest = split(sentence_case(status.headline), ": ")
+        why = " ".join(x for x in (rest, self.unless_changed(status).answer) if x)
+        tone = TONES[status.status]
+        return replace(
+            self, answer=answer, why=why, do=status.action, status=status.status, chance=status.chance, tone=tone
+        )
 
-    def unless_changed(self, top: TopLine | None) -> Document:
+    def unless_changed(self, status: Status | None) -> Document:
         """The same, its answer under a condition where the run fails."""
-        if top is None or not top.alarming:
+        if status is None or not status.alarming:
             return self
         return replace(self, answer=f"{self.condition}{sentence_case(self.answer, upper=False)}")
 

@@ -25,17 +25,17 @@ _SHOWN = 0.01
 @shows(Update)
 def update_document(u: Update) -> Document:
     """How the run stands, what comes, and what was found."""
-    top, o = u.top, u.outlook
+    status, o = u.status, u.outlook
     outlook = () if o is None else (sentence_case(o.sentence), o.advice)
     return Document(
         title=u.name,
         about=f"step {u.step:g}, {u.rows} rows, last reward {u.reward:.4g} ({u.seconds:.1f} s)",
-        answer=sentence_case(top.headline) if top else u.diagnosis or "Too early to tell.",
-        why=f"Based on {top.rests_on}." if top else "",
-        do=top.action if top else "",
-        status=top.status if top else "",
-        chance=top.chance if top else None,
-        tone=TONES[top.status] if top else "doubt",
+        answer=sentence_case(status.headline) if status else u.diagnosis or "Too early to tell.",
+        why=f"Based on {status.evidence}." if status else "",
+        do=status.action if status else "",
+        status=status.status if status else "",
+        chance=status.chance if status else None,
+        tone=TONES[status.status] if status else "doubt",
         table=_numbers(u),
         sections=(
             *_alarms(u),

@@ -37,9 +37,9 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
         alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
-    if rows < LEAST_LOOK_ROWS or diagnosis.top.status == "done":  # a solved task leaves groups without spread
+    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves groups without spread
         return ()
-    first = diagnosis.top.finding
+    first = diagnosis.status.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]
     new.sort(key=lambda mode: mode != first)
     alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
@@ -61,16 +61,18 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
     because = diagnosis.evidence.get(mode, "")
-    top = diagnosis.top  # one thing to do now, whatever else was found
+    status = diagnosis.status  # one thing to do now, whatever else was found
     return Alarm(
         finding=mode,
         probability=p,
         step=diagnosis.about.last_step,
         rows=rows,
         since=None if onset is None else onset.step,
-        sentence=plain(f"{text[:1].upper()}{text[1:]}{': ' if because else ''}{because}. Do now: {top.action}", 1200),
+        sentence=plain(
+            f"{text[:1].upper()}{text[1:]}{': ' if because else ''}{because}. Do now: {status.action}", 1200
+        ),
         remedies=tuple(plain(x, 500) for x in diagnosis.remedies.get(mode, ())),
         name=plain(diagnosis.about.name),
-        status=top.status,
-        action=plain(top.action, 500),
+        status=status.status,
+        action=plain(status.action, 500),
     )

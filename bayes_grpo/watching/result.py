@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.decision.question import Question
-from bayes_grpo.diagnosis.status import ModeProbabilities, TopLine
+from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 
 if TYPE_CHECKING:
     from bayes_grpo.logs.run import Run
@@ -34,7 +34,7 @@ class Watching:
 
     Attributes:
         until: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
-        question: Costs, values and gains behind the advice to stop; None for no advice.
+        costs: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
@@ -46,7 +46,7 @@ class Watching:
     """
 
     until: float | None = None
-    question: Question | None = None
+    costs: StoppingCosts | None = None
     signal: str = "auto"
     alarm: float = ALARM
     forecasts: bool = True
@@ -112,9 +112,9 @@ class Outlook(Result):
         p_takeoff: Probability of a take-off that no regime models.
         weights: Regime → weight.
         sentence: The forecast in words.
-        stop: Recommended last step; None without a question.
-        advice: The advice in words; "" without a question.
-        take: Step of the best checkpoint so far; None without checkpoints or a question.
+        stop: Recommended last step; None without costs.
+        advice: The advice in words; "" without costs.
+        take: Step of the best checkpoint so far; None without checkpoints or costs.
     """
 
     until: float
@@ -150,7 +150,7 @@ class Update(ModeProbabilities, Result):
         alarmed: Failure → last step of the look that raised its alarm, of all looks so far.
         notes: Errors and assumptions.
         seconds: Time of the look.
-        top: Status and what to do; None without a diagnosis.
+        status: Status and what to do; None without a diagnosis.
     """
 
     name: str
@@ -164,14 +164,14 @@ class Update(ModeProbabilities, Result):
     alarmed: Mapping[str, float]
     notes: tuple[str, ...]
     seconds: float
-    top: TopLine | None = None
+    status: Status | None = None
 
-    in_json = ("top", ..., "sentence")
+    in_json = ("status", ..., "sentence")
 
     @property
     def sentence(self) -> str:
         """The look in words: status, alarms, diagnosis, forecast, advice."""
-        parts = [] if self.top is None else [self.top.sentence]
+        parts = [] if self.status is None else [self.status.sentence]
         parts += [*(f"ALARM: {alarm.sentence}" for alarm in self.alarms), self.diagnosis]
         if self.outlook is not None:
             forecast = self.outlook.sentence
@@ -182,12 +182,12 @@ class Update(ModeProbabilities, Result):
     @property
     def line(self) -> str:
         """The look in a short line: status, new alarms, what to do, forecast, advice."""
-        top, o = self.top, self.outlook
+        status, o = self.status, self.outlook
         parts = [self.diagnosis or "No result yet."]
-        if top is not None:
-            parts = [f"{top.named}: {top.headline.partition(': ')[0].rstrip('.')}."]
+        if status is not None:
+            parts = [f"{status.named}: {status.headline.partition(': ')[0].rstrip('.')}."]
             parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
-            parts.append(f"Do now: {top.action}")
+            parts.append(f"Do now: {status.action}")
         if o is not None:
             at = o.at_horizon
             parts += [f"By step {o.until:g} {at.median:.3g} [{at.low:.3g}, {at.high:.3g}], now {o.now.median:.3g}."]

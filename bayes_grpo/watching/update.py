@@ -17,7 +17,7 @@ from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import named_runs
@@ -53,7 +53,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
             references = Part.of(lambda: tuple(named_runs(watching.reference_runs)[0]))
         settings = AnalysisSettings(
             until=watching.until,
-            question=watching.question,
+            costs=watching.costs,
             signal=watching.signal,
             seed=watching.seed,
             reference_runs=references.value if watching.reference_runs else None,
@@ -75,9 +75,9 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         rows=len(reward),
         reward=float(reward[-1]) if len(reward) else math.nan,
         probability={} if diagnosis is None else dict(diagnosis.probability),
-        top=found.top,
+        status=found.status,
         diagnosis="" if diagnosis is None else plain(diagnosis.sentence, 2000),
-        outlook=None if ahead is None else _outlook(ahead, found.top),
+        outlook=None if ahead is None else _outlook(ahead, found.status),
         alarms=raised,
         alarmed=every,
         notes=tuple(dict.fromkeys((*notes, *(() if ahead is None else _notes(ahead))))),
@@ -86,7 +86,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     return update, Memory(every, first, length, references.value)
 
 
-def _outlook(ahead: Forecasted, top: TopLine | None) -> Outlook:
+def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
     """What a look shows of a forecast."""
     summary, decision = ahead.summary, ahead.decision
     return Outlook(
@@ -101,9 +101,9 @@ def _outlook(ahead: Forecasted, top: TopLine | None) -> Outlook:
         p_collapse=summary.p_collapse,
         p_takeoff=summary.p_takeoff,
         weights=summary.weights,
-        sentence=given(top, summary.sentence),
+        sentence=given(status, summary.sentence),
         stop=None if decision is None else decision.recommended,
-        advice="" if decision is None else given(top, decision.sentence),
+        advice="" if decision is None else given(status, decision.sentence),
         take=None if decision is None or decision.choice is None else decision.choice.step,
     )
 

@@ -34,12 +34,12 @@ def test_parts_are_what_the_functions_give(fallen, found):
 
 
 def test_page_watch_and_analysis_agree(fallen, found):
-    assert found.top.alarming
+    assert found.status.alarming
     settings = bg.AnalysisSettings(until=100.0, paths=300)
     page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
     look, _ = update_of(fallen, Watching(until=100.0))
-    assert page.results["top"] == found.top.to_dict()
-    assert look.top == found.top
+    assert page.results["status"] == found.status.to_dict()
+    assert look.status == found.status
     assert look.outlook is not None
     assert look.outlook.at_horizon.median == pytest.approx(found.forecast.required.summary.at_horizon.median, abs=0.05)
 
@@ -58,8 +58,8 @@ def test_a_question_without_an_answer_costs_no_forecast(monkeypatch):
     def refused(*_, **__):
         raise SettingError("no step to stop at")
 
-    monkeypatch.setattr("bayes_grpo.decision.question.decide", refused)
-    asked = bg.AnalysisSettings(paths=300, question=bg.Question(cost_per_step=1.0, value_per_reward=1.0))
+    monkeypatch.setattr("bayes_grpo.decision.costs.decide", refused)
+    asked = bg.AnalysisSettings(paths=300, costs=bg.StoppingCosts(cost_per_step=1.0, value_per_reward=1.0))
     ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
     assert (ahead.decision, ahead.undecided) == (None, "no step to stop at")
 

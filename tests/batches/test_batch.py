@@ -119,7 +119,7 @@ def test_a_row_has_the_numbers_of_the_single_calls_with_its_seed():
     assert (fitted["gain_5"], fitted["gain_95"]) == (other.remaining_gain.low, other.remaining_gain.high)
     assert fitted["p_gain"] == other.p_gain
     diagnosis = bg.diagnose(run)
-    assert fitted["status"] == diagnosis.top.status
+    assert fitted["status"] == diagnosis.status.status
     assert fitted["p_reward_hacking"] == diagnosis.probability["reward_hacking"]
     assert all(words in text_of(found) for words in ("settles at", "at step 60, gain", "1 fine"))
 

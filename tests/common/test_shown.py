@@ -34,11 +34,11 @@ def test_texts_are_short():
 def test_a_diagnosis_says_its_top_line_and_shows_a_table_and_a_picture():
     run = rising_run(40)
     found = bg.diagnose(run)
-    assert repr(found) == f"<Diagnosis: {found.top.sentence}>"[:200] or found.top.sentence[:80] in repr(found)
+    assert repr(found) == f"<Diagnosis: {found.status.sentence}>"[:200] or found.status.sentence[:80] in repr(found)
     page = found._repr_html_()
     assert "<table" in page
     assert page.count("data:image/png;base64,") == 1
-    assert found.top.action in page
+    assert found.status.action in page
 
 
 def test_what_a_log_holds_is_escaped():

@@ -72,7 +72,7 @@ def test_every_action_is_advised_somewhere_and_every_name_is_known():
 
 def test_flat_rows_are_not_told_to_go_on():
     y = 0.03 + 0.01 * np.random.default_rng(0).standard_normal(200)
-    top = diagnose(make_run(steps(200), np.abs(y), signals={"kl": 0.01})).top
+    top = diagnose(make_run(steps(200), np.abs(y), signals={"kl": 0.01})).status
     assert top.status == "watch"
     assert not top.action.startswith("go on")
 
@@ -82,21 +82,21 @@ def test_no_higher_rate_beside_a_falling_held_out_score_or_a_growing_gradient():
     y, at = 0.3 + 0.03 * rng.standard_normal(120), np.arange(5.0, 121.0, 5.0)
     held = evaluated(at, np.where(at < 60, 0.26, 0.18) + 0.005 * rng.standard_normal(len(at)))
     for signals, evals in (({"kl": 0.01}, held), ({"kl": 0.01, "grad_norm": np.geomspace(1.0, 60.0, 120)}, {})):
-        top = diagnose(make_run(steps(120), y, signals=signals, evals=evals)).top
+        top = diagnose(make_run(steps(120), y, signals=signals, evals=evals)).status
         assert top.status == "watch"
         assert not any("raise the learning rate" in x for x in (top.action, *top.remedies))
 
 
 def test_truncated_completions_that_earn_are_not_called_worthless():
     y = np.linspace(0.3, 0.65, 100) + 0.02 * np.random.default_rng(2).standard_normal(100)
-    top = diagnose(make_run(steps(100), y, signals={"completions_clipped_ratio": 0.9})).top
+    top = diagnose(make_run(steps(100), y, signals={"completions_clipped_ratio": 0.9})).status
     assert top.finding == "truncated_completions"
     assert "some truncated completions earn reward" in top.action
 
 
 def test_solved_needs_a_held_out_score():
     y = np.minimum(np.linspace(0.4, 1.2, 80), 0.99) + 0.003 * np.random.default_rng(3).standard_normal(80)
-    alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).top
+    alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).status
     assert alone.status == "done"
     assert "solved" not in alone.headline
     assert "best held-out score" not in alone.action
@@ -104,13 +104,13 @@ def test_solved_needs_a_held_out_score():
     both = make_run(
         steps(80), np.minimum(y, 1.0), evals=evaluated(at, np.full(len(at), 0.97)), reward_low=0.0, reward_high=1.0
     )
-    assert "the task is solved" in diagnose(both).top.headline
+    assert "the task is solved" in diagnose(both).status.headline
 
 
 def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
     rng = np.random.default_rng(4)
     up, down = (np.linspace(*ends, 100) + 0.02 * rng.standard_normal(100) for ends in ((0.4, 0.85), (0.9, 0.45)))
-    top = diagnose(make_run(steps(100), 0.5 * (up + down), components={"math": up, "code": down})).top
+    top = diagnose(make_run(steps(100), 0.5 * (up + down), components={"math": up, "code": down})).status
     assert top.status == "watch"
     assert top.headline.startswith("Code fell from 0.")
 
@@ -124,17 +124,17 @@ def both_rewards(train, held, **more):
 
 
 def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
-    fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).top
+    fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).status
     assert fell.status == "watch"
     assert fell.headline.startswith("The held-out score fell from 0.2")
     assert "while the train reward rose" in fell.headline
     assert "best held-out score" in fell.action
-    stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).top
+    stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).status
     assert stays.status == "watch"
     assert "while the held-out score stays at 0.5" in stays.headline
     assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
     for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
-        assert "held-out" not in diagnose(both_rewards(train, held)).top.headline
+        assert "held-out" not in diagnose(both_rewards(train, held)).status.headline
 
 
 def test_what_happened_at_once_and_is_over_is_told_with_its_step():
@@ -142,14 +142,14 @@ def test_what_happened_at_once_and_is_over_is_told_with_its_step():
     dip, jump = (0.6 + 0.02 * rng.standard_normal(120) for _ in range(2))
     dip[80:88] -= 0.35
     jump[30:] += 0.3
-    told = diagnose(make_run(steps(120), dip)).top
+    told = diagnose(make_run(steps(120), dip)).status
     assert told.status not in ("fine", "failed", "failing")
     assert told.earlier.startswith("Earlier: the reward fell to 0.2")
     assert "at step 81 and came back by step 89" in told.earlier
     assert "jumped from 0.59 to 0.9 at step 31" in diagnose(make_run(steps(120), jump)).sentence
     resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
-    assert diagnose(resumed).top.earlier == "Earlier: the training was resumed at step 61."
-    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).top.earlier == ""
+    assert diagnose(resumed).status.earlier == "Earlier: the training was resumed at step 61."
+    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).status.earlier == ""
 
 
 def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
@@ -158,23 +158,23 @@ def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
     rate = np.where(steps(90) <= 60, 1e-6, 1e-5)
     made = make_run(steps(90), reward, signals={"learning_rate": rate, "kl": 0.1}, reward_low=0.0, reward_high=1.0)
     found = diagnose(replace(made, resumes=(61.0,)))
-    assert found.top.status == "failed"
-    assert "after the resume at step 61" in found.top.headline
-    assert found.top.action == (
+    assert found.status.status == "failed"
+    assert "after the resume at step 61" in found.status.headline
+    assert found.status.action == (
         "stop, and compare both sides of the resume at step 61: the optimizer state is loaded, the learning rate and "
         "the data order continue (here the learning rate went from 1e-06 to 1e-05)."
     )
-    assert any(x.startswith("stop, and go back") for x in found.top.remedies)
+    assert any(x.startswith("stop, and go back") for x in found.status.remedies)
     assert found.evidence["resume"] == "a fall begins at step 61; the learning rate went from 1e-06 to 1e-05"
     assert there(view(found).series).events["resumed"] == 61.0
     for other in ((), (20.0,)):
-        top = diagnose(replace(made, resumes=other)).top
+        top = diagnose(replace(made, resumes=other)).status
         assert "resume" not in top.headline + top.action
 
 
 def test_a_dip_after_a_resume_is_named_with_it():
     dip = 0.6 + 0.02 * np.random.default_rng(6).standard_normal(120)
     dip[80:88] -= 0.35
-    told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).top.earlier
+    told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.earlier
     assert "at step 81, after the resume at step 80, and came back by step 89." in told
     assert told.count("resume") == 1

@@ -94,7 +94,7 @@ def form_and_task(form, task):
 def test_a_rise_that_is_form_is_told_from_one_of_the_task():
     told, calm = (diagnose(form_and_task(*rise)) for rise in ((0.5, 0.0), (0.1, 0.5)))
     assert told.probability["apparent_gain"] > 0.9 > 0.1 > calm.probability["apparent_gain"]
-    assert "ain in formatting, not correctness" in told.top.headline
+    assert "ain in formatting, not correctness" in told.status.headline
     assert "of form" not in calm.sentence
     assert told.evidence["apparent_gain"].startswith("format, length and finishing changed by 0.")
 

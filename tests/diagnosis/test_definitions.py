@@ -24,7 +24,7 @@ def lost(values, **ends):
 def test_noise_about_one_level_is_no_failure(rows, sd):
     for seed in range(5):
         y = 0.4 + sd * np.random.default_rng(seed).standard_normal(rows)
-        assert diagnose(make_run(steps(rows), y)).top.status not in ALARMING
+        assert diagnose(make_run(steps(rows), y)).status.status not in ALARMING
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -32,8 +32,8 @@ def test_few_rows_give_no_certainty(seed):
     y = np.random.default_rng(seed).uniform(0.0, 1.0, 4)
     found = diagnose(make_run(steps(4), y, components={"format_reward": y, "correctness": y[::-1].copy()}))
     assert max(found.probability.values()) <= 0.9
-    assert found.top.status == "unclear"
-    assert len(found.top.headline.split()) <= 20
+    assert found.status.status == "unclear"
+    assert len(found.status.headline.split()) <= 20
 
 
 def test_a_fall_counts_beyond_noise_range_and_gain():
@@ -50,42 +50,44 @@ def test_a_dip_that_is_over_is_told_with_its_steps_and_is_no_failure():
     y = 0.6 + 0.02 * np.random.default_rng(1).standard_normal(160)
     y[80:95] -= 0.45
     found = diagnose(make_run(steps(160), y))
-    assert found.top.status not in ALARMING
+    assert found.status.status not in ALARMING
     assert "Earlier, now over: the reward fell to 0.1" in found.sentence
     assert "dynamical instability from about step " in found.sentence
-    assert diagnose(make_run(steps(160), y).until(93.0)).top.status == "failed"
+    assert diagnose(make_run(steps(160), y).until(93.0)).status.status == "failed"
 
 
 def test_groups_without_spread_fail_only_without_progress():
     rng = np.random.default_rng(2)
     share, low = {"frac_reward_zero_std": 0.9}, 0.1 + 0.01 * rng.standard_normal(60)
     ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
-    assert diagnose(make_run(steps(60), low, signals=share, **ends)).top.status == "failing"
+    assert diagnose(make_run(steps(60), low, signals=share, **ends)).status.status == "failing"
     for y in (np.linspace(0.1, 0.5, 60) + 0.01 * rng.standard_normal(60), 0.85 + 0.01 * rng.standard_normal(60)):
         found = diagnose(make_run(steps(60), y, signals=share, **ends))
-        assert found.top.status not in ALARMING
-    assert "Mostly solved: the train reward is at 85% of its range; 90% of the groups" in found.top.headline
+        assert found.status.status not in ALARMING
+    assert "Mostly solved: the train reward is at 85% of its range; 90% of the groups" in found.status.headline
 
 
 def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():
     found = diagnose(make_run(steps(10), np.zeros(10), signals={"reward_std": 0.0}))
-    assert (found.top.status, found.top.finding) == ("failing", "advantage_degeneracy")
-    assert "every row" in found.top.headline
-    assert "verifier" in found.top.action
-    assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).top.status not in ALARMING
+    assert (found.status.status, found.status.finding) == ("failing", "advantage_degeneracy")
+    assert "every row" in found.status.headline
+    assert "verifier" in found.status.action
+    assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).status.status not in ALARMING
 
 
 def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacked):
     at = np.arange(4.0, ROWS + 1, 4)
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
-    assert diagnose(hollow).top.finding == "reward_hacking"
-    assert diagnose(hacked).top.finding == "reward_hacking"
+    assert diagnose(hollow).status.finding == "reward_hacking"
+    assert diagnose(hacked).status.finding == "reward_hacking"
     assert diagnose(honest).probability["reward_hacking"] < 0.1
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
     norm = np.where(np.arange(ROWS) < 60, 1.0, 500.0)
-    assert diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).top.finding == "dynamical_instability"
+    assert (
+        diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).status.finding == "dynamical_instability"
+    )
     kl = np.where(np.arange(ROWS) < 70, 0.01, 30.0)
     assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).probability["dynamical_instability"] > 0.5
 
@@ -94,7 +96,7 @@ def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     entropy = {"entropy": np.geomspace(1.0, 0.01, 60)}
     flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
     ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
-    assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).top.finding == "policy_concentration"
+    assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).status.finding == "policy_concentration"
     assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).probability["policy_concentration"] < 0.1
 
 
@@ -141,4 +143,4 @@ def test_one_probability_a_mode_wherever_it_stands(hacked):
     assert found.timeline is not None
     for mode, p in found.probability.items():
         assert found.timeline.modes[mode].under_way == p
-    assert found.top.probability == found.probability["reward_hacking"]
+    assert found.status.probability == found.probability["reward_hacking"]

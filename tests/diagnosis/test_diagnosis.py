@@ -29,7 +29,7 @@ def test_a_collapse_that_anyone_can_see_is_named():
     signals = {"entropy": np.linspace(0.1, 2.6, 40), "frac_reward_zero_std": np.where(reward > 0, 0.3, 1.0)}
     for run in (make_run(steps(40), reward), make_run(steps(40), reward, signals=signals)):
         assert diagnose(run).probability["dynamical_instability"] > 0.8
-        assert diagnose(run).top.status == "failed"
+        assert diagnose(run).status.status == "failed"
 
 
 def test_a_hacked_run_is_named(hacked):
@@ -41,7 +41,7 @@ def test_a_hacked_run_is_named(hacked):
 def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
     assert bad.probability["reward_hacking"] > 3.0 * good.probability["reward_hacking"]
-    assert good.top.status not in ALARMING
+    assert good.status.status not in ALARMING
     for result in (bad, good):
         json.dumps(result.to_dict(), allow_nan=False)
 
@@ -81,14 +81,16 @@ def test_the_same_log_gives_the_same_numbers(hacked):
 
 
 def test_rows_after_a_step_play_no_part(hacked):
-    assert diagnose(hacked, at=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    assert (
+        diagnose(hacked, up_to_step=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    )
     with pytest.raises(FitError, match="later step"):
-        diagnose(hacked, at=0)
+        diagnose(hacked, up_to_step=0)
 
 
 def test_a_log_of_two_rows_cannot_tell():
     result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.top.finding == CANNOT_TELL
+    assert result.status.finding == CANNOT_TELL
     assert text_of(result).startswith("UNCLEAR")
     plot_diagnosis(result)
 
@@ -174,7 +176,7 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     assert code == 5
     assert content["fail_on"]["reached"] == {"reward_hacking": content["probability"]["reward_hacking"]}
     assert (tmp_path / "p.svg").exists()
-    code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--at", "40")
+    code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--up-to-step", "40")
     assert code == 0
     assert "as of step 40" in out
 
@@ -184,7 +186,7 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     [
         (["--fail-on", "hacking:0.5"], "MODE:P"),
         (["--fail-on", "any:7"], "MODE:P"),
-        (["--at", "0.5"], "later step"),
+        (["--up-to-step", "0.5"], "later step"),
     ],
 )
 def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):

@@ -18,17 +18,17 @@ def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
     at_end[-8:], before[[20, 21]] = np.nan, np.nan
     dead = np.where(np.isnan(at_end), 0.0, RISING)
     found = diagnose(make_run(steps(ROWS), dead, signals={"grad_norm": at_end}, written=["grad_norm"]))
-    assert (found.top.status, found.top.finding) == ("failed", "lost_values")
-    assert found.top.headline == "Grad norm is NaN since about step 33."
-    assert "NaN cannot be recovered" in found.top.action
+    assert (found.status.status, found.status.finding) == ("failed", "lost_values")
+    assert found.status.headline == "Grad norm is NaN since about step 33."
+    assert "NaN cannot be recovered" in found.status.action
     over = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": before}, written=["grad_norm"]))
-    assert over.top.status == "fine"
+    assert over.status.status == "fine"
     assert "Earlier, now over: NaN or infinite values" in over.sentence
 
 
 def test_a_nan_in_the_last_row_alone_leads_to_its_batch():
     loss = np.where(steps(ROWS) == ROWS, np.nan, 0.1)
-    top = diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss}, written=["loss"])).top
+    top = diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss}, written=["loss"])).status
     assert (top.status, top.finding) == ("watch", "lost_values")
     assert top.action.startswith("check the batch that caused it")
 
@@ -95,7 +95,7 @@ def test_bursts_of_single_rows_are_no_instability():
     reward = 0.7 - 0.55 * np.exp(-steps(80) / 15.0) + 0.04 * rng.standard_normal(80)
     reward[-10:] -= 0.03  # a little below its best
     found = diagnose(make_run(steps(80), reward, signals={"grad_norm": norm, "kl": kl}))
-    assert not found.top.alarming
+    assert not found.status.alarming
     assert found.probability["dynamical_instability"] < 0.3
     kl[-20:] = 20.0
     assert diagnose(make_run(steps(80), reward, signals={"kl": kl})).probability["dynamical_instability"] > 0.6
@@ -106,10 +106,10 @@ def test_a_few_noisy_rows_show_no_ceiling():
     few = np.array([0, 0.75, 0.625, 0.75, 0.625, 1, 0.5, 1, 0.875, 0.75, 1, 1, 0.875])
     whole = {"frac_reward_zero_std": np.isin(few, (0.0, 1.0)).astype(float)}  # one group a row
     for signals in ({}, whole):
-        top = diagnose(make_run(steps(13), few, signals=signals, **settings)).top
+        top = diagnose(make_run(steps(13), few, signals=signals, **settings)).status
         assert top.status in ("unclear", "fine")
     many = 0.98 + 0.02 * np.sin(np.arange(40.0))
-    assert diagnose(make_run(steps(40), many, **settings)).top.status == "done"
+    assert diagnose(make_run(steps(40), many, **settings)).status.status == "done"
 
 
 def test_the_last_checkpoint_is_nothing_to_go_back_to():
@@ -124,27 +124,27 @@ def test_the_last_checkpoint_is_nothing_to_go_back_to():
             evals=evaluated(np.arange(10.0, n + 1, 10), 0.1 + 0.008 * np.arange(10, n + 1, 10)),
         )
     )
-    assert not found.top.alarming
-    assert "go back" not in " ".join((found.top.action, *found.top.remedies))
+    assert not found.status.alarming
+    assert "go back" not in " ".join((found.status.action, *found.status.remedies))
 
 
 def test_what_to_wait_for_fits_the_plan():
     reward = np.array([0.3, 0.32, 0.31])
-    coarse = diagnose(make_run([10, 20, 30], reward, window=10.0, total_steps=43)).top
+    coarse = diagnose(make_run([10, 20, 30], reward, window=10.0, total_steps=43)).status
     assert "log more often: at its planned end the log has 4 rewards" in coarse.action
     assert (
         "28 rewards"
-        in diagnose(make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)).top.action
+        in diagnose(make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)).status.action
     )
-    over = diagnose(make_run(steps(5), np.array([1.0, 1.1, 1.0, 1.1, 0.6]), total_steps=5)).top
+    over = diagnose(make_run(steps(5), np.array([1.0, 1.1, 1.0, 1.1, 0.6]), total_steps=5)).status
     assert over.action.startswith("plan more steps")
-    passed = diagnose(make_run(steps(30), 0.3 + 0.01 * steps(30), total_steps=7)).top
+    passed = diagnose(make_run(steps(30), 0.3 + 0.01 * steps(30), total_steps=7)).status
     assert passed.status == "fine"
 
 
 def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
     signals = {"completions_clipped_ratio": np.array([0.3, 0.97, 0.995])}
-    top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).top
+    top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).status
     assert (top.status, top.finding) == ("watch", "truncated_completions")
     assert "length limit" in top.action
 
@@ -159,15 +159,15 @@ def test_a_run_that_is_over_is_not_to_be_watched():
     n = 60
     signals = {"grad_norm": np.geomspace(0.5, 30.0, n), "learning_rate": 1e-5 * (1.0 - steps(n) / n)}
     run = make_run(steps(n), 0.1 + 0.008 * steps(n), signals=signals, schedule="logged")
-    top = diagnose(run).top
+    top = diagnose(run).status
     assert "gradient norm" in top.headline
     assert "check again" not in top.action
 
 
 def test_steps_from_0_are_over_one_step_before_their_number():
     reward = 0.2 + 0.02 * np.arange(30.0)
-    assert diagnose(make_run(np.arange(30.0), reward, total_steps=30)).top.status == "done"
-    assert diagnose(make_run(steps(29), reward[:29], total_steps=30)).top.status == "fine"
+    assert diagnose(make_run(np.arange(30.0), reward, total_steps=30)).status.status == "done"
+    assert diagnose(make_run(steps(29), reward[:29], total_steps=30)).status.status == "fine"
 
 
 def test_a_loss_of_0_with_a_gradient_is_normal():
@@ -191,10 +191,10 @@ def test_a_gradient_of_0_in_groups_with_spread_is_a_finding(reward, why):
     noisy = reward + 0.02 * np.random.default_rng(2).standard_normal(ROWS)
     signals = {"loss": 0.0, "grad_norm": 0.0, "reward_std": 0.44, "frac_reward_zero_std": 0.0, "kl": 0.0}
     found = diagnose(make_run(steps(ROWS), noisy, signals=signals))
-    assert (found.top.status, found.top.finding) == ("watch", "lost_gradient")
-    assert why in found.top.headline
-    assert "40 of 40 rows with reward variance have a gradient norm of exactly 0" in found.top.headline
-    assert found.top.action.startswith("upgrade DeepSpeed")
+    assert (found.status.status, found.status.finding) == ("watch", "lost_gradient")
+    assert why in found.status.headline
+    assert "40 of 40 rows with reward variance have a gradient norm of exactly 0" in found.status.headline
+    assert found.status.action.startswith("upgrade DeepSpeed")
     assert "zero_loss" not in found.evidence
 
 
@@ -215,11 +215,11 @@ def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late):
     at = np.arange(4.0, ROWS + 1, 4)
     scores = np.linspace(0.0, late, len(at))
     found = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
-    assert (found.top.status, found.top.finding) == ("failing", "reward_hacking")
-    assert found.top.action.startswith("stop, and start over with a corrected reward")
-    assert "go back to" not in found.top.action.partition(":")[0]
+    assert (found.status.status, found.status.finding) == ("failing", "reward_hacking")
+    assert found.status.action.startswith("stop, and start over with a corrected reward")
+    assert "go back to" not in found.status.action.partition(":")[0]
     scores[len(at) // 2] = 0.01
     middle = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
-    lines = (middle.top.action, *middle.top.remedies)
-    assert middle.top.action.startswith("stop, and go back to the checkpoint")
+    lines = (middle.status.action, *middle.status.remedies)
+    assert middle.status.action.startswith("stop, and go back to the checkpoint")
     assert not any("start over" in x for x in lines)

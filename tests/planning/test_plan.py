@@ -13,7 +13,7 @@ import pytest
 from bayes_grpo import plan, read_log, save_plot
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
-from bayes_grpo.diagnosis.status import TopLine
+from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
@@ -115,7 +115,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert found.kept.failure_risk == failure_risk(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
     assert any("failed itself" in c for c in found.cautions)
-    top = TopLine("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
+    top = Status("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
     assert f"For the next run: {sentence_case(found.answer, upper=False)}" in view(found).given(top).why
     assert "priors" in view(found).unchecked
 

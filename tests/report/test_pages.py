@@ -89,7 +89,7 @@ def test_every_figure_has_a_sentence_and_results_are_json(reports: dict[str, Rep
 def test_the_page_begins_with_how_the_run_stands(reports: dict[str, Report]):
     report = reports["hacking"]
     document = report.document
-    assert report.to_dict()["top"]["status"] == document.status
+    assert report.to_dict()["status"]["status"] == document.status
     assert report.sentence.startswith(document.status.upper())
     assert document.answer in report.sentence
 

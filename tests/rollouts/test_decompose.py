@@ -124,7 +124,7 @@ def test_a_diagnosis_takes_in_what_the_gain_is_made_of():
     found = diagnose(run, rollouts=rollouts)
     assert found.gain is not None
     assert found.probability["apparent_gain"] > 0.8
-    assert found.top.finding == "apparent_gain"
+    assert found.status.finding == "apparent_gain"
     assert "of the gain is formatted answers" in found.sentence
     assert any("mean of these completions in 100% of 40 rows" in note for note in found.notes)
     assert "judge the run by" in found.remedies["apparent_gain"][0]

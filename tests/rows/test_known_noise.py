@@ -54,7 +54,7 @@ TRUE = np.sqrt(P * (1 - P) * (1 + (G - 1) * RHO) / (B * G))
 def test_groups_say_how_alike_completions_are(signals):
     level = row_noise(logged(completions(), *signals, **BATCH), np.ones(N, bool))[1]
     assert level is not None
-    assert level.rests_on == BY_GROUPS.name
+    assert level.evidence == BY_GROUPS.name
     assert level.sd == pytest.approx(TRUE, rel=0.06)
     assert level.design == pytest.approx(1 + (G - 1) * RHO, rel=0.1)
     assert abs(level.departure) <= level.expected_departure
@@ -68,7 +68,7 @@ def test_without_groups_a_typical_likeness_stands_in():
     ):
         level = row_noise(run, np.ones(N, bool))[1]
         assert level is not None
-        assert level.rests_on == evidence.name
+        assert level.evidence == evidence.name
         scale = 3.0 if evidence is BY_SPREAD else 1.0
         assert abs(np.log(level.sd / scale / TRUE)) < 2.0 * evidence.spread
 

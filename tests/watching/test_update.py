@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.probabilities import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
@@ -46,7 +46,7 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def looks(run):
     """Two looks, with a question."""
-    watching = Watching(until=90.0, question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    watching = Watching(until=90.0, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
     first, memory = update_of(run.until(ROWS - 1), watching)
     second, memory = update_of(run, watching, memory)
     return first, second, memory
@@ -81,17 +81,17 @@ def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
     for run in (collapsing(), rising_run(ROWS)):
         found, _ = update_of(run, SWIFT)
         told = " ".join(text_of(found).split())
-        assert found.top is not None
-        assert told.startswith(found.top.status.upper())
-        assert " ".join(found.top.action.split()) in told
-        assert found.top.status == ("failed" if found.alarms else "fine")
+        assert found.status is not None
+        assert told.startswith(found.status.status.upper())
+        assert " ".join(found.status.action.split()) in told
+        assert found.status.status == ("failed" if found.alarms else "fine")
         assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
 
 
 def test_a_look_at_too_few_rows_prints_no_probability():
     found, _ = update_of(rising_run(4), SWIFT)
-    assert found.top is not None
-    assert found.top.status == "unclear"
+    assert found.status is not None
+    assert found.status.status == "unclear"
     assert text_of(found).startswith("UNCLEAR: ")
 
 
@@ -162,10 +162,10 @@ def test_an_alarm_says_what_to_do():
     assert alarm.remedies
     assert alarm.since is not None
     assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
-    assert found.top is not None
-    assert (alarm.status, alarm.action) == (found.top.status, found.top.action)
+    assert found.status is not None
+    assert (alarm.status, alarm.action) == (found.status.status, found.status.action)
     assert alarm.action.startswith("stop, and go back to the checkpoint of about step ")
-    assert found.sentence.startswith(f"Step 80, 80 rows. {found.top.sentence} ALARM: {alarm.sentence}")
+    assert found.sentence.startswith(f"Step 80, 80 rows. {found.status.sentence} ALARM: {alarm.sentence}")
     assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
     assert "ALARM: dynamical instability. Do now: stop" in found.line
     assert len(found.line) < 400

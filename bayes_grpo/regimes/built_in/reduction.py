@@ -48,7 +48,7 @@ class Reduction(Regime):
 
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
-    rests_on_settings = True
+    requires_settings = True
     quantities: ClassVar = SECOND_ORDER | {
         "gain": Quantity("1/step", "g = η K at the highest learning rate, with the momentum convention's factor"),
         "curvature": Quantity("1/(step · learning rate)", "K = g / η (Adam: in preconditioned units)"),

@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
-from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, TopLine
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, StatusWord
 from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
@@ -24,8 +24,8 @@ BROKE = ("dynamical_instability", "lost_values")
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> TopLine:
-    """The top line of a diagnosis.
+def status_of(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> Status:
+    """The status of a diagnosis.
 
     Args:
         estimate: Probabilities of the modes.
@@ -36,7 +36,7 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
     if timeline is None:
         text = "The log has fewer than three rewards."
         do = f"{ACTIONS['look again'].text(facts)}."
-        return TopLine("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
+        return Status("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
     on = {e.mode: e for e in timeline.probable(over=False)}
     now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
     line = (
@@ -55,14 +55,14 @@ def top_line(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSo
 
 
 def _line(
-    status: Status, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
-) -> TopLine:
+    status: StatusWord, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
+) -> Status:
     """A line with the actions of a finding, or of ``of``; ``first`` goes before them."""
     do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
-    return TopLine(status, finding, p, f"{text}.", do, rests, tuple(x for x in rest if x != do))
+    return Status(status, finding, p, f"{text}.", do, rests, tuple(x for x in rest if x != do))
 
 
-def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
+def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> Status | None:
     if not facts.not_finite:
         return None
     found = now.get("lost_values")
@@ -73,7 +73,7 @@ def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     return _line("failed", "lost_values", p, _upper(text), facts, "the logged values")
 
 
-def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLine | None:
+def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status | None:
     """A failure that is more probable than not."""
     found = [now[mode] for mode in MODES if mode in now]
     if not found:
@@ -98,14 +98,14 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> TopLin
     return _line("failing", worst.mode, worst.probability, text, facts, "the failure probabilities")
 
 
-def _beneath(rows: RunSoFar, facts: Facts) -> TopLine | None:
+def _beneath(rows: RunSoFar, facts: Facts) -> Status | None:
     if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
         return None
     text = f"{_upper(facts.falls[0])} while the total reward holds"
     return _line("watch", "component_falls", 0.85, text, facts, "the reward components", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLine | None:
+def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> Status | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
     idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
     if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
@@ -127,7 +127,7 @@ def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> TopLin
     return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
 
 
-def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
+def _other(now: Mapping[str, Episode], facts: Facts) -> Status | None:
     """The most probable finding outside the four failures."""
     failures = failure_names() - set(MODES)
     found = [e for e in now.values() if e.mode in failures]
@@ -139,7 +139,7 @@ def _other(now: Mapping[str, Episode], facts: Facts) -> TopLine | None:
     return _line("watch", e.mode, e.probability, text, facts, "the failure probabilities")
 
 
-def _signs(facts: Facts) -> TopLine | None:
+def _signs(facts: Facts) -> Status | None:
     strong = [s for s in facts.signs if s.strong]
     if not strong and len(facts.signs) < 2:
         return None
@@ -155,7 +155,7 @@ def _signs(facts: Facts) -> TopLine | None:
     )
 
 
-def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> TopLine | None:
+def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> Status | None:
     """A held-out score that falls, or stays while the train reward rises."""
     y, held_out = rows.reward, rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
@@ -172,7 +172,7 @@ def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> TopL
     return _line("watch", "reward_hacking", p, text, facts, "train and held-out reward", of=what)
 
 
-def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> TopLine | None:
+def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> Status | None:
     """A failure that the log can show, with a probability below one half."""
     seen = [m for m in MODES if timeline.modes[m].seen and estimate.probability[m] >= THRESHOLDS.suspect]
     if not seen or facts.rows < THRESHOLDS.trend_rows:
@@ -183,7 +183,7 @@ def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) ->
     return _line("watch", mode, estimate.probability[mode], text, facts, "the failure probabilities", first=again)
 
 
-def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> TopLine:
+def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> Status:
     """No failure that the log can show."""
     y = rows.reward
     level, calm = f"{y.now:.3g}", 1.0 - facts.failing
