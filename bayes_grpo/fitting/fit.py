@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.progress import Progress, teller
@@ -260,6 +261,7 @@ def fit(
     target = target_of(get_regime(regime), rows_of(run, signal), priors)
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
+        executor.submit(imports.statistics)  # half a second of Python while compiled chains run
         found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)
         tell("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)
