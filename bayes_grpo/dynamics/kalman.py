@@ -211,8 +211,8 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
         after, (innovation, var, gain, density) = kalman_step(at(row[1]), before, row[0])
         return after, (density, innovation, var, as_arrays(gain), before)
 
-    density, *seen, before = lax.scan(body, initial_moments(space), (y, varying))[1]
-    return Filtered(jnp.sum(density), *seen, before.mean, before.cov)
+    density, innovation, var, gain, before = lax.scan(body, initial_moments(space), (y, varying))[1]
+    return Filtered(jnp.sum(density), innovation, var, gain, before.mean, before.cov)
 
 
 def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:

@@ -64,7 +64,7 @@ def _checksum(tree: DataTree) -> str:
     for node in tree.subtree:
         words += [(node.path, str(k), str(v)) for k, v in node.attrs.items() if k != "checksum"]
         for name, x in node.dataset.variables.items():
-            variables.append((node.path, str(name), x.dims, x.shape, x.dtype.kind, "" if x.ndim else str(x.item())))
+            variables.append((node.path, str(name), x.dims, x.shape, x.dtype.kind, "" if x.ndim else str(x.to_numpy())))
             words += [(node.path, str(name), str(k), str(v)) for k, v in x.attrs.items()]
     return hashlib.sha256(repr((sorted(variables), sorted(words))).encode()).hexdigest()
 

@@ -37,6 +37,7 @@ from bayes_grpo.fitting.groups import (
     settings_to_group,
 )
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
+from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
@@ -75,7 +76,7 @@ def build_fit(
     from xarray import DataTree
 
     draws, chains = found.draws, found.draws.chains
-    if chains is None:
+    if chains is None or not isinstance(draws.diagnostics, Convergence):
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows, draws.values
     prior_draws, prior_rows, rng = prior

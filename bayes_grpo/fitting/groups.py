@@ -86,13 +86,13 @@ def convergence_to_groups(found: Convergence) -> dict[str, Dataset]:
 
 def convergence_of_groups(tree: DataTree) -> Convergence:
     """The checks again."""
-    parts = {name: tree[name].dataset for name in ParameterCheck.__annotations__}
+    parts = {name: tree.children[name].dataset for name in ParameterCheck.__annotations__}
     names = [str(x) for x in parts["rhat"].data_vars]
     return Convergence(
         parameters={k: ParameterCheck(**{name: float(x[k]) for name, x in parts.items()}) for k in names},
-        divergences=int(tree["divergences"]),
-        ebfmi=float(tree["ebfmi"]),
-        retried=bool(tree["retried"]),
+        divergences=int(tree.dataset["divergences"]),
+        ebfmi=float(tree.dataset["ebfmi"]),
+        retried=bool(tree.dataset["retried"]),
     )
 
 
@@ -121,12 +121,13 @@ def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
     known = tree["noise_level"].attrs
     level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
     optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}
+    columns: dict[str, Any] = {k: constant[f"row_{k}"].to_numpy() for k in _COLUMNS if f"row_{k}" in constant}
+    columns |= {name: kind(facts[name]) for name, kind in (_FACTS | {"from_rest": bool}).items()}
     return Series(
         step=observed["step"].to_numpy(),
         y=observed["y"].to_numpy(),
         optimizer=Optimizer(**optimizer),
         notes=notes,
         level=NoiseLevel(**level) if level else None,
-        **{name: constant[f"row_{name}"].to_numpy() for name in _COLUMNS if f"row_{name}" in constant},
-        **{name: kind(facts[name]) for name, kind in (_FACTS | {"from_rest": bool}).items()},
+        **columns,
     )

@@ -75,7 +75,7 @@ class Fit(Shown):
     @cached_property
     def convergence(self) -> Convergence:
         """Convergence checks of the sampler."""
-        return convergence_of_groups(self.data["convergence"])
+        return convergence_of_groups(self.data.children["convergence"])
 
     def to_datatree(self) -> DataTree:
         """The DataTree, as ArviZ's functions take it."""
