@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     UpToStep,
     check_pictures,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 
@@ -69,8 +69,8 @@ def fit(
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
         raise SettingError(f"fit: {saved} is a fit, whose regime and signal are settled; leave the flags out")
-    with progress() as tell:
-        tell("reading")  # before the imports that take seconds
+    with progress_bar() as progress:
+        progress("reading")  # before the imports that take seconds
         run = None if saved is not None else reading.read(log, up_to_step)
         settings = bg.AnalysisSettings(
             regime=regime or _DEFAULT,
@@ -85,7 +85,7 @@ def fit(
             settings=settings,
             rows="all" if all_rows else "since_break",
             fit=None if saved is None else bg.load_fit(saved),
-            progress=tell,
+            progress=progress,
         )
         result, summary = found.fit.required
         if out is not None:
