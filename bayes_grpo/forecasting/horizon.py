@@ -40,20 +40,20 @@ _WORDS = {
 }
 
 
-def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None = None) -> Horizon:
-    """The step until which a run is forecast.
+def horizon_of(settings: Mapping[str, Setting], last: float, horizon: float | None = None) -> Horizon:
+    """The step up to which a run is forecast.
 
     Args:
         settings: Settings of the run by name.
         last: Its last logged step.
-        until: What the user says.
+        horizon: What the user says.
 
     Returns:
         The user's step; else the planned length where it lies ahead; else half as far again as the log, in whole steps
         where the log has these.
     """
-    if until is not None:
-        return Horizon(float(until), GIVEN)
+    if horizon is not None:
+        return Horizon(float(horizon), GIVEN)
     planned = settings["total_steps"].value if "total_steps" in settings else None
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)

@@ -28,7 +28,6 @@ from bayes_grpo.views.document import (
     words,
 )
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from bayes_grpo.views.rollouts import gain_table
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -76,7 +75,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
                 ),
             ),
             section("Parts", tables=(parts_table(d),) if d.parts else ()),
-            section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
+            section("Gain", tables=_gain_tables(d)),
             section("Notes", *d.notes),
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
@@ -89,6 +88,15 @@ def _zeros(d: Diagnosis) -> str:
     """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
     text = d.evidence.get("zero_loss", "")
     return f"{sentence_case(text)}." if text.startswith("the loss") else ""
+
+
+def _gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
+    """What the gain is made of, where the diagnosis was given rollouts."""
+    if d.gain is None or not d.gain.shares:
+        return ()
+    from bayes_grpo.views.rollouts import gain_table  # the room of rollouts, which few diagnoses look at
+
+    return (gain_table(d.gain),)
 
 
 def parts_table(d: Diagnosis) -> Tabular:
@@ -118,13 +126,22 @@ def _maybe(d: Diagnosis) -> str:
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
-    """What probably happened, in order; a reward now either rises or rests, as the status has it."""
+    """What probably happened, in order; a reward either rises or rests: now as the status has it, else the likelier."""
     if d.timeline is None:
         return []
     found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
     shown = max(now, key=lambda e: (e.mode == d.status.finding, e.probability), default=None)
-    return [e for e in found if e is shown or not any(e is x for x in now)]
+    kept = [e for e in found if e is shown or not any(e is x for x in now)]
+    return [e for e in kept if e is shown or not any(_covers(x, e) for x in kept)]
+
+
+def _covers(one: Episode, other: Episode) -> bool:
+    """Whether a likelier episode of a reward that rises or rests covers more than half of another one."""
+    if one.mode not in _MOVES or other.mode not in _MOVES or one.probability <= other.probability:
+        return False
+    first, last = (f(x.median, y.median) for f, x, y in ((max, one.onset, other.onset), (min, one.end, other.end)))
+    return last - first > 0.5 * (other.end.median - other.onset.median)
 
 
 def marks(d: Diagnosis) -> dict[str, float]:
