@@ -15,6 +15,7 @@ from bayes_grpo.cli.options import (
     Output,
     Plot,
     Reading,
+    RewardPart,
     Seed,
     Signal,
     check_pictures,
@@ -44,6 +45,7 @@ def compare_runs(
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,
     signal: Signal = "auto",
+    part: RewardPart = None,
     by_prompt: Annotated[
         bool,
         typer.Option(
@@ -69,7 +71,7 @@ def compare_runs(
         raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
     if by_prompt:
-        _by_prompt((first, second, also or []), step, output, plotted=plot is not None)
+        _by_prompt((first, second, also or []), step, output, other=plot is not None or part is not None)
         return
     with progress_bar() as progress:
         found = bg.compare_runs(
@@ -77,6 +79,7 @@ def compare_runs(
             second,
             step=step,
             signal=signal,
+            part=part,
             read=reading.options(),
             seed=seed,
             progress=progress,
@@ -87,12 +90,12 @@ def compare_runs(
 
 
 def _by_prompt(
-    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: Output, plotted: bool
+    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: Output, other: bool
 ) -> None:
     """Two runs by their completions, with others that know how hard prompts are."""
     first, second, also = folders
-    if len(first) != 1 or len(second) != 1 or plotted:
-        raise typer.BadParameter("--by-prompt: expected one folder of completions each, and no --plot")
+    if len(first) != 1 or len(second) != 1 or other:
+        raise typer.BadParameter("--by-prompt: expected one folder of completions each, and neither --plot nor --part")
     with progress_bar() as progress:
         a, b, *others = (bg.read_rollouts(x, progress=progress) for x in (first[0], second[0], *also))
         found = internal.compare_by_prompt(a, b, others=others, at=step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,7 @@ from bayes_grpo.cli.options import (
     Reading,
     ReferenceRunsFlag,
     Regimes,
+    RewardPart,
     Seed,
     Signal,
     StoppingFlags,
@@ -35,6 +36,8 @@ from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
     from bayes_grpo import Backtest, Run
+
+_PATHS = 2000
 
 
 @command(
@@ -56,9 +59,7 @@ def forecast(
     up_to_step: UpToStep = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
-    part: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Forecast this reward function or environment, not the total.")
-    ] = None,
+    part: RewardPart = None,
     threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
     reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
     reference_runs: ReferenceRunsFlag = None,
@@ -66,7 +67,7 @@ def forecast(
         bool,
         typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
     ] = False,
-    draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = 2000,
+    draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = _PATHS,
     plot: Plot = None,
     seed: Seed = 0,
     *,
@@ -77,12 +78,14 @@ def forecast(
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
     check_pictures(plot)
     if backtest:
-        if plot is not None:
-            raise SettingError("--plot: draws a forecast, not a backtest; leave it or --backtest out")
-        if part is not None:
-            raise SettingError("--part: a backtest scores the total; leave it or --backtest out")
+        other = {"horizon": horizon, "schedule": schedule, "total_steps": total_steps, "part": part, "plot": plot,
+                 "threshold": threshold, "reach": reach, "reference_runs": reference_runs,
+                 "draws": None if draws == _PATHS else draws} | asdict(stopping)  # fmt: skip
+        if unused := [name for name, value in other.items() if value]:
+            flag = unused[0].replace("_", "-")
+            raise SettingError(f"--{flag}: a backtest does not take it; leave it or --backtest out")
         laws = {"regimes": names_in(regimes)} if regimes else {}
-        output.show(_backtest(log, reading, {"signal": signal, "seed": seed, **laws}))
+        output.show(_backtest(log, reading, up_to_step, {"signal": signal, "seed": seed, **laws}))
         return
     if part is not None and reference_runs not in (None, ["none"]):
         raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
@@ -121,13 +124,13 @@ def forecast(
         raise typer.Exit(EXIT_NOT_CONVERGED)
 
 
-def _backtest(logs: list[Path], reading: Reading, options: dict[str, Any]) -> Backtest:
+def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:
     """Scores of forecasts from earlier steps; of several logs, those that cannot be used are named in the result."""
     runs: list[Run] = []
     refused: list[str] = []
     for log in logs:
         try:
-            runs.append(replace(reading, run_name=None).read([log]))
+            runs.append(replace(reading, run_name=None).read([log], up_to_step))
         except BayesGrpoError as error:
             if len(logs) == 1 or isinstance(error, SettingError | ImportError):
                 raise

@@ -57,11 +57,14 @@ Horizon = Annotated[
     typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else 1.5 times the last."),
 ]
 Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by commas.", metavar=NAMES, **REGIME)]
+RewardPart = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Take this reward function or environment, not the total.")
+]
 Vary = Annotated[
     str | None,
     typer.Option(
-        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval "
-        "or model_size.",
+        help="Settings that differ between the runs: group_size, learning_rate, prompts_per_step, refresh_interval, "
+        "model_size or what file names state (lr_1e-6, lora_rank_8); default: all that differ.",
         metavar=NAMES,
     ),
 ]

@@ -135,6 +135,7 @@ def compare_runs(
     *,
     step: float | None = None,
     signal: str = "auto",
+    part: str | None = None,
     read: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -146,6 +147,7 @@ def compare_runs(
         b: Logs of recipe B.
         step: Optimizer step at which to compare; the last one that all runs have if None.
         signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
+        part: Reward function or environment to take in place of the total.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
         progress: Called with a short phrase at every stage.
@@ -162,7 +164,7 @@ def compare_runs(
     """
     progress = or_silent(progress)
     progress("reading")
-    both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read)] for x in (a, b)]
+    both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read, part)] for x in (a, b)]
     every, n = [*both[0], *both[1]], len(both[0])
     check_alike(every)
     runs, unit = [run for run, _ in every], float(np.std(np.concatenate([table.y for _, table in every])))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.members import setting_text, settings_that_differ
+from bayes_grpo.families.members import named_settings, setting_text, settings_that_differ
 from bayes_grpo.families.recipes import Measure, Side
 from bayes_grpo.logs.run import Run
 
@@ -119,11 +119,13 @@ def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:
         a: Runs of A.
         b: Runs of B.
     """
-    out = []
+    out, named = [], named_settings([*a, *b])
     for name, values in settings_that_differ([*a, *b]).items():
         mine, its = ({setting_text(v) for v in x} for x in (values[: len(a)], values[len(a) :]))
         if mine != its:
-            out.append(f"{name.replace('_', ' ')} {', '.join(sorted(mine))} in A, {', '.join(sorted(its))} in B")
+            source = " (file names)" if name in named else ""
+            both = f"{', '.join(sorted(mine))} in A, {', '.join(sorted(its))} in B"
+            out.append(f"{name.replace('_', ' ')} {both}{source}")
     ends = [sorted({_last(r) for r in side}) for side in (a, b)]
     if ends[0] != ends[1]:
         out.append(f"last step {', '.join(ends[0])} in A, {', '.join(ends[1])} in B")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,8 @@ from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.families.names import NamedSetting, named_setting, settings_in_name, without_seed
+from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
@@ -29,9 +29,6 @@ from bayes_grpo.rows.series import Series
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
-
-_SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition)[\W_]?\d+(?![.\w])", re.IGNORECASE)
-"""Part of a name that numbers repetitions; any other number may be a setting."""
 
 
 class SweepMember(NamedTuple):
@@ -65,25 +62,34 @@ class LeftOutRun(Result):
     failed: str
 
 
-def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None) -> list[Run]:
-    """Reads runs.
+def read_runs(logs: RunSources, read: Mapping[str, Any] | None = None, part: str | None = None) -> list[Run]:
+    """Reads runs. A setting in ``read`` is that of the runs whose names state no other value.
 
     Args:
         logs: Files, folders, patterns such as ``runs/*.json``, and runs.
         read: Keyword arguments of `bayes_grpo.read_log`.
+        part: Reward function or environment to take as the reward of every run; None for the total.
 
     Raises:
         LogReadError: A log cannot be read, or none was found.
+        SettingError: A run has no such part.
+        FitError: A part has too few values.
     """
     found, _ = named_runs(logs, read)
     if not found:
         raise LogReadError("expected the logs of runs, found none; check the paths")
-    return found
+    given = (read or {}).get("settings") or {}
+    for i, run in enumerate(found):
+        own = {
+            k: Setting(x, Provenance.CONFIG, "file name") for k, x in settings_in_name(run.name).items() if k in given
+        }
+        found[i] = run.with_settings(own) if own else run
+    return found if part is None else [run.of_part(part) for run in found]
 
 
 def known_settings(run: Run) -> dict[str, Any]:
-    """Settings from the log, its configuration or the user, by name; the learning rate is the highest one."""
-    known = {
+    """Settings from the log, its configuration, the user or else the name; the learning rate is the highest one."""
+    known = settings_in_name(run.name) | {
         name: s.value
         for name, s in run.settings.items()
         if s.value is not None and s.provenance is not Provenance.ASSUMED and name not in _ROWS_ONLY
@@ -107,7 +113,7 @@ def repetitions(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
     groups: dict[Any, list[str]] = {}
     for run in runs:
         known = sorted((name, setting_text(value)) for name, value in known_settings(run).items())
-        groups.setdefault((_SEED.sub("", run.name), *known), []).append(plain(run.name, 60))
+        groups.setdefault((without_seed(run.name), *known), []).append(plain(run.name, 60))
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
@@ -118,17 +124,32 @@ def setting_text(value: Any) -> str:
     return "unknown" if value is None else plain(value, 40)
 
 
+def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> dict[str, NamedSetting]:
+    """Settings that names of the runs state, each with what is assumed of the other runs.
+
+    Args:
+        runs: The runs.
+        vary: Settings to look for; None for all that differ.
+    """
+    names, found = [run.name for run in runs], settings_that_differ(runs)
+    every = {name: named_setting(name, names, x) for name, x in found.items() if vary is None or name in vary}
+    return {name: x for name, x in every.items() if x is not None}
+
+
 def varied_in(runs: Sequence[Run]) -> list[str]:
-    """Settings that differ between runs and are a positive number of each.
+    """Settings that differ between runs and are a positive number of each, or of those whose names state them.
 
     Raises:
         SettingError: There is none.
     """
-    out = [name for name, values in settings_that_differ(runs).items() if all(map(_positive, values))]
+    named, found = named_settings(runs), settings_that_differ(runs)
+    out = [name for name, values in found.items() if name in named or all(map(_positive, values))]
     if not out:
+        names = [plain(run.name, 40) for run in runs[:2]]
         raise SettingError(
-            "vary: no setting is known of all runs and differs; name one with --vary, and write its values into a "
-            "bayes_grpo.toml next to the logs, under [runs.NAME] for each"
+            f"vary: no setting is known of all runs and differs; let file names state it (lr_1e-6, g8, lora_rank_16), "
+            f"or write it into a bayes_grpo.toml next to the logs, for each as for {names[0]}: [runs.{names[0]}] and "
+            "learning_rate = 1e-6 below"
         )
     return out
 
@@ -153,6 +174,7 @@ def members_of(
     """
     if not vary or len(set(vary)) < len(vary):
         raise SettingError(f"vary: expected names of settings, each once, found {', '.join(vary) or 'none'}")
+    assumed = {name: x.assumed for name, x in named_settings(runs, vary).items()}
     members: list[SweepMember] = []
     left_out: list[LeftOutRun] = []
     for run in runs:
@@ -164,10 +186,10 @@ def members_of(
             known = {}
             for name in vary:
                 with suppress(SettingError):
-                    known[name] = _setting(run, name)
+                    known[name] = _setting(run, name, assumed.get(name))
             left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
-        members.append(SweepMember(run, table, {name: _setting(run, name) for name in vary}))
+        members.append(SweepMember(run, table, {name: _setting(run, name, assumed.get(name)) for name in vary}))
     if len(members) < 3:
         why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
         raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
@@ -182,8 +204,8 @@ def members_of(
     return members, tuple(left_out)
 
 
-def _setting(run: Run, name: str) -> float:
-    given = known_settings(run).get(name)
+def _setting(run: Run, name: str, assumed: float | None) -> float:
+    given = known_settings(run).get(name, assumed)
     who = plain(run.name, 80)
     if given is None:
         raise SettingError(

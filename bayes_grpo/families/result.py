@@ -14,6 +14,7 @@ from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
+from bayes_grpo.families.names import NamedSetting
 from bayes_grpo.fitting.sampling.convergence import Convergence
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Sweep(Result):
         cautions: What not to believe, one sentence each.
         left_out: Runs with too few rows for the regime, and whether they failed.
         repetitions: Names of runs that repeat each other, all settings and names alike, group by group.
+        named: Varied settings that file names state.
     """
 
     vary: tuple[str, ...]
@@ -131,6 +133,7 @@ class Sweep(Result):
     cautions: tuple[str, ...]
     left_out: tuple[LeftOutRun, ...] = ()
     repetitions: tuple[tuple[str, ...], ...] = ()
+    named: tuple[NamedSetting, ...] = ()
 
     in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)
 
@@ -163,6 +166,15 @@ class Sweep(Result):
         groups = _listed([", ".join(group) for group in self.repetitions])
         known = f"{counted(n, 'difference')} show{'s' * (n == 1)} its size within {math.sqrt(0.5 / n):.0%}"
         return f"{groups} (all settings and names alike); only there is noise of seeds alone: {known}, {more}."
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of runs whose names state no value where others' do; "" without such a run."""
+        some = [
+            f"{x.setting} {x.assumed:.3g} ({counted(x.others, 'run')})" for x in self.named if x.assumed is not None
+        ]
+        text = "where a file name states no value, the geometric mean of those stated: "
+        return f"{text}{', '.join(some)}; --set NAME=VALUE or a file name gives another" if some else ""
 
     @property
     def _collapsed(self) -> str:

@@ -13,7 +13,15 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.families.members import SweepMember, members_of, read_runs, repetitions, settings_that_differ, varied_in
+from bayes_grpo.families.members import (
+    SweepMember,
+    members_of,
+    named_settings,
+    read_runs,
+    repetitions,
+    settings_that_differ,
+    varied_in,
+)
 from bayes_grpo.families.model import TRAITS, SweepData, SweepDraws, sample_sweep, sweep_data
 from bayes_grpo.families.result import ROPE, Exponent, Sweep, SweepRun
 from bayes_grpo.references.curve import smooth_curve
@@ -39,6 +47,7 @@ def sweep(
     vary: Sequence[str] = (),
     *,
     signal: str = "auto",
+    part: str | None = None,
     read: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -52,9 +61,11 @@ def sweep(
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
         vary: Settings that differ between the runs: "group_size", "learning_rate" (a run's highest),
             "prompts_per_step", "refresh_interval", "model_size" and other positive numbers. By default every setting
-            that all runs state and that differs. `Run.with_settings` states what a log does not.
+            that all runs or some of their names state and that differs. `Run.with_settings` states what a log does not.
         signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
-        read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
+        part: Reward function or environment to take in place of the total.
+        read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs; a setting here is that of the runs
+            whose names state no other value.
         seed: Seed.
         progress: Called with a short phrase at every stage.
 
@@ -68,7 +79,7 @@ def sweep(
     """
     progress = or_silent(progress)
     progress("reading")
-    runs = read_runs(logs, read)
+    runs = read_runs(logs, read, part)
     vary = list(vary) or varied_in(runs)
     members, left_out = members_of(runs, vary, signal)
     data = sweep_data(members, vary)
@@ -90,6 +101,7 @@ def sweep(
         cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
         left_out=left_out,
         repetitions=repetitions([m.run for m in members]),
+        named=tuple(named_settings(runs, vary).values()),
     )
 
 

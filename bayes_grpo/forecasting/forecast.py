@@ -30,7 +30,7 @@ from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, gather_references
-from bayes_grpo.references.transfer import JointReading, read_jointly
+from bayes_grpo.references.joint import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, future_grid
 

@@ -19,7 +19,7 @@ from bayes_grpo.forecasting.inputs import ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.references import REFERENCES_NAME, ReferencesUsed, paths_with_references
-from bayes_grpo.references.transfer import JointReading
+from bayes_grpo.references.joint import JointReading
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
 

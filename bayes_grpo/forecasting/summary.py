@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
-from bayes_grpo.common.results import About, Result, frame_of
+from bayes_grpo.common.results import About, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
+from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.rows.schedule import PLAN_OVER
@@ -25,34 +26,19 @@ LIKELIER = 4.0
 """How many times as probable as the other way a course has to be to be called likely."""
 
 
-@dataclass(frozen=True)
-class ForecastSummary(Result):
+@dataclass(frozen=True, kw_only=True)
+class ForecastSummary(Expected):
     """Summary of a forecast, as printed.
 
     Attributes:
-        sentence: The forecast in words.
-        now: Latent reward at the last logged step.
-        at_horizon: Latent reward at the horizon.
-        row_at_horizon: What a row logged there would show.
+        row_at_horizon: What a row logged at the horizon would show.
         at_infinity: Fixed point, where the reward would settle at a constant learning rate.
         final: Where it ends under the remaining schedule.
-        remaining_gain: Latent reward at the horizon minus now.
         final_gain: Reward in the end minus now.
         reach: When each requested reward is reached.
-        highest: Highest logged row where the reward's highest value is unknown; infinite where it is known.
-        threshold: Gain that counts, reward.
-        p_gain: Probability that the remaining gain until the horizon exceeds the threshold.
-        p_peaked: Probability that the curve has peaked: the trend falls by more than the threshold before the
-            horizon and never rises above the present reward by as much.
-        p_collapse: Probability of an unmodeled collapse before the horizon (`bayes_grpo.forecasting.events`); 0 where
-            the log has nothing to lose or a single regime is followed.
-        p_takeoff: Probability of an unmodeled take-off, likewise.
-        weights: Weight of each regime.
         assumed: Assumed settings.
         notes: Remarks on the computation for the user.
         about: Which rows the forecast rests on.
-        until: The horizon.
-        until_from: Where it comes from, see `bayes_grpo.forecasting.horizon`.
         draws: Number of paths.
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
@@ -60,27 +46,14 @@ class ForecastSummary(Result):
         reference_runs: Effect of the reference runs; None without any.
     """
 
-    sentence: str
-    now: Interval
-    at_horizon: Interval
     row_at_horizon: Interval
     at_infinity: Interval
     final: Interval
-    remaining_gain: Interval
     final_gain: Interval
     reach: tuple[Reach, ...]
-    highest: float
-    threshold: float
-    p_gain: float
-    p_peaked: float
-    p_collapse: float
-    p_takeoff: float
-    weights: dict[str, float]
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
     about: About
-    until: float
-    until_from: str
     draws: int
     interval_level: float
     schedule: str
@@ -194,10 +167,8 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
         course = f"this log cannot tell whether the {what} still rises or falls until {until}"
     else:
         course = f"the {what} is expected to {'rise' if p_up > p_down else 'fall'} until {until}"
-    return (
-        f"{course}: {_text(s.at_horizon)} after {_text(s.now)} now, a gain of {_text(s.remaining_gain)} "
-        f"({s.now.level:.0%} intervals)."
-    )
+    gain = "" if s.at_horizon.median > s.highest else f", a gain of {_text(s.remaining_gain)}"
+    return f"{course}: {s.reward_text(s.at_horizon)} after {_text(s.now)} now{gain} ({s.now.level:.0%} intervals)."
 
 
 def _text(i: Interval) -> str:

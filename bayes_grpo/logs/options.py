@@ -335,8 +335,8 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     """Settings that a trainer's configuration, from `flat_config`, states; impossible values are passed over."""
     where = "the run's configuration"
     args = "num_generations" in config and "per_device_train_batch_size" in config
-    found = settings_of_args(config, where) if args else {}
-    found |= configured(config, f"{{}} in {where}", trainer.config) | _estimator(config, where)
+    found = settings_of_args(config, where) if args else _estimator(config, where)
+    found |= configured(config, f"{{}} in {where}", trainer.config)
     group = to_float(found.get("group_size", Setting()).value)
     for key in trainer.config.get("completions_per_step", ()):
         prompts = to_float(config.get(key)) / group

@@ -350,11 +350,13 @@ class Run(Shown):
         shown = clean(name, 40)
         if name not in parts:
             known = listed(list(parts), 12) if parts else "a log that has none"
-            raise SettingError(f"--part: expected a reward function or environment, found {shown!r} and {known}")
+            whose = clean(self.name, 80)
+            expected = f"expected a reward function or environment of {whose}"
+            raise SettingError(f"part: {expected}, found {shown!r} and {known}")
         values = parts[name]
         steps = self.step[np.isfinite(values)]
         if len(steps) < 3:
-            raise FitError(f"--part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
+            raise FitError(f"part {shown}: expected 3 rewards or more, found {len(steps)}; it appears late")
         logged, none = self.logged.get(f"rewards/{name}"), np.empty(0)
         return replace(
             self,

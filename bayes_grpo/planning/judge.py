@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.progress import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
@@ -87,13 +87,14 @@ def judge(
     weight = np.diff(table.step, prepend=table.start)
     mean_rate = float(np.average(table.rate, weights=weight))
     adam, tenth = table.optimizer.convention == "ema", max(1, len(table.y) // 10)
+    unknown = not math.isfinite(reward.high)
     judging = _Judging(
         base=base,
         exponents=exponent_draws(list(grid.present), len(base), adam, seed_of(seed, "exponents")),
         scale=RewardScale(reward, table.scale, mean_rate * table.length),
         mean_rate=mean_rate,
-        most=math.inf if math.isfinite(reward.high) else float(np.max(table.y)),
-        shown=float(np.convolve(table.y, np.full(tenth, 1.0 / tenth), "valid").max()),
+        most=float(np.max(table.y)) if unknown else math.inf,
+        shown=float(np.convolve(table.y, np.full(tenth, 1.0 / tenth), "valid").max()) if unknown else math.inf,
         present=grid.present,
         known=known,
         failed=run_failed(run, table, diagnosed),
@@ -103,20 +104,22 @@ def judge(
         seed=seed,
     )
     progress(f"{len(grid.candidates)} candidates")
-    candidates = [judging.candidate(settings) for settings in grid.candidates]
-    kept = next(c for c in candidates if c.settings == grid.present)
+    judged = [judging.candidate(settings) for settings in grid.candidates]
+    kept = next(c for c, _ in judged if c.settings == grid.present)
     most = max(risk, kept.failure_risk)
 
-    def rank(c: Candidate) -> tuple[bool, float, bool]:
+    def rank(judged: tuple[Candidate, float]) -> tuple[bool, float, bool]:
+        c, gain = judged
         better = c.failure_risk <= most and c.tried and c.p_better > LEAST_BETTER
-        return better or c is kept, c.expected_gain, c is kept
+        return better or c is kept, gain, c is kept
 
-    candidates.sort(key=rank, reverse=True)
+    candidates = tuple(c for c, _ in sorted(judged, key=rank, reverse=True))
     return Plan(
         run=plain(run.name),
         signal=table.signal,
         present=grid.present,
-        candidates=tuple(candidates),
+        candidates=candidates,
+        shown=judging.shown,
         budget=judging.budget,
         risk=risk,
         rate_known="learning_rate" not in grid.present or grid.rate is not None,
@@ -135,9 +138,11 @@ class _Judging:
         exponents: Exponents of the settings.
         scale: Scale of the rewards.
         mean_rate: Mean of the learning rate over its highest, by which the schedule slows the run.
-        most: Highest expected reward; the highest row of the run where the range has no known end. A regime's plateau
+        most: Highest reward of a draw; the highest row of the run where the range has no known end. A regime's plateau
             can lie anywhere above the rows, and no row shows that the task allows it.
-        shown: Highest mean of a tenth of the rows.
+        shown: Highest expected reward that is named: there, the highest mean of a tenth of the rows. Of 46 public logs
+            without a known end, seen to two thirds, 10 were expected above it, by .19 standard deviations of the rows
+            too high on average.
         present: Present settings that a plan may move.
         known: All settings of the present run that P(fails) uses, by the names of `Change`.
         failed: Whether the present run failed.
@@ -161,25 +166,27 @@ class _Judging:
     budget: float
     seed: int
 
-    def candidate(self, settings: dict[str, float]) -> Candidate:
-        """Settings with their cost, reward and risk."""
+    def candidate(self, settings: dict[str, float]) -> tuple[Candidate, float]:
+        """Settings with their cost, reward and risk; and what they gain on average, by the regimes."""
         failing = self.failing(settings)
         end = self.end(settings, failing)
-        gain = end - self._kept
+        gain, beyond = end - self._kept, float(end.mean()) > self.shown
         one = reward_of_one_run(self.base, end, learned_exponents().run_sd, self.scale)
-        return Candidate(
+        none, expected_gain = Interval(math.nan, math.nan, math.nan, LEVEL), float(gain.mean())
+        found = Candidate(
             settings=settings,
             steps=self.budget / self.step_cost(settings),
-            expected=float(end.mean()),
-            next_run=interval(one),
-            gain=interval(gain),
-            expected_gain=float(gain.mean()),
+            expected=math.nan if beyond else float(end.mean()),
+            next_run=none if beyond else interval(one),
+            gain=none if beyond and settings != self.present else interval(gain),
+            expected_gain=math.nan if beyond and settings != self.present else expected_gain,
             p_better=float(np.mean(gain > 0) + 0.5 * np.mean(gain == 0)),
             failure_risk=failing.p,
             fails=failing.interval,
             tried=failing.tried,
             evidence=failing.evidence,
         )
+        return found, expected_gain
 
     def step_cost(self, settings: Mapping[str, float]) -> float:
         """Cost of an optimizer step, in steps of the present run: it follows the completions."""
@@ -224,14 +231,9 @@ class _Judging:
 def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
     out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
-    if math.isfinite(judging.most):
-        if best.expected > judging.shown:
-            out.insert(
-                0, f"a reward of {best.expected:.3g} is beyond the level of {judging.shown:.3g} that this run has shown"
-            )
-        out.append(
-            f"no reward above {judging.most:.3g}, the highest row of this run, is expected (--set reward_high=…)"
-        )
+    if math.isfinite(judging.shown):
+        level = f"no reward above {judging.shown:.3g}, the highest level that this run has shown, is expected"
+        out.insert(0 if math.isnan(best.expected) else 1, f"{level} (--set reward_high=…)")
     if judging.failed:
         out.append(
             "this run seems to have failed itself: P(fails) is that of settings near a run that failed, and its "

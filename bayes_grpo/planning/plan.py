@@ -18,9 +18,6 @@ from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 if TYPE_CHECKING:
     from bayes_grpo.planning.planned import Plan
 
-RISK = THRESHOLDS.safe
-"""Largest P(fails) of what is recommended, unless the present settings have more: that of the diagnosis' advice."""
-
 
 def plan(
     present: PathLike | Run,
@@ -30,7 +27,7 @@ def plan(
     learning_rate: Sequence[float] | None = None,
     refresh_interval: Sequence[float] | None = None,
     budget: float | None = None,
-    risk: float = RISK,
+    risk: float = THRESHOLDS.safe,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
     reference_runs: RunSources | None = None,
@@ -47,7 +44,8 @@ def plan(
         refresh_interval: Optimizer steps between refreshes; half, same and double where the present one is above 1.
         budget: Largest cost of the next run in steps of the present one; a step's cost follows its completions. The
             present run's length if None.
-        risk: Largest P(fails) of what is recommended, unless the present settings have more.
+        risk: Largest P(fails) of what is recommended, unless the present settings have more; by default that of the
+            advice to raise a learning rate (`THRESHOLDS.safe`).
         signal: "auto", "reward" (train) or "eval" (held-out).
         read: Keyword arguments of `bayes_grpo.read_log`.
         reference_runs: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.

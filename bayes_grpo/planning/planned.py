@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,7 +31,8 @@ class Candidate:
     Attributes:
         settings: Setting → value.
         steps: Steps that it is run for, within the budget.
-        expected: Expected reward at their end, runs that fail counted with what they leave.
+        expected: Expected reward at their end, runs that fail counted with what they leave; NaN, as the next three are,
+            where it is beyond what the run has shown (`Plan.shown`).
         next_run: Reward of one run there: with seed and fluctuation.
         gain: Reward gained over the present settings.
         expected_gain: Its mean.
@@ -75,6 +77,8 @@ class Plan(Result):
         cautions: What not to believe, one sentence each.
         reference_runs: What became of reference runs at their settings; None without any.
         rate_known: Whether the present learning rate is known; else the candidates' are times it.
+        shown: Level above which no reward is expected: the highest mean of a tenth of the rows where the reward's
+            highest value is unknown; infinite where it is known.
     """
 
     run: str
@@ -87,6 +91,7 @@ class Plan(Result):
     reference_runs: ReferenceOutcomes | None = None
     present_hacked: float = 0.0
     rate_known: bool = True
+    shown: float = math.inf
 
     in_json = (
         "sentence",
@@ -133,6 +138,9 @@ class Plan(Result):
         if self.verdict == "keep":
             p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
             return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
+        if math.isnan(best.expected_gain):
+            level = f"above {self.shown:.3g}, beyond what this run has shown"
+            return f"The regimes put its reward {level}; chance of being better {percent(best.p_better)}."
         return (
             f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
             f"better {percent(best.p_better)}."

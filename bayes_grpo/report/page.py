@@ -133,7 +133,8 @@ def _happened(d: Any) -> Section:
 
 
 def _forecast(f: Any, status: Status | None) -> Section:
-    made = _folded(f.summary, status=status)
+    assumed = view(f.summary).assumed  # names the reference runs
+    made = _folded(f.summary, status=status, lines=(f"Assumed: {assumed}.",) if assumed else ())
     if f.decision is None:
         return replace(made, lines=(*made.lines, PRICE_HINT))
     decision = decision_document(f.decision)

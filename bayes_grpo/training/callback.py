@@ -325,9 +325,9 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
         found["status"] = float(SEVERITY[update.status.status])
     found |= {f"alarm/{alarm.finding}": alarm.probability for alarm in alarms}
     if (ahead := update.outlook) is not None:
-        found |= (
-            _ends("reward_now", ahead.now) | _ends("reward_at_horizon", ahead.at_horizon) | _ends("gain", ahead.gain)
-        )
+        named = {"reward_now": ahead.now, "reward_at_horizon": ahead.at_horizon, "gain": ahead.remaining_gain}
+        for name, value in named.items():
+            found |= _ends(name, value)
         found |= {"horizon": ahead.until, "gain_threshold": ahead.threshold}
         found |= {name: getattr(ahead, name) for name in ("p_gain", "p_peaked", "p_collapse", "p_takeoff")}
         if ahead.stop is not None:

@@ -38,13 +38,19 @@ def sweep_document(f: Sweep) -> Document:
         answer=answer if f.converged else "The sampler did not converge; do not use these numbers.",
         why=sentence_case(f.sentence, 900),
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
-        points=(Point("Repetitions", f.repetition_sentence),),
+        points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
         table=_exponents(f),
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
+        assumed=f.assumed,
         unchecked=f.cautions[0] if f.cautions else "",
         docs="how/sweep",
     )
+
+
+def _named(f: Sweep) -> tuple[Point, ...]:
+    text = "; ".join(x.sentence for x in f.named)
+    return (Point("Settings from file names", f"{text}."),) if text else ()
 
 
 def _exponents(f: Sweep) -> Tabular:

@@ -55,7 +55,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         title=s.about.run,
         about=f"{s.about.rows} rows of {s.about.signal} up to step {s.about.last_step:g}",
         answer=f"{course}.",
-        why=f"Underlying reward {ranged(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
+        why=f"Underlying reward {s.reward_text(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
         f"intervals). {', '.join(chances)}.",
         tone="alarm" if s.p_peaked > 0.5 and fell > s.threshold else "doubt" if "cannot tell" in course else "",
         table=_quantities(s),
@@ -93,11 +93,14 @@ def _references(s: ForecastSummary) -> str:
 
 def _quantities(s: ForecastSummary) -> Tabular:
     until, now = f"step {s.until:g}", s.about.last_step
-    rows: list[tuple[object, ...]] = [
-        (words("underlying reward now", term="underlying reward"), s.now),
-        (words(f"underlying reward at {until}", term="underlying reward"), s.at_horizon),
+    ahead = (
         (words(f"logged row at {until}", term="noise"), s.row_at_horizon),
         (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),
+    )
+    rows: list[tuple[object, ...]] = [
+        (words("underlying reward now", term="underlying reward"), s.now),
+        (words(f"underlying reward at {until}", term="underlying reward"), _seen(s, s.at_horizon)),
+        *(() if s.at_horizon.median > s.highest else ahead),
         *((f"step of reward {x.reward:g}", _step(x.step, now)) for x in s.reach),
     ]
     heads = ("quantity", Cell(f"median [{s.interval_level:.0%} interval]", term="interval"))
@@ -109,7 +112,7 @@ def _end(s: ForecastSummary) -> Tabular:
     rows: list[tuple[object, ...]] = [
         ("fixed point, constant learning rate", _seen(s, s.at_infinity)),
         ("reward in the end, remaining schedule", _seen(s, s.final)),
-        ("gain until the end", s.final_gain),
+        *([] if s.final.median > s.highest else [("gain until the end", s.final_gain)]),
         *((f"P({name})", chance(p)) for name, p in chances),
     ]
     return table("Beyond the horizon", ("quantity", f"median [{s.interval_level:.0%} interval]"), rows)
@@ -117,7 +120,7 @@ def _end(s: ForecastSummary) -> Tabular:
 
 def _seen(s: ForecastSummary, value: Interval) -> object:
     """A reward; one above all rows is what a regime says and no row has shown."""
-    return value if value.median <= s.highest else number(f"not seen: above {s.highest:.3g}, the highest row")
+    return value if value.median <= s.highest else number(s.reward_text(value))
 
 
 def _step(i: Interval, now: float) -> Cell:

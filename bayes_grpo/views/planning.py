@@ -7,6 +7,7 @@ from functools import partial
 
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.text import every
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 from bayes_grpo.planning.result import StabilityReport
 from bayes_grpo.views.document import (
@@ -40,6 +41,7 @@ _LISTED = 6
 def stability_document(r: StabilityReport) -> Document:
     """Whether settings are stable, by each model of lag."""
     i, p = r.failure_risk.interval, 1.0 - r.failure_risk.p
+    risky = r.circular or r.failure_risk.p > THRESHOLDS.safe
     convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
     return Document(
         title="Stability",
@@ -48,7 +50,7 @@ def stability_document(r: StabilityReport) -> Document:
         answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
         why=sentence_case(f"{r.failure_risk.evidence}."),
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
-        tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if r.circular or r.failure_risk.p > 0.15 else "good",
+        tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if risky else "good",
         table=_lags(r),
         sections=(
             section(
@@ -124,8 +126,8 @@ def _candidates(plan: Plan) -> Tabular:
         (
             _name(plan, c),
             number(f"{c.steps:.0f}"),
-            number(f"{c.expected:.3f}"),
-            number(f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
+            number(f"above {plan.shown:.3g}" if math.isnan(c.expected) else f"{c.expected:.3f}"),
+            number("not shown" if math.isnan(c.expected_gain) else f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
             chance(c.p_better),
             chance(c.failure_risk) if c.tried else number("never tried"),
         )
@@ -139,7 +141,7 @@ def _candidates(plan: Plan) -> Tabular:
 def _costs(plan: Plan) -> Tabular:
     def line(c: Candidate) -> tuple[object, ...]:
         fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
-        return _name(plan, c), number(span(c.next_run, ".2f")), number(fails)
+        return _name(plan, c), number("" if math.isnan(c.expected) else span(c.next_run, ".2f")), number(fails)
 
     heads = ("settings", "one run", "P(fails), interval")
     return table("More about the candidates", heads, map(line, _shown(plan)))

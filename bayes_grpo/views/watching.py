@@ -59,7 +59,7 @@ def _numbers(u: Update) -> Tabular:
     if o is not None:
         rows += [
             ("reward now", o.now),
-            (f"reward at step {o.until:g}", o.at_horizon),
+            (f"reward at step {o.until:g}", number(o.reward_text(o.at_horizon))),
             (f"P(gain > {o.threshold:.2g})", number(percent(o.p_gain))),
         ]
         steps = (("stop", o.stop), ("best checkpoint", o.take))

@@ -86,7 +86,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not host:
-        raise SettingError("--webhook: expected an address that begins with http:// or https:// and names a host")
+        raise SettingError("webhook: expected an address that begins with http:// or https:// and names a host")
     return url
 
 

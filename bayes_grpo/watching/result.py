@@ -12,6 +12,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
+from bayes_grpo.forecasting.expected import Expected
 
 if TYPE_CHECKING:
     from bayes_grpo.logs.run import Run
@@ -96,39 +97,15 @@ class Alarm(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook(Result):
+class Outlook(Expected):
     """The forecast of a look.
 
     Attributes:
-        until: The horizon, optimizer step.
-        until_from: Where it comes from.
-        now: Latent reward at the last row.
-        at_horizon: Latent reward at the horizon.
-        gain: Gain until then, reward.
-        threshold: Gain that counts, reward.
-        p_gain: Probability of more than that.
-        p_peaked: Probability that the curve has peaked.
-        p_collapse: Probability of a collapse that no regime models.
-        p_takeoff: Probability of a take-off that no regime models.
-        weights: Regime → weight.
-        sentence: The forecast in words.
         stop: Recommended last step; None without costs.
         advice: The advice in words; "" without costs.
         take: Step of the best checkpoint so far; None without checkpoints or costs.
     """
 
-    until: float
-    until_from: str
-    now: Interval
-    at_horizon: Interval
-    gain: Interval
-    threshold: float
-    p_gain: float
-    p_peaked: float
-    p_collapse: float
-    p_takeoff: float
-    weights: Mapping[str, float]
-    sentence: str
     stop: float | None
     advice: str
     take: float | None = None
@@ -189,8 +166,7 @@ class Update(ModeProbabilities, Result):
             parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
             parts.append(f"Do now: {status.action}")
         if o is not None:
-            at = o.at_horizon
-            parts += [f"By step {o.until:g} {at.median:.3g} [{at.low:.3g}, {at.high:.3g}], now {o.now.median:.3g}."]
+            parts += [f"By step {o.until:g} {o.reward_text(o.at_horizon)}, now {o.now.median:.3g}."]
             parts.append(o.advice)
         return f"Step {self.step:g}, {self.rows} rows. {' '.join(x for x in parts if x)}"
 

@@ -30,12 +30,12 @@ def tracker_alert(name: str) -> Callable[[Alarm], str]:
         MissingExtraError: Its client is not installed.
     """
     if name not in TRACKERS:
-        raise SettingError(f"--alert: expected {' or '.join(TRACKERS)}, found {plain(name, 40)!r}")
+        raise SettingError(f"alert: expected {' or '.join(TRACKERS)}, found {plain(name, 40)!r}")
     try:
         client = import_module(name)
     except ImportError:
         raise MissingExtraError(
-            f"--alert {name} needs {name}, which is not installed; install bayes-grpo[{name}]"
+            f"alert {name} needs {name}, which is not installed; install bayes-grpo[{name}]"
         ) from None
 
     def raised(alarm: Alarm) -> str:

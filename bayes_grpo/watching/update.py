@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import fields
 from functools import partial
+from typing import Any
 
 from bayes_grpo.analysis.advice import given
 from bayes_grpo.analysis.analyze import analyze
@@ -18,6 +20,7 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import named_runs
@@ -89,19 +92,10 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
 def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
     """What a look shows of a forecast."""
     summary, decision = ahead.summary, ahead.decision
+    shared: dict[str, Any] = {f.name: getattr(summary, f.name) for f in fields(Expected)}
+    shared["sentence"] = given(status, summary.sentence)
     return Outlook(
-        until=summary.until,
-        until_from=summary.until_from,
-        now=summary.now,
-        at_horizon=summary.at_horizon,
-        gain=summary.remaining_gain,
-        threshold=summary.threshold,
-        p_gain=summary.p_gain,
-        p_peaked=summary.p_peaked,
-        p_collapse=summary.p_collapse,
-        p_takeoff=summary.p_takeoff,
-        weights=summary.weights,
-        sentence=given(status, summary.sentence),
+        **shared,
         stop=None if decision is None else decision.recommended,
         advice="" if decision is None else given(status, decision.sentence),
         take=None if decision is None or decision.choice is None else decision.choice.step,

@@ -13,15 +13,17 @@ from tests.helpers.command import call
         (("--cost-per-step", 1), "found --cost-per-step without --value-per-reward"),
         (("--value-per-reward", 1), "found --value-per-reward without --cost-per-step"),
         (("--cost-per-step", -1, "--value-per-reward", 1), "--cost-per-step: expected a finite number"),
-        (("--backtest", "--plot", "net.png"), "--plot: draws a forecast"),
-        (("--backtest", "--part", "math"), "--part: a backtest scores the total"),
+        *(
+            (("--backtest", *flag), f"{flag[0]}: a backtest does not take it; leave it or --backtest out")
+            for flag in (("--plot", "net.png"), ("--part", "math"), ("--cost-per-step", 1))
+        ),
         (("--part", "math", "--reference-runs", "."), "--part: reference runs are compared by the total"),
     ],
 )
 def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, curve, flags, said):
     monkeypatch.chdir(tmp_path)
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    code, out, err = call("forecast", log, "--horizon", 80, *flags)
+    code, out, err = call("forecast", log, *(() if "--backtest" in flags else ("--horizon", 80)), *flags)
     assert (code, out) == (3, "")
     assert said in err
     assert err.count("\n") == 1

@@ -61,7 +61,7 @@ def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
         (("watch", log, "--once"), "expected a log, found none"),
         (("watch", tmp_path, "--once"), "log"),
         (("watch", log, "--interval", 0), "interval: expected seconds above 0"),
-        (("watch", log, "--webhook", "host"), "--webhook"),
+        (("watch", log, "--webhook", "host"), "webhook: expected"),
         (("watch", log, "--cost-per-step", 1), "without --value-per-reward"),
     ):
         done = call(*words, "--state", tmp_path / "state.json")

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
-from bayes_grpo.families.members import members_of, read_runs, repetitions, settings_that_differ, varied_in
+from bayes_grpo.families.differing import differences
+from bayes_grpo.families.members import (
+    members_of,
+    named_settings,
+    read_runs,
+    repetitions,
+    settings_that_differ,
+    varied_in,
+)
+from bayes_grpo.families.names import settings_in_name
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 
@@ -62,6 +71,39 @@ def test_what_differs_is_varied():
     assert settings_that_differ(nearly) == {}
     with pytest.raises(SettingError, match="no setting is known of all runs and differs"):
         varied_in([GROUPS[0], GROUPS[0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("sweep_lr5e5", {"learning_rate": 5e-5}),
+        ("x_lr_1e-6_g8", {"learning_rate": 1e-6, "group_size": 8.0}),
+        ("lora_rank_16.beta0.04", {"lora_rank": 16.0, "kl_weight": 0.04}),
+        ("num_groups=4 mu_2 temperature-0.7", {"prompts_per_step": 4.0, "epochs": 2.0, "temperature": 0.7}),
+        ("qwen3_8b_gsm8k_seed1_v2_kl0", {}),
+        ("steps_500_lr1.5.2_img8", {}),
+    ],
+)
+def test_names_state_settings_by_their_words(name, settings):
+    assert settings_in_name(name) == settings
+
+
+def test_runs_whose_names_state_no_value_are_at_the_middle_of_the_others():
+    runs = [relaxing(name, seed=i) for i, name in enumerate(("base", "lora_rank_8", "lora_rank_32", "lr_1e-6"))]
+    assert varied_in(runs) == ["lora_rank"]  # one value alone is no difference
+    members, _ = members_of(runs, ["lora_rank"])
+    assert [m.settings["lora_rank"] for m in members] == [pytest.approx(16.0), 8.0, 32.0, pytest.approx(16.0)]
+    (named,) = named_settings(runs).values()
+    assert (named.others, named.to_dict()["provenance"], named.sentence) == (2, "file name", "lora_rank 8, 32")
+    assert differences(runs[1:2], runs[2:3]) == ("lora rank 8 in A, 32 in B (file names)",)
+
+
+def test_a_name_states_what_a_flag_gives_all_logs_and_a_log_what_a_name_does(tmp_path, write_trl_log):
+    for name, rate in (("base", None), ("lr_2e-6", None), ("lr_3e-6", 4e-6)):
+        write_trl_log(tmp_path / f"{name}.json", GROUPS[0].reward, learning_rate=rate)
+    alone, given = read_runs(tmp_path), read_runs(tmp_path, {"settings": {"learning_rate": 1e-6}})
+    assert settings_that_differ(alone)["learning_rate"] == [None, 2e-6, 4e-6]
+    assert settings_that_differ(given)["learning_rate"] == [1e-6, 2e-6, 3e-6]
 
 
 def test_repetitions_have_all_settings_and_names_alike():

@@ -13,6 +13,7 @@ from bayes_grpo import save_plot, sweep
 from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.families.members import LeftOutRun, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
+from bayes_grpo.families.names import NamedSetting
 from bayes_grpo.fitting.sampling.convergence import check_convergence
 from bayes_grpo.views.plots.families import plot_sweep
 from tests.families.made import relaxing, swept
@@ -93,6 +94,16 @@ def test_repetitions_are_named_and_what_one_more_would_show(found):
     assert none.repetition_sentence in text_of(none)
 
 
+def test_what_file_names_state_and_what_is_assumed_is_printed(found):
+    given = NamedSetting("lora_rank", {"a": 8.0, "b": 32.0}, 4, 16.0)
+    text = " ".join(text_of(replace(found, named=(given,))).split())
+    assert "Settings from file names: lora_rank 8, 32." in text
+    assert (
+        "the geometric mean of those stated: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another"
+        in text
+    )
+
+
 def test_runs_that_collapsed_or_failed_are_named_first(found):
     """No exponent shows them; and what fails first has the fewest rows, and would make its settings look safe."""
     assert not any(run.collapsed for run in found.runs)
@@ -118,18 +129,23 @@ def test_runs_that_collapsed_or_failed_are_named_first(found):
 
 def test_the_command_line(found, folder, monkeypatch):
     calls = []
-    monkeypatch.setattr(bayes_grpo, "sweep", lambda logs, vary, **_: calls.append(([*map(str, logs)], vary)) or found)
-    done = call("sweep", folder, "--vary", "learning_rate", "--json", "--plot", folder / "sweep.png")
+    monkeypatch.setattr(
+        bayes_grpo, "sweep", lambda logs, vary, part, **_: calls.append(([*map(str, logs)], vary, part)) or found
+    )
+    words = ("sweep", folder, "--vary", "learning_rate", "--part", "math")
+    done = call(*words, "--json", "--plot", folder / "sweep.png")
     assert done.code == 0, done.err
     printed: dict[str, Any] = json.loads(done.out)
     assert printed.pop("headline") == found.sentence
     assert printed == {"schema": 1} | json.loads(json.dumps(found.to_dict()))
     assert (folder / "sweep.png").stat().st_size > 10_000
-    assert calls == [([str(folder)], ["learning_rate"])]
+    assert calls == [([str(folder)], ["learning_rate"], "math")]
     monkeypatch.undo()
     lacking = call("sweep", folder, "--vary", "model_size")
     assert (lacking.code, lacking.err.count("\n")) == (3, 1)
     assert "model_size: not known of run run0" in lacking.err
+    for several in (("sweep", folder), ("compare-runs", folder / "run0.json", folder / "run1.json")):
+        assert "part: expected a reward function or environment of run0" in call(*several, "--part", "math").err
 
 
 def test_the_command_line_of_two_recipes(folder):

@@ -223,6 +223,7 @@ def test_the_command_line(tmp_path, write_trl_log):
     content = json.loads(call(*words, "--json", "--plot", picture).out)
     assert picture.exists()
     assert content["present"]["group_size"] == 8
+    assert content["risk"] == THRESHOLDS.safe  # that of the advice to raise a learning rate
     assert content["reference_runs"] is None  # none lies near this log, and none was named
     wrong = call("plan", path, "--prompts-per-step", "8")
     assert (wrong.code, wrong.err.count("\n")) == (3, 1)
@@ -260,18 +261,27 @@ def test_an_unknown_rate_and_a_default_are_no_present_settings(found):
     assert grid_of(run, rows_of(run), {}).cautions == ()
 
 
-def test_no_reward_above_the_highest_row_is_expected_where_no_end_is_known():
+def test_no_reward_beyond_what_the_run_has_shown_is_expected_where_no_end_is_known(tmp_path):
     """A curve that still rises in points, whose plateau a regime puts far above its rows."""
     rng = np.random.default_rng(3)
     rising = replace(slow(), reward=10.0 * np.linspace(0.1, 0.6, 60) + 0.2 * rng.standard_normal(60))
     found = plan(rising, learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
-    top = float(rising.reward.max())
-    assert all(c.expected <= top for c in found.candidates)
-    assert any(f"no reward above {top:.3g}" in c for c in found.cautions)
-    assert "that this run has shown" in view(found).unchecked
+    best, level = found.recommended, f"above {found.shown:.3g}"
+    assert 5.0 < found.shown < rising.reward.max()
+    assert not any(c.expected > found.shown for c in found.candidates)
+    assert math.isnan(best.expected)
+    assert best.p_better > 0.8
+    assert found.kept.expected_gain == 0.0
+    assert f"The regimes put its reward {level}, beyond what this run has shown; chance" in found.why
+    assert "that this run has shown, is expected" in view(found).unchecked
+    shown = view(found).table
+    assert shown is not None
+    assert [cell.text for cell in shown.rows[0]][2:4] == [level, "not shown"]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"]["expected"] is None
+    assert save_plot(plot_plan(found), tmp_path / "plan.png").stat().st_size > 10_000
     settings = replace(rising.settings, reward_high=Setting(50.0, Provenance.USER))
     stated = plan(replace(rising, settings=settings), learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
-    assert max(c.expected for c in stated.candidates) > top
+    assert max(c.expected for c in stated.candidates) > found.shown
     assert not any("no reward above" in c for c in stated.cautions)
 
 

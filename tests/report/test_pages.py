@@ -101,6 +101,7 @@ def test_a_decision_is_shown_where_it_is_asked_for_and_asked_for_where_it_is_not
     )
     assert "What stopping at a step is worth" in [t.caption for t in asked.tables]
     assert page.PRICE_HINT in without.lines
+    assert any(line.startswith("Assumed: ") for line in without.lines)  # the reference runs among it
 
 
 def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):

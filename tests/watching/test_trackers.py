@@ -54,9 +54,9 @@ def test_trackio_gets_the_alert_by_its_own_client(tmp_path):
 
 def test_a_tracker_without_its_client_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "trackio", None)
-    with pytest.raises(MissingExtraError, match=r"--alert trackio needs trackio.*install bayes-grpo\[trackio\]"):
+    with pytest.raises(MissingExtraError, match=r"alert trackio needs trackio.*install bayes-grpo\[trackio\]"):
         tracker_alert("trackio")
-    with pytest.raises(SettingError, match="--alert: expected wandb or trackio, found 'neptune'"):
+    with pytest.raises(SettingError, match=r"^alert: expected wandb or trackio, found 'neptune'"):
         RetryQueue(None, alert="neptune")
 
 

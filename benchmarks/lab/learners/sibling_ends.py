@@ -114,7 +114,7 @@ def read_signal(run_of: Callable[[], Run | None], name: str, cache: Path) -> Rea
     with np.load(file) as kept:
         d = dict(kept)
     some = np.random.default_rng(0).choice(len(d["rate"]), PAIR_DRAWS)
-    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "single", "apart")}
+    drawn = {k: d[k][some] for k in ("rate", "plateau", "start", "single", "pair_noise")}
     base, mean_rate = Base(**drawn, stretch=np.zeros(PAIR_DRAWS)), float(np.mean(d["relrate"]))
     reward = RewardRange(float(d["low"]), float(d["high"]))
     scale = RewardScale(reward, float(d["scale"]), mean_rate * float(d["step"][-1]))
