@@ -198,17 +198,16 @@ def _stability(work: _Work) -> Stable:
     from bayes_grpo.risk.change import Change
 
     made = _fit_of(work)
-    attrs = made.data.attrs
-    logged = float(attrs["reference_learning_rate"])
+    logged, optimizer = made.as_draws.rows.reference_rate, made.as_draws.rows.optimizer
     # It cancels, because the run's own gain is judged at the run's own settings: any will do where none was logged.
     rate = logged if math.isfinite(logged) and logged > 0 else 1.0
     curvature = curvature_of(made, rate)
-    kind: Any = attrs["momentum_convention"]
+    kind: Any = optimizer.convention
     report = stability(
         rate,
-        float(attrs["momentum"]),
+        optimizer.momentum,
         kind,
-        float(attrs["refresh_interval"]),
+        optimizer.refresh,
         curvature=curvature.draws,
         source=curvature.source,
         changed=Change(),

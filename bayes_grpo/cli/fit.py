@@ -69,15 +69,16 @@ def fit(
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
         raise SettingError(f"fit: {saved} is a fit, whose regime and signal are settled; leave the flags out")
-    run = None if saved is not None else reading.read(log, up_to_step)
-    settings = bg.AnalysisSettings(
-        regime=regime or _DEFAULT,
-        signal=signal,
-        priors=priors,
-        seed=seed,
-        sampler=bg.SamplerSettings(num_chains=num_chains, num_warmup=num_warmup, num_samples=num_samples),
-    )
     with progress_bar() as progress:
+        progress("reading")  # before the imports that take seconds
+        run = None if saved is not None else reading.read(log, up_to_step)
+        settings = bg.AnalysisSettings(
+            regime=regime or _DEFAULT,
+            signal=signal,
+            priors=priors,
+            seed=seed,
+            sampler=bg.SamplerSettings(num_chains=num_chains, num_warmup=num_warmup, num_samples=num_samples),
+        )
         found = bg.analyze(
             run,
             ("fit", "check") if output.json_ or run is None else ("fit", "check", "diagnosis"),

@@ -24,12 +24,32 @@ from bayes_grpo.dynamics.state_space import (
     Vector,
     dot,
     matvec,
+    mirrored,
     plus,
     square_root,
     symmetric_product,
     times,
     transpose,
+    upper,
 )
+
+
+class Moments(NamedTuple):
+    """Mean and covariance of a state of n components, as a loop carries them.
+
+    Attributes:
+        mean: n arrays.
+        upper: Covariances on and above the diagonal, row by row, n (n + 1) / 2 arrays. A loop that carries each pair of
+            mirrored ones takes a third longer, and so does its gradient.
+    """
+
+    mean: Vector
+    upper: Vector
+
+    @property
+    def cov(self) -> Matrix:
+        """The whole covariance, n × n arrays."""
+        return mirrored(self.upper, len(self.mean))
 
 
 class Filtered(NamedTuple):
@@ -101,9 +121,9 @@ def over_rows(space: StateSpace) -> tuple[list[Array], Callable[[list[Array]], S
     return [leaf for v, leaf in zip(varies, leaves, strict=True) if v], at
 
 
-def initial_moments(space: StateSpace) -> tuple[Vector, Matrix]:
-    """Mean and covariance of the state before the first row, n and n × n arrays."""
-    return as_arrays(space.initial_mean), tuple(as_arrays(row) for row in space.initial_cov)
+def initial_moments(space: StateSpace) -> Moments:
+    """Moments of the state before the first row."""
+    return Moments(as_arrays(space.initial_mean), as_arrays(upper(space.initial_cov)))
 
 
 def as_arrays(entries: Vector) -> Vector:
@@ -111,50 +131,45 @@ def as_arrays(entries: Vector) -> Vector:
     return tuple(jnp.asarray(x, float) for x in entries)
 
 
-def kalman_step(space: StateSpace, mean: Vector, cov: Matrix, y: Array) -> tuple[Vector, Matrix, Any]:
+def kalman_step(space: StateSpace, before: Moments, y: Array) -> tuple[Moments, Any]:
     """One row: from the prediction of the state before it to that of the state after it.
 
     Args:
         space: The state space on this row, see `over_rows`.
-        mean: Predicted state before the row, n entries.
-        cov: Its covariance, n × n entries.
+        before: Moments of the state before the row.
         y: Logged reward, a scalar; NaN = missing.
 
     Returns:
-        Mean and covariance of the state after the row; and the row's innovation, its variance, the gain and the log
-        density, which is 0 where the value is missing.
+        Moments of the state after the row; and the row's innovation, its variance, the gain and the log density, which
+        is 0 where the value is missing.
     """
-    present = jnp.isfinite(y)
-    ph = matvec(cov, space.observation)
+    present, n = jnp.isfinite(y), space.size
+    ph = matvec(before.cov, space.observation)
     var = plus(plus(dot(space.observation, ph), space.observation_var), space.measurement_var)
     var = jnp.where(present, var, 1.0)
-    predicted = plus(dot(space.observation, mean), space.offset)
+    predicted = plus(dot(space.observation, before.mean), space.offset)
     innovation = jnp.where(present, jnp.where(present, y, 0.0) - predicted, 0.0)
     weight = jnp.where(present, 1.0 / var, 0.0)
     cross = tuple(plus(c, s) for c, s in zip(matvec(space.transition, ph), space.cross_cov, strict=True))
     gain = tuple(times(c, weight) for c in cross)
-    moved = matvec(space.transition, mean)
+    moved = matvec(space.transition, before.mean)
     mean = tuple(plus(m, times(k, innovation)) for m, k in zip(moved, gain, strict=True))
-    spread = symmetric_product(space.transition, cov)
-    n = len(mean)
+    spread = symmetric_product(space.transition, before.cov)
     cov = tuple(
-        tuple(
-            plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[min(i, j)], gain[max(i, j)])) for j in range(n)
-        )
+        plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[i], gain[j]))
         for i in range(n)
+        for j in range(i, n)
     )
     density = jnp.where(present, -0.5 * (jnp.log(var) + innovation**2 / var + LOG_2PI), 0.0)
-    return mean, cov, (innovation, var, gain, density)
+    return Moments(as_arrays(mean), as_arrays(cov)), (innovation, var, gain, density)
 
 
 def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
     """One row of the log density's sum: the body of a scan over (values, entries that vary)."""
 
-    def body(carry: Any, row: Any) -> tuple[Any, None]:
-        mean, cov, total = carry
-        value, entries = row
-        mean, cov, (*_, density) = kalman_step(at(entries), mean, cov, value)
-        return (mean, cov, total + density), None
+    def body(carry: tuple[Moments, Array], row: tuple[Array, list[Array]]) -> tuple[tuple[Moments, Array], None]:
+        after, (*_, density) = kalman_step(at(row[1]), carry[0], row[0])
+        return (after, carry[1] + density), None
 
     return body
 
@@ -167,8 +182,7 @@ def log_likelihood(space: StateSpace, y: Array) -> Array:
 def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
     """The same by one pass over the rows."""
     varying, at = over_rows(space)
-    body = jax.checkpoint(_summed(at))  # recomputing a row costs less than storing its values for the gradient
-    return lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))[0][2]
+    return lax.scan(_summed(at), (initial_moments(space), jnp.zeros(())), (y, varying))[0][1]
 
 
 _CHUNK = 32
@@ -186,21 +200,19 @@ def chunked_log_likelihood(space: StateSpace, y: Array) -> Array:
         value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
         return lax.scan(_summed(at), carry, (value, entries))[0]
 
-    return lax.fori_loop(0, needed, chunk, (*initial_moments(space), jnp.zeros(())))[2]
+    return lax.fori_loop(0, needed, chunk, (initial_moments(space), jnp.zeros(())))[1]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
     """Predictions of every row."""
     varying, at = over_rows(space)
 
-    def body(carry: Any, row: Any) -> tuple[Any, Any]:
-        mean, cov, total = carry
-        value, entries = row
-        after, after_cov, (innovation, var, gain, density) = kalman_step(at(entries), mean, cov, value)
-        return (after, after_cov, total + density), (innovation, var, as_arrays(gain), mean, cov)
+    def body(before: Moments, row: tuple[Array, list[Array]]) -> tuple[Moments, Any]:
+        after, (innovation, var, gain, density) = kalman_step(at(row[1]), before, row[0])
+        return after, (density, innovation, var, as_arrays(gain), before)
 
-    (_, _, total), out = lax.scan(body, (*initial_moments(space), jnp.zeros(())), (y, varying))
-    return Filtered(total, *out)
+    density, innovation, var, gain, before = lax.scan(body, initial_moments(space), (y, varying))[1]
+    return Filtered(jnp.sum(density), innovation, var, gain, before.mean, before.cov)
 
 
 def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smoothed:
@@ -222,8 +234,8 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     varying, at = over_rows(space)
     n = space.size
 
-    def body(carry: Any, row: Any) -> tuple[Any, Any]:
-        r, big_n = carry
+    def body(carry: tuple[Vector, Vector], row: Any) -> tuple[tuple[Vector, Vector], Any]:
+        r, big_n = carry[0], mirrored(carry[1], n)
         value, entries, innovation, var, gain, mean, cov = row
         sp = at(entries)
         present = jnp.isfinite(value)
@@ -232,22 +244,14 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
         u = weight * innovation - dot(gain, r)
         d = weight + dot(gain, ng)
         # Backward recursion with L = F - K H: r ← Hᵀu' + Lᵀr written as Fᵀr + H u, likewise for N.
-        fr = matvec(transpose(sp.transition), r)
-        r_before = tuple(plus(a, times(h, u)) for a, h in zip(fr, sp.observation, strict=True))
+        h, fr = sp.observation, matvec(transpose(sp.transition), r)
+        r_before = tuple(plus(a, times(x, u)) for a, x in zip(fr, h, strict=True))
         fnf = symmetric_product(transpose(sp.transition), big_n)
         fng = matvec(transpose(sp.transition), ng)
         n_before = tuple(
-            tuple(
-                plus(
-                    fnf[i][j],
-                    plus(
-                        times(times(sp.observation[i], sp.observation[j]), d),
-                        -plus(times(sp.observation[i], fng[j]), times(fng[i], sp.observation[j])),
-                    ),
-                )
-                for j in range(n)
-            )
+            plus(fnf[i][j], plus(times(times(h[i], h[j]), d), -plus(times(h[i], fng[j]), times(fng[i], h[j]))))
             for i in range(n)
+            for j in range(i, n)
         )
         # Latent reward of the row: prior prediction plus its covariance with (r, u) of the row.
         with_state = matvec(cov, r_before)
@@ -255,10 +259,9 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
         latent = plus(latent, dot(sp.observation, with_state))
         latent = plus(latent, plus(times(sp.observation_var, u), dot(sp.cross_cov, r)))
         latent_var = _latent_variance(sp, cov, big_n, ng, d)
-        out = (latent, latent_var, u, d)
-        return (as_arrays(r_before), tuple(as_arrays(row) for row in n_before)), out
+        return (as_arrays(r_before), as_arrays(n_before)), (latent, latent_var, u, d)
 
-    start = (as_arrays((0.0,) * n), (as_arrays((0.0,) * n),) * n)
+    start = as_arrays((0.0,) * n), as_arrays((0.0,) * (n * (n + 1) // 2))
     (r0, n0), (latent, latent_var, u, d) = lax.scan(
         body, start, (y, varying, f.innovation, f.innovation_var, f.gain, f.mean, f.cov), reverse=True
     )
@@ -266,7 +269,8 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     safe_d = jnp.where(present, d, 1.0)
     error = u / safe_d
     log_density = -0.5 * (LOG_2PI - jnp.log(safe_d) + error**2 * safe_d)
-    (m0, p0), n0 = (jnp.asarray(x) for x in initial_moments(space)), jnp.asarray(n0)
+    first = initial_moments(space)
+    m0, p0, n0 = jnp.asarray(first.mean), jnp.asarray(first.cov), jnp.asarray(mirrored(n0, n))
     return Smoothed(
         latent_mean=latent,
         latent_var=latent_var,
@@ -301,33 +305,37 @@ def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
     """
     varying, at = over_rows(space)
 
-    def body(carry: Any, row: Any) -> tuple[Any, Array]:
-        mean, drawn_mean, cov, total = carry
+    def body(carry: tuple[Moments, Vector], row: Any) -> tuple[tuple[Moments, Vector], tuple[Array, Array]]:
         value, z, entries = row
         here = at(entries)
-        mean, cov, (_, var, gain, density) = kalman_step(here, mean, cov, value)
+        after, (_, var, gain, density) = kalman_step(here, carry[0], value)
         surprise = jnp.sqrt(var) * z
-        drawn = plus(dot(here.observation, drawn_mean), here.offset) + surprise
-        moved = matvec(here.transition, drawn_mean)
+        drawn = plus(dot(here.observation, carry[1]), here.offset) + surprise
+        moved = matvec(here.transition, carry[1])
         drawn_mean = tuple(plus(m, k * surprise) for m, k in zip(moved, gain, strict=True))
-        return (mean, drawn_mean, cov, total + density), jnp.where(jnp.isfinite(value), drawn, jnp.nan)
+        return (after, drawn_mean), (jnp.where(jnp.isfinite(value), drawn, jnp.nan), density)
 
-    mean, cov = initial_moments(space)
-    (*_, total), drawn = lax.scan(body, (mean, mean, cov, jnp.zeros(())), (y, noise, varying))
-    return drawn, total
+    start = initial_moments(space)
+    drawn, density = lax.scan(body, (start, start.mean), (y, noise, varying))[1]
+    return drawn, jnp.sum(density)
 
 
-def state_before(space: StateSpace, y: Array, first: Array) -> tuple[Vector, Matrix]:
-    """Mean and covariance of the state before a row given all rows before it, n entries and n × n entries.
+def state_before(space: StateSpace, y: Array, first: Array, noise: Vector) -> Vector:
+    """Draws the state before a row given all rows before it, n entries.
 
-    The index of the row is an integer scalar, so that it may change from call to call of a compiled program.
+    Args:
+        space: The regime on the rows.
+        y: Logged rewards, shape (T,); NaN = missing.
+        first: Index of the row, an integer scalar, so that it may change from call to call of a compiled program.
+        noise: n standard normal numbers.
     """
     varying, at = over_rows(space)
 
-    def body(t: Any, carry: tuple[Vector, Matrix]) -> tuple[Vector, Matrix]:
-        return kalman_step(at([x[t] for x in varying]), *carry, y[t])[:2]
+    def body(t: Any, before: Moments) -> Moments:
+        return kalman_step(at([x[t] for x in varying]), before, y[t])[0]
 
-    return lax.fori_loop(0, first, body, initial_moments(space))
+    found = lax.fori_loop(0, first, body, initial_moments(space))
+    return drawn_state(found.mean, found.cov, noise)
 
 
 def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:

@@ -114,12 +114,22 @@ def product(m: Matrix, k: Matrix) -> Matrix:
     return tuple(tuple(dot(row, column) for column in transpose(k)) for row in m)
 
 
+def upper(m: Matrix) -> Vector:
+    """Entries of a symmetric matrix on and above its diagonal, row by row: all that a loop has to carry of it."""
+    return tuple(m[i][j] for i in range(len(m)) for j in range(i, len(m)))
+
+
+def mirrored(entries: Vector, n: int) -> Matrix:
+    """The symmetric n × n matrix with these entries on and above its diagonal."""
+    rest = iter(entries)
+    above = {(i, j): next(rest) for i in range(n) for j in range(i, n)}
+    return tuple(tuple(above[min(i, j), max(i, j)] for j in range(n)) for i in range(n))
+
+
 def symmetric_product(f: Matrix, p: Matrix) -> Matrix:
     """``F P Fᵀ`` for symmetric ``P``; each pair of mirrored entries is computed once."""
-    fp = tuple(matvec(p, row) for row in f)
-    n = len(f)
-    upper = {(i, j): dot(f[i], fp[j]) for i in range(n) for j in range(i, n)}
-    return tuple(tuple(upper[min(i, j), max(i, j)] for j in range(n)) for i in range(n))
+    fp, n = tuple(matvec(p, row) for row in f), len(f)
+    return mirrored(tuple(dot(f[i], fp[j]) for i in range(n) for j in range(i, n)), n)
 
 
 def square_root(cov: Matrix) -> Matrix:

@@ -8,7 +8,6 @@ lie in another file, or groups that contain themselves. Checksums of arrays and 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import warnings
 from collections.abc import Iterator
@@ -50,21 +49,24 @@ def save_fit(fit: Fit, path: str | Path) -> None:
 def _encoding(tree: DataTree) -> dict[str, dict[str, dict[str, Any]]]:
     """Compression with checksums; single precision where no printed number follows from it."""
     packed = {"compression": "gzip", "compression_opts": 4, "shuffle": True, "fletcher32": True}
-    out = {f"/{n}": {str(name): dict(packed) for name in x.dataset.variables} for n, x in tree.children.items()}
+    out = {
+        node.path: {str(name): dict(packed) for name, x in node.dataset.variables.items() if x.ndim}
+        for node in tree.subtree
+    }
     for group, name in (("log_likelihood", "y"), ("trajectories", "latent"), ("trajectories", "rows")):
         out[f"/{group}"][name]["dtype"] = "float32"
     return out
 
 
 def _checksum(tree: DataTree) -> str:
-    """Checksum of groups, dimensions and attributes; arrays have their own in the file."""
-    variables = sorted(
-        (group, str(name), x.dims, x.shape, x.dtype.kind)
-        for group, child in tree.children.items()
-        for name, x in child.dataset.variables.items()
-    )
-    attributes = sorted((str(k), str(v)) for k, v in tree.attrs.items() if k != "checksum")
-    return hashlib.sha256(repr((variables, attributes)).encode()).hexdigest()
+    """Checksum of groups, dimensions, single numbers and attributes; arrays have their own in the file."""
+    variables, words = [], []
+    for node in tree.subtree:
+        words += [(node.path, str(k), str(v)) for k, v in node.attrs.items() if k != "checksum"]
+        for name, x in node.dataset.variables.items():
+            variables.append((node.path, str(name), x.dims, x.shape, x.dtype.kind, "" if x.ndim else str(x.to_numpy())))
+            words += [(node.path, str(name), str(k), str(v)) for k, v in x.attrs.items()]
+    return hashlib.sha256(repr((sorted(variables), sorted(words))).encode()).hexdigest()
 
 
 def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
@@ -86,7 +88,7 @@ def load_fit(path: str | Path, regime: Regime | None = None) -> Fit:
     try:
         tree = _tree_in(where)
         fit = Fit(tree, _regime_of(tree, regime))
-        _ = fit.about, fit.window, fit.as_draws  # a stranger can write a checksum too
+        _ = fit.about, fit.window, fit.settings, fit.as_draws  # a stranger can write a checksum too
         return fit
     except FitFileError as error:
         raise FitFileError(f"{where}: {error}; fit the log again") from None
@@ -133,7 +135,7 @@ def _regime_of(tree: DataTree, given: Regime | None) -> Regime:
         )
     if attrs.get("checksum") != _checksum(tree):
         raise FitFileError("expected a fit as bayes-grpo wrote it, found a changed one")
-    levels = tuple(json.loads(attrs["sampled_levels"]))
+    levels = tuple(str(tree["priors"].attrs["sampled_levels"]).split())
     if not set(levels) <= {p.name for p in regime.parameters}:
         raise FitFileError("expected names of parameters in the attribute sampled_levels, found others")
     return regime if levels == regime.sampled_levels else replace(regime, sampled_levels=levels)

@@ -8,7 +8,6 @@ no factors of it, and power scaling would add them up. So no group is named `log
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.progress import Progress, or_silent
@@ -29,7 +29,15 @@ from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
+from bayes_grpo.fitting.groups import (
+    convergence_to_groups,
+    dataset,
+    priors_to_group,
+    rows_to_groups,
+    settings_to_group,
+)
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
+from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
@@ -65,17 +73,18 @@ def build_fit(
 ) -> Fit:
     """Assembles a fit from the draws of NUTS; see `Fit.data` for what goes where."""
     import arviz_base as az
-    from xarray import Dataset, DataTree
+    from xarray import DataTree
 
     draws, chains = found.draws, found.draws.chains
-    if chains is None:
+    if chains is None or not isinstance(draws.diagnostics, Convergence):
         raise ValueError("expected the draws of NUTS, found those of another sampler")
     regime, table, values = draws.regime, draws.rows, draws.values
     prior_draws, prior_rows, rng = prior
     latent, rows = found.measured_again(rng)
     trajectories = {"curve": found.curve[:, found.kept], "latent": latent, "rows": rows}
+    trajectories = {k: (("chain", "draw", "step"), v) for k, v in trajectories.items()}
+    means = {"latent": ("step", found.latent_mean), "curve": ("step", found.curve_mean)}
     density = replicate(draws.target, values, np.random.default_rng([seed, _POSTERIOR_RUNS]))[1]
-    constant = _constant_data(table)
     rng = np.random.default_rng([seed, _LEFT_OUT])
     left_out = found.left_out_mean + np.sqrt(found.left_out_var) * rng.standard_normal(found.left_out_mean.shape)
     tree = az.from_dict(
@@ -96,21 +105,26 @@ def build_fit(
             "posterior_predictive": {"y": _drawn(left_out, table)},
             "prior_predictive": {"y": prior_rows[None]},
             "observed_data": {"y": table.y},
-            "constant_data": constant,
         },
-        dims={name: ["step"] for name in ("y", *constant)},
+        dims={"y": ["step"]},
         coords={"step": table.step},
         sample_dims=["chain", "draw"],
     )
-    kept = {"chain": np.arange(len(latent)), "draw": found.kept, "step": table.step}
-    tree["trajectories"] = DataTree(Dataset({k: (tuple(kept), v) for k, v in trajectories.items()}, kept))
-    means = {"latent": ("step", found.latent_mean), "curve": ("step", found.curve_mean)}
-    tree["posterior_mean"] = DataTree(Dataset(means, {"step": table.step}))
+    groups = {
+        "trajectories": dataset(trajectories, chain=np.arange(len(latent)), draw=found.kept, step=table.step),
+        "posterior_mean": dataset(means, step=table.step),
+        "priors": priors_to_group(draws.priors, regime.sampled_levels),
+        "settings": settings_to_group(run.settings),
+        **rows_to_groups(table),
+        **convergence_to_groups(draws.diagnostics),
+    }
+    tree = DataTree.from_dict(tree.to_dict() | {f"/{name}": group for name, group in groups.items()})
     for variables in (tree["posterior"].data_vars, tree["prior"].data_vars):
         for name, variable in variables.items():
             unit, meaning = regime.described(str(name))
             variable.attrs.update(units=unit, long_name=meaning)
-    tree.attrs.update(_attributes(run, window, draws, sampler, seed))
+    tree["sample_stats"].attrs.update(asdict(sampler))
+    tree.attrs.update(_attributes(run, window, regime, seed, table.notes))
     return Fit(tree, regime)
 
 
@@ -122,17 +136,6 @@ def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
         p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.marginalized
     }
     return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
-
-
-def _constant_data(table: Series) -> dict[str, np.ndarray]:
-    """The rows' steps, windows, rates and weights."""
-    return {
-        "row_step": table.step,
-        "row_window": table.window,
-        "row_gap": table.gap(),
-        "row_rate": table.rate,
-        "row_weight": table.weight,
-    } | ({} if table.noise is None else {"row_noise": table.noise})
 
 
 def _drawn(rows: np.ndarray, table: Series) -> np.ndarray:
@@ -153,40 +156,28 @@ def draw_prior(target: Target, rng: np.random.Generator, size: int = PRIOR_DRAWS
     return free | {p.name: priors[p.name].median + priors[p.name].spread * z[p.name] for p in regime.marginalized}
 
 
-def _attributes(run: Run, window: FitWindow, draws: Draws, sampler: SamplerSettings, seed: int) -> dict[str, Any]:
-    regime, table = draws.regime, draws.rows
+_VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
+
+
+def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
+    """What belongs to no group: where the fit is from."""
     ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
-    settings = {
-        name: {"value": s.value, "provenance": s.provenance.value, "note": s.note} for name, s in run.settings.items()
-    }
     return {
         "bayes_grpo_format": FORMAT,
-        "bayes_grpo_version": version("bayes-grpo"),
         "regime": regime.name,
         "model_hash": model_hash(regime),
-        "signal": table.signal,
         "run_name": run.name,
         "source": run.source,
         "log_format": run.format,
         "log_hash": run.log_hash,
         "seed": seed,
-        "sampler": json.dumps(asdict(sampler)),
-        "sampled_levels": json.dumps(regime.sampled_levels),
-        "priors": json.dumps({k: asdict(v) for k, v in draws.priors.items()}),
-        "settings": json.dumps(settings, default=str),
-        "momentum": table.optimizer.momentum,
-        "momentum_convention": table.optimizer.convention,
-        "refresh_interval": table.optimizer.refresh,
-        "reference_learning_rate": table.reference_rate,
-        "start": table.start,
-        "from_rest": int(table.from_rest),
         "window_start": math.nan if window.start_step is None else window.start_step,
         "window_reason": window.reason,
         "rate_ended": math.nan if ended is None else ended,
-        "noise_level": json.dumps(None if table.level is None else table.level._asdict()),
-        "notes": json.dumps([*run.notes, *table.notes]),
-        "convergence": json.dumps(asdict(draws.diagnostics)),
-        "versions": json.dumps({name: version(name) for name in ("jax", "numpyro", "arviz", "numpy")}),
+        "notes": "\n".join([*run.notes, *notes]),
+    } | {
+        f"{name.replace('-', '_')}_version": version(name)
+        for name in ("bayes-grpo", "jax", "numpyro", "arviz", "numpy")
     }
 
 
@@ -271,6 +262,7 @@ def fit(
     target = target_of(get_regime(regime), rows_of(run, signal), priors)
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
+        executor.submit(imports.statistics)  # half a second of Python while compiled chains run
         found = sample_posterior(target, seed=seed, sampler=settings, progress=progress)
         progress("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)

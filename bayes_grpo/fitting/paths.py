@@ -15,7 +15,7 @@ from jax import Array
 
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
-from bayes_grpo.dynamics.kalman import drawn_state, propagate, state_before
+from bayes_grpo.dynamics.kalman import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.regimes.base import Regime
@@ -72,8 +72,8 @@ def _paths_program(regime: Regime) -> Any:
 
     def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
         space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
-        mean, cov = state_before(space, jnp.asarray(rows.y), ends[0])
-        path = propagate(space, start := drawn_state(mean, cov, tuple(begin)), ends[0], ends[1], noise)
+        start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
+        path = propagate(space, start, ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
     def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:

@@ -6,7 +6,6 @@ Nothing is stored that could be derived: summaries, sentences and plots are func
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,20 +15,19 @@ import numpy as np
 
 from bayes_grpo.common.results import About, Shown
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
+from bayes_grpo.fitting.groups import convergence_of_groups, priors_of_group, rows_of_groups, settings_of_group
+from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.target import Target, prior_numbers
 from bayes_grpo.fitting.window import FitWindow
-from bayes_grpo.logs.run import Provenance
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded
-from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
 
-FORMAT = 4
+FORMAT = 5
 """Version of the saved layout; a file of another one is refused."""
 
 
@@ -51,9 +49,11 @@ class Fit(Shown):
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
-            - `observed_data`, `constant_data`.
+            - `observed_data`, `constant_data`, `rows`, `noise_level`: the rows, and what holds for all of them;
+            - `priors`, `settings` (of the run), `convergence` (R-hat and ESS by parameter).
 
-            Attributes hold regime, priors, settings, versions, seed, the log's hash and the convergence checks.
+            Attributes hold regime, versions, seed, notes and the log's hash; those of `sample_stats` the sampler's
+            settings.
         regime: The regime that was fitted. A fit carries it, so that one that no registry knows can do all that others
             can.
     """
@@ -67,17 +67,15 @@ class Fit(Shown):
         about = self.about
         return f"{self.regime.name} on {about.rows} rows of {about.run}'s {about.reward}; summarize(fit) says the rest"
 
-    @property
+    @cached_property
     def priors(self) -> dict[str, Prior]:
         """Priors that were used, by parameter."""
-        return {k: Prior(**v) for k, v in json.loads(self.data.attrs["priors"]).items()}
+        return priors_of_group(self.data["priors"].dataset)
 
-    @property
+    @cached_property
     def convergence(self) -> Convergence:
         """Convergence checks of the sampler."""
-        stored = json.loads(self.data.attrs["convergence"])
-        checks = {k: ParameterCheck(**v) for k, v in stored.pop("parameters").items()}
-        return Convergence(**{**stored, "reasons": tuple(stored["reasons"])}, parameters=checks)
+        return convergence_of_groups(self.data.children["convergence"])
 
     def to_datatree(self) -> DataTree:
         """The DataTree, as ArviZ's functions take it."""
@@ -95,7 +93,7 @@ class Fit(Shown):
         Without the sampler's coordinates: the tree keeps the values alone.
         """
         tree, priors = self.data["posterior"].dataset, self.priors
-        rows = _table_of(self.data, self.notes, self.settings)
+        rows = rows_of_groups(self.data, self.notes)
         values = {p.name: tree[p.name].to_numpy() for p in self.regime.parameters}
         z = np.empty((tree.sizes["chain"], tree.sizes["draw"], 0))
         checks = self.convergence
@@ -105,7 +103,7 @@ class Fit(Shown):
     @property
     def signal(self) -> str:
         """What was fitted: "reward" or "eval_reward"."""
-        return self.data.attrs["signal"]
+        return self.data["rows"].attrs["signal"]
 
     @property
     def about(self) -> About:
@@ -113,7 +111,7 @@ class Fit(Shown):
         attrs, step = self.data.attrs, self.step()
         return About(
             run=attrs["run_name"],
-            signal=attrs["signal"],
+            signal=self.signal,
             rows=len(step),
             first_step=float(step[0]),
             last_step=float(step[-1]),
@@ -129,12 +127,12 @@ class Fit(Shown):
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """The run's settings with their provenance."""
-        return json.loads(self.data.attrs["settings"])
+        return settings_of_group(self.data["settings"].dataset)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What reader and rows did that a user should know."""
-        return tuple(json.loads(self.data.attrs["notes"]))
+        return tuple(self.data.attrs["notes"].splitlines())
 
     def draws(self, name: str) -> np.ndarray:
         """Draws of a parameter or derived quantity, shape (chains, draws)."""
@@ -154,35 +152,6 @@ class Fit(Shown):
         Shape (chains, kept draws, n).
         """
         return self.data["trajectories"].dataset[name].to_numpy()
-
-
-def _table_of(data: DataTree, notes: tuple[str, ...], settings: dict[str, dict[str, Any]]) -> Series:
-    """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
-    attrs, constant, observed = data.attrs, data["constant_data"].dataset, data["observed_data"].dataset
-    level = json.loads(attrs.get("noise_level", "null"))
-    rested_on = [settings.get(name, {}) for name in ("momentum", "refresh_interval")]
-    return Series(
-        signal=str(attrs["signal"]),
-        step=observed["step"].to_numpy(),
-        y=observed["y"].to_numpy(),
-        window=constant["row_window"].to_numpy(),
-        start=float(attrs["start"]),
-        rate=constant["row_rate"].to_numpy(),
-        weight=constant["row_weight"].to_numpy(),
-        reference_rate=float(attrs["reference_learning_rate"]),
-        from_rest=bool(int(attrs["from_rest"])),
-        optimizer=Optimizer(
-            momentum=float(attrs["momentum"]),
-            convention=str(attrs["momentum_convention"]),
-            refresh=float(attrs["refresh_interval"]),
-            given=all(
-                s.get("value") is not None and s.get("provenance") != Provenance.ASSUMED.value for s in rested_on
-            ),
-        ),
-        notes=notes,
-        noise=constant["row_noise"].to_numpy() if "row_noise" in constant else None,
-        level=None if level is None else NoiseLevel(**level),
-    )
 
 
 def model_hash(regime: Regime) -> str:

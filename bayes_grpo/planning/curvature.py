@@ -50,14 +50,13 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     Raises:
         SettingError: The fitted run's learning rate is unknown, or its regime has no learning time.
     """
-    attrs = fit.data.attrs
-    logged = float(attrs["reference_learning_rate"])
-    rate = learning_rate if learning_rate is not None else logged
+    rows = fit.as_draws.rows
+    rate = learning_rate if learning_rate is not None else rows.reference_rate
     if not (np.isfinite(rate) and rate > 0):
         raise SettingError(
             "curvature from a fit: the fitted log has no learning rate; fit it with --set learning_rate=…"
         )
-    momentum, convention = float(attrs["momentum"]), attrs["momentum_convention"]
+    momentum, convention = rows.optimizer.momentum, rows.optimizer.convention
     posterior = fit.data["posterior"].dataset
     if "gain" in posterior:
         gain, how = fit.draws("gain").ravel(), f"gain of regime {fit.regime.name}"
@@ -69,7 +68,7 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
     if not gain.size:
         raise SettingError("curvature from a fit: every draw is unstable, so there is no learning time")
     known: Any = convention
-    refresh = float(attrs["refresh_interval"])
+    refresh = rows.optimizer.refresh
     return FittedCurvature(
         draws=gain / effective_learning_rate(rate, momentum, known),
         source="low_lag_run" if refresh <= 1 else "same_run",
@@ -79,5 +78,5 @@ def curvature_of(fit: Fit, learning_rate: float | None = None) -> FittedCurvatur
             "momentum": momentum,
             "convention": convention,
         },
-        note=f"{how}, run {attrs['run_name']} with learning rate {rate:g} and refresh {every(refresh)}",
+        note=f"{how}, run {fit.about.run} with learning rate {rate:g} and refresh {every(refresh)}",
     )

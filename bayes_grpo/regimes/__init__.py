@@ -5,9 +5,9 @@ from bayes_grpo.regimes.base import Regime as Regime
 from bayes_grpo.regimes.common import LEVELS as LEVELS
 from bayes_grpo.regimes.common import NOISES as NOISES
 from bayes_grpo.regimes.common import first_order_row as first_order_row
-from bayes_grpo.regimes.common import first_order_space as first_order_space
 from bayes_grpo.regimes.common import initial_levels as initial_levels
 from bayes_grpo.regimes.common import measurement_var as measurement_var
+from bayes_grpo.regimes.common import with_level as with_level
 from bayes_grpo.regimes.parameters import POSITIVE as POSITIVE
 from bayes_grpo.regimes.parameters import REAL as REAL
 from bayes_grpo.regimes.parameters import SIGNED as SIGNED

@@ -107,16 +107,22 @@ def measurement_var(values: Mapping[str, Array], rows: Rows) -> Entry:
     return var if rows.weight is None else var / jnp.asarray(rows.weight)
 
 
-def first_order_space(
-    moments: tuple[Vector, Matrix], row: FirstOrderRow, values: Mapping[str, Array], rows: Rows
-) -> StateSpace:
-    """State space (relaxing part, level) on the rows, from the moments of its first state."""
+def with_level(moments: tuple[Vector, Matrix], row: WindowRow, values: Mapping[str, Array], rows: Rows) -> StateSpace:
+    """State space (process, level) on the rows of a process about a constant level.
+
+    Args:
+        moments: Mean and covariance of the first state, the level last.
+        row: The process on every row.
+        values: Holds "observation_sd".
+        rows: Rows of the log.
+    """
+    none = (0.0,) * len(row.observation)
     return StateSpace(
         *moments,
-        transition=((row.transition, 0.0), (0.0, 1.0)),
-        noise_cov=((row.noise_var, 0.0), (0.0, 0.0)),
-        observation=(row.observation, 1.0),
-        cross_cov=(row.cross_cov, 0.0),
+        transition=(*((*x, 0.0) for x in row.transition), (*none, 1.0)),
+        noise_cov=(*((*x, 0.0) for x in row.noise_cov), (*none, 0.0)),
+        observation=(*row.observation, 1.0),
+        cross_cov=(*row.cross_cov, 0.0),
         observation_var=row.observation_var,
         offset=0.0,
         measurement_var=measurement_var(values, rows),
@@ -195,18 +201,8 @@ def window_row(rows: Rows, step: Callable[[Array], WindowRow], over_gap: Callabl
     )
 
 
-class FirstOrderRow(NamedTuple):
-    """A row of x' + rate x = sqrt(diffusion) dW/dt: the entries of `WindowRow`, of a state of one component."""
-
-    transition: Array
-    observation: Array
-    noise_var: Array
-    cross_cov: Array
-    observation_var: Array
-
-
-def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array | None = None) -> FirstOrderRow:
-    """Transition, noise and observation of every row; scalars where all are the same.
+def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array | None = None) -> WindowRow:
+    """Every row of x' + rate x = sqrt(diffusion) dW/dt, a process of one component.
 
     Args:
         rate: Relaxation rate, 1/step, for all rows or for each; any sign.
@@ -219,9 +215,7 @@ def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array |
         m = relaxation_step(rate, t)
         return WindowRow(((m.xx,),), (m.zx,), ((diffusion * m.q_xx,),), (diffusion * m.q_zx,), diffusion * m.q_zz)
 
-    after_gap = rate if gap_rate is None else gap_rate
-    ((f,),), (h,), ((q,),), (s,), r = window_row(rows, partial(over, rate), partial(over, after_gap))
-    return FirstOrderRow(*map(jnp.asarray, (f, h, q, s, r)))
+    return window_row(rows, partial(over, rate), partial(over, rate if gap_rate is None else gap_rate))
 
 
 def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
@@ -263,18 +257,8 @@ def second_order_space(
             diffusion * m.q_zz,
         )
 
-    f, h, q, s, r = window_row(rows, over, over)
     speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
-    return StateSpace(
-        *initial_levels(marginalized, speed_var),
-        transition=((*f[0], 0.0), (*f[1], 0.0), (0.0, 0.0, 1.0)),
-        noise_cov=((*q[0], 0.0), (*q[1], 0.0), (0.0, 0.0, 0.0)),
-        observation=(*h, 1.0),
-        cross_cov=(*s, 0.0),
-        observation_var=r,
-        offset=0.0,
-        measurement_var=measurement_var(values, rows),
-    )
+    return with_level(initial_levels(marginalized, speed_var), window_row(rows, over, over), values, rows)
 
 
 def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:

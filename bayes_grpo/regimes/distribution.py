@@ -35,7 +35,6 @@ from bayes_grpo.dynamics.kalman import (
     Filtered,
     Smoothed,
     draw_rows,
-    drawn_state,
     filter_rows,
     log_likelihood,
     propagate,
@@ -141,8 +140,7 @@ class RowsDistribution(dist.Distribution):
         def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
             space: StateSpace = self.regime.on_rows(values, levels, rows)
             now, later = jax.random.split(key)
-            mean, cov = state_before(space, y, first)
-            start = drawn_state(mean, cov, tuple(jax.random.normal(now, (space.size,))))
+            start = state_before(space, y, first, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
             return propagate(space, start, first, jnp.asarray(len(y)), noise).shown
 

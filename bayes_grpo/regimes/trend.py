@@ -22,7 +22,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import NOISES, FirstOrderRow, first_order_row, initial_levels, measurement_var
+from bayes_grpo.regimes.common import NOISES, WindowRow, first_order_row, initial_levels, with_level
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
 from bayes_grpo.rows.padding import Rows
 
@@ -92,7 +92,7 @@ def fluctuation_rows(
     rows: Rows,
     slope: Array | None = None,
     gap_slope: Array | None = None,
-) -> FirstOrderRow:
+) -> WindowRow:
     """The fluctuation on the rows.
 
     Args:
@@ -109,10 +109,9 @@ def fluctuation_rows(
     if slope is not None:
         after_gap = None if gap_slope is None else _net_rate(rate, gap_slope)
         return first_order_row(_net_rate(rate, slope), diffusion, rows, after_gap)
-    row = first_order_row(rate, diffusion, rows)
-    f, h, q, s, r = row
+    ((f,),), (h,), ((q,),), (s,), r = first_order_row(rate, diffusion, rows)
     start = jnp.where(jnp.arange(rows.y.shape[0]) == 0, variance, 0.0)
-    return row._replace(noise_var=q + start * f**2, cross_cov=s + start * f * h, observation_var=r + start * h**2)
+    return WindowRow(((f,),), (h,), ((q + start * f**2,),), (s + start * f * h,), r + start * h**2)
 
 
 def _net_rate(rate: Array, slope: Array) -> Array:
@@ -126,21 +125,12 @@ def _net_rate(rate: Array, slope: Array) -> Array:
 
 
 def trend_space(
-    share: Array, fluctuation: FirstOrderRow, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
+    share: Array, fluctuation: WindowRow, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
 ) -> StateSpace:
     """State space (R₀ - R*, fluctuation, R*) of a curve with two levels on the rows.
 
     The share is the mean of s over every row's window, shape (T,).
     """
-    mean, cov = initial_levels(marginalized, 0.0)
-    return StateSpace(
-        initial_mean=mean,
-        initial_cov=cov,
-        transition=((1.0, 0.0, 0.0), (0.0, fluctuation.transition, 0.0), (0.0, 0.0, 1.0)),
-        noise_cov=((0.0, 0.0, 0.0), (0.0, fluctuation.noise_var, 0.0), (0.0, 0.0, 0.0)),
-        observation=(share, fluctuation.observation, 1.0),
-        cross_cov=(0.0, fluctuation.cross_cov, 0.0),
-        observation_var=fluctuation.observation_var,
-        offset=0.0,
-        measurement_var=measurement_var(values, rows),
-    )
+    ((f,),), (h,), ((q,),), (s,), r = fluctuation
+    row = WindowRow(((1.0, 0.0), (0.0, f)), (share, h), ((0.0, 0.0), (0.0, q)), (0.0, s), r)
+    return with_level(initial_levels(marginalized, 0.0), row, values, rows)

@@ -49,11 +49,15 @@ def test_attributes_of_another_type(tmp_path, name, value, said):
 
 
 def changed_attribute(file):
-    file.attrs["start"] = "soon"
+    file["rows"].attrs["start"] = "soon"
 
 
 def missing_attribute(file):
-    del file.attrs["priors"]
+    del file["priors/fixed_point"].attrs["spread"]
+
+
+def changed_number(file):
+    file["convergence/divergences"][()] = 7
 
 
 def missing_group(file):
@@ -64,7 +68,7 @@ def missing_variable(file):
     del file["observed_data/y"]
 
 
-CHANGES = (changed_attribute, missing_attribute, missing_group, missing_variable)
+CHANGES = (changed_attribute, missing_attribute, changed_number, missing_group, missing_variable)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -76,22 +80,26 @@ def test_a_file_that_was_changed_after_it_was_written(tmp_path, change):
 
 
 FORGED = [
-    ("sampled_levels", None),
-    ("sampled_levels", "[1"),
-    ("sampled_levels", '[["fixed_point"]]'),
-    ("sampled_levels", '["no such"]'),
-    ("priors", "{}"),
-    ("convergence", "{}"),
-    ("settings", "[]"),
-    ("notes", 7),
-    ("start", "soon"),
-    ("window_start", None),
+    ("priors", "sampled_levels", None),
+    ("priors", "sampled_levels", "no such"),
+    ("priors/fixed_point", "spread", "wide"),
+    ("settings/momentum", "provenance", None),
+    ("convergence/rhat", None, None),
+    ("/", "notes", 7),
+    ("rows", "start", "soon"),
+    ("noise_level", "sd", 0.1),
+    ("/", "window_start", None),
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), few(FORGED, ("sampled_levels", "[1"), ("convergence", "{}")))
-def test_attributes_that_no_fit_has_under_a_checksum_of_their_own(tmp_path, name, value):
-    refused(save(with_attribute(saved_tree(), name, value), tmp_path / "fit.nc"))
+@pytest.mark.parametrize(("group", "name", "value"), few(FORGED, FORGED[1], FORGED[4]))
+def test_groups_that_no_fit_has_under_a_checksum_of_their_own(tmp_path, group, name, value):
+    tree = saved_tree()
+    if name is None:
+        tree = tree.filter(lambda node: not node.path.endswith(group))
+    else:
+        tree = with_attribute(tree, name, value, group)
+    refused(save(tree, tmp_path / "fit.nc"))
 
 
 def test_arrays_that_lie_elsewhere_or_are_larger_than_memory(tmp_path):

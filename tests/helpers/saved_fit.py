@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,12 @@ import numpy as np
 import xarray as xr
 
 from bayes_grpo.fitting.file import save_fit
+from bayes_grpo.fitting.groups import convergence_to_groups, priors_to_group, rows_to_groups, settings_to_group
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.regimes import REGIMES
+from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
+from bayes_grpo.regimes import REGIMES, Prior
+from bayes_grpo.rows.rows_of import rows_of
+from tests.helpers.runs import rising_run
 
 SIZES = {"chain": 2, "draw": 6, "step": 8}
 DRAWN, ROWS = ("chain", "draw"), ("chain", "draw", "step")
@@ -20,7 +23,6 @@ GROUPS = {
     "log_likelihood": (ROWS, ("y",)),
     "trajectories": (ROWS, ("curve", "latent", "rows")),
     "observed_data": (("step",), ("y",)),
-    "constant_data": (("step",), ("row_window", "row_gap", "row_rate", "row_weight")),
     "posterior_mean": (("step",), ("latent", "curve")),
 }
 
@@ -33,28 +35,23 @@ def saved_tree(regime: str = "exponential", seed: int = 0) -> xr.DataTree:
     for name, (dims, variables) in (GROUPS | dict.fromkeys(("posterior", "prior"), (DRAWN, names))).items():
         values = {v: (dims, 0.1 + rng.random([SIZES[d] for d in dims])) for v in variables}
         groups[name] = xr.Dataset(values, {d: np.arange(1.0, 1.0 + SIZES[d]) for d in dims})
+    series = rows_of(rising_run(SIZES["step"]))
+    found = Convergence(dict.fromkeys(names, ParameterCheck(1.0, 900.0, 900.0)), 0, 1.0, False)
+    groups |= rows_to_groups(series) | convergence_to_groups(found)
+    groups["priors"] = priors_to_group(dict.fromkeys(names, Prior(1.0, 0.5)), ())
+    groups["settings"] = settings_to_group(rising_run(SIZES["step"]).settings)
     tree = xr.DataTree.from_dict(groups)
-    check = {"rhat": 1.0, "ess_bulk": 900.0, "ess_tail": 900.0}
-    convergence = {"passed": True, "reasons": [], "parameters": dict.fromkeys(names, check), "divergences": 0}
     tree.attrs.update(
         {
             "bayes_grpo_format": FORMAT,
             "bayes_grpo_version": "0.1.0",
             "regime": regime,
             "model_hash": model_hash(law),
-            **dict.fromkeys(("signal", "run_name", "source", "log_hash"), "reward"),
-            "momentum_convention": "ema",
-            **dict.fromkeys(("momentum", "refresh_interval", "reference_learning_rate", "start"), 0.5),
+            **dict.fromkeys(("run_name", "source", "log_format", "log_hash"), "log"),
             **dict.fromkeys(("window_start", "rate_ended"), float("nan")),
             "window_reason": "",
             "seed": 0,
-            "from_rest": 1,
-            "sampler": "{}",
-            "priors": json.dumps({x: {"median": 1.0, "spread": 0.5} for x in names}),
-            "settings": json.dumps({"group_size": {"value": 8, "provenance": "user", "note": ""}}),
-            "notes": "[]",
-            "sampled_levels": "[]",
-            "convergence": json.dumps(convergence | {"ebfmi": 1.0, "retried": False}),
+            "notes": "",
         }
     )
     return tree
@@ -66,8 +63,9 @@ def save(tree: xr.DataTree, path: Path) -> Path:
     return path
 
 
-def with_attribute(tree: xr.DataTree, name: str, value: Any) -> xr.DataTree:
-    """The same with another value of an attribute; without it where that is None."""
+def with_attribute(tree: xr.DataTree, name: str, value: Any, group: str = "/") -> xr.DataTree:
+    """The same with another value of an attribute of a group; without it where that is None."""
     tree = tree.copy()
-    tree.attrs = {k: v for k, v in tree.attrs.items() if k != name} | ({} if value is None else {name: value})
+    kept = {k: v for k, v in tree[group].attrs.items() if k != name}
+    tree[group].attrs = kept | ({} if value is None else {name: value})
     return tree

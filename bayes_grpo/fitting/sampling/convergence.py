@@ -34,20 +34,39 @@ class Convergence(Result):
     """Whether the draws can be trusted, and why not.
 
     Attributes:
-        passed: Whether every check holds.
-        reasons: What fails, one clause each; empty when passed.
         parameters: Checks of each parameter.
         divergences: Divergent transitions after warm-up, all chains.
         ebfmi: Smallest energy Bayesian fraction of missing information over the chains.
         retried: Whether these are the draws of the one retry.
     """
 
-    passed: bool
-    reasons: tuple[str, ...]
     parameters: Mapping[str, ParameterCheck]
     divergences: int
     ebfmi: float
     retried: bool
+
+    in_json = ("passed", "reasons", ...)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What fails, one clause each; empty where every check holds."""
+        reasons = []
+        for name, c in self.parameters.items():
+            if not c.rhat <= RHAT_LIMIT:
+                reasons.append(f"R-hat of {name} is {c.rhat:.3f} (limit {RHAT_LIMIT})")
+            smallest = min(c.ess_bulk, c.ess_tail)
+            if not smallest >= ESS_LIMIT:
+                reasons.append(f"ESS of {name} is {smallest:.0f} (limit {ESS_LIMIT:.0f})")
+        if self.divergences:
+            reasons.append(f"{self.divergences} divergent transitions (limit 0)")
+        if not self.ebfmi >= BFMI_LIMIT:
+            reasons.append(f"E-BFMI is {self.ebfmi:.2f} (limit {BFMI_LIMIT})")
+        return tuple(reasons)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check holds."""
+        return not self.reasons
 
     @property
     def worst(self) -> ParameterCheck:
@@ -95,24 +114,5 @@ def check_convergence(
         )
         for name, x in ((name, np.asarray(x)) for name, x in draws.items())
     }
-    divergences = int(np.sum(diverging))
     ebfmi = float(np.min(stats.bfmi(np.asarray(energy))))
-    reasons = []
-    for name, c in checks.items():
-        if not c.rhat <= RHAT_LIMIT:
-            reasons.append(f"R-hat of {name} is {c.rhat:.3f} (limit {RHAT_LIMIT})")
-        smallest = min(c.ess_bulk, c.ess_tail)
-        if not smallest >= ESS_LIMIT:
-            reasons.append(f"ESS of {name} is {smallest:.0f} (limit {ESS_LIMIT:.0f})")
-    if divergences:
-        reasons.append(f"{divergences} divergent transitions (limit 0)")
-    if not ebfmi >= BFMI_LIMIT:
-        reasons.append(f"E-BFMI is {ebfmi:.2f} (limit {BFMI_LIMIT})")
-    return Convergence(
-        passed=not reasons,
-        reasons=tuple(reasons),
-        parameters=checks,
-        divergences=divergences,
-        ebfmi=ebfmi,
-        retried=retried,
-    )
+    return Convergence(checks, int(np.sum(diverging)), ebfmi, retried)

@@ -9,7 +9,7 @@ draw a few nanoseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -193,10 +193,19 @@ FARTHEST = 8.0
 so small that the filters lose all digits and report any density at all. The prior still pulls back from there."""
 
 
-def log_likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-    """Log density of the logged rows at a point of shape (p,), the marginalized parameters integrated out; a scalar."""
+def log_likelihood(
+    regime: Regime,
+    z: Array,
+    prior: PriorNumbers,
+    rows: Rows,
+    filtered: Callable[[StateSpace, Array], Array] = kalman.log_likelihood,
+) -> Array:
+    """Log density of the logged rows at a point of shape (p,), the marginalized parameters integrated out; a scalar.
+
+    By default by the filter that has a gradient.
+    """
     near = jnp.clip(z, -FARTHEST, FARTHEST)
-    return kalman.log_likelihood(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
+    return filtered(state_space(regime, near, prior, rows), jnp.asarray(rows.y))
 
 
 def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
@@ -272,10 +281,7 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 
 
 def _likelihood_program(regime: Regime) -> Any:
-    def one(z: Array, prior: PriorNumbers, rows: Rows) -> Array:
-        space = state_space(regime, jnp.clip(z, -FARTHEST, FARTHEST), prior, rows)
-        return kalman.chunked_log_likelihood(space, jnp.asarray(rows.y))
-
+    one = partial(log_likelihood, regime, filtered=kalman.chunked_log_likelihood)
     return jax.vmap(one, in_axes=(0, None, None))
 
 

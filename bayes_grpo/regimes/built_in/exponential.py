@@ -19,9 +19,9 @@ from bayes_grpo.regimes.common import (
     LEVELS,
     NOISES,
     first_order_row,
-    first_order_space,
     initial_levels,
     response_prior,
+    with_level,
 )
 from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
@@ -47,7 +47,7 @@ class Exponential(Regime):
         diffusion = 2.0 * values["fluctuation_sd"] ** 2 * rate
         if rows.rate is not None:
             rate, diffusion = rate * rows.rate, diffusion * rows.rate**2
-        return first_order_space(initial_levels(marginalized), first_order_row(rate, diffusion, rows), values, rows)
+        return with_level(initial_levels(marginalized), first_order_row(rate, diffusion, rows), values, rows)
 
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Rate and half-gain step of each draw."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.common import LEVELS, first_order_space
+from bayes_grpo.regimes.common import LEVELS, with_level
 from bayes_grpo.regimes.parameters import Parameter, Quantity
 from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
 from bayes_grpo.rows.padding import Rows
@@ -34,7 +34,7 @@ class Flat(TrendRegime):
         """State (fluctuation, level); see `bayes_grpo.regimes.base.Regime.state_space`."""
         level, sd = marginalized["fixed_point"]
         moments = (0.0, level), ((0.0, 0.0), (0.0, sd**2))
-        return first_order_space(moments, fluctuation_rows(values, rows), values, rows)
+        return with_level(moments, fluctuation_rows(values, rows), values, rows)
 
     def check(self, table: Series) -> None:
         """Fits any rows."""
