@@ -322,3 +322,31 @@ def test_a_curve_downloaded_from_tensorboard(tmp_path):
     run = bg.read_log(tmp_path / "curve.csv")
     assert run.reward.tolist() == [row["reward"] for row in rows(12)]
     assert any("TensorBoard" in note for note in run.notes)
+
+
+def test_verl_lines_in_a_block_of_code_and_with_one_key_a_line(write):
+    steps = range(3, 9)
+    keys = {"actor/entropy": 0.4, "critic/score/max": 1.0, "response_length/mean": 300.0}
+    pairs = [[f"{k}:{v}" for k, v in ({"critic/score/mean": 0.1 * s} | keys).items()] for s in steps]
+    indented = "".join(f"    step:{s} - {' - '.join(p)}\n" for s, p in zip(steps, pairs, strict=True))
+    below = "".join(f"step:{s}\n" + "".join(f" - {x}\n" for x in p) for s, p in zip(steps, pairs, strict=True))
+    for text in (f"You see:\n\n.. code-block:: bash\n\n{indented}", below):
+        run = read_log(write("page.rst", text))
+        assert_read(run, step=steps, reward=0.1 * run.step, signals={"completion_length": 300.0}, format="verl_console")
+
+
+def test_a_bar_behind_a_dictionary_leaves_it_whole(write):
+    text = pasted([*LINES[:-1], f"{LINES[-1]}  5%|▍         | 34/720 [03:36<1:12:33,  6.35s/it]"])
+    assert_read(read_log(write("run.log", text)), reward=REWARD)
+
+
+def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write):
+    bars = [f"  1%|▍   | {246 + i}/40166 [1:53:59<268:41:37, 24.23s/it]warning" for i in range(len(LINES))]
+    text = pasted(line for pair in zip(LINES, bars, strict=True) for line in pair)
+    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=range(246, 270))
+
+
+def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
+    blocks = ["{\n" + "".join(f"  '{k}': '{v}',\n" for k, v in row.items()) + "}" for row in LINES]
+    run = read_log(write("notes.md", "\n\n".join(f"```python\n{block}\n```" for block in blocks)))
+    assert_read(run, reward=REWARD, format="console_dict")

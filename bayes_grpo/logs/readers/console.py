@@ -15,7 +15,7 @@ from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
-_BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
@@ -267,7 +267,9 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
+_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12})\s{1,8}- (?=\S)")
+_VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
+"""A step on a line of its own, above one key a line."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
 
@@ -298,7 +300,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 _GOES_ON = re.compile(
-    r"(?![(\[]|\d{4}-|step:)(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+    r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
 )
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
@@ -311,7 +313,7 @@ def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
             whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
             continue
         yield whole
-        whole, row = text, _VERL_STEP.search(text) is not None
+        whole, row = text, (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
     yield whole
 
 
