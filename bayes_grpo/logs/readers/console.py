@@ -300,7 +300,8 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 _GOES_ON = re.compile(
-    r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+    r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))"
+    r"(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
 )
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
