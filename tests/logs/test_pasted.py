@@ -350,3 +350,52 @@ def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
     blocks = ["{\n" + "".join(f"  '{k}': '{v}',\n" for k, v in row.items()) + "}" for row in LINES]
     run = read_log(write("notes.md", "\n\n".join(f"```python\n{block}\n```" for block in blocks)))
     assert_read(run, reward=REWARD, format="console_dict")
+
+
+def test_rewards_of_all_completions_of_a_row_are_averaged(write):
+    groups = [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0] * 4]
+    rows = [{"group": f"task {i}", "rewards": group} for i, group in enumerate(groups)]
+    printed = pasted(f"step\nrewards: {group}\nanswer: x" for group in groups)
+    for name, text in (("groups.jsonl", rows), ("run.txt", printed)):
+        run = read_log(write(name, text))
+        assert_read(run, "3 lists of rewards", reward=[0.5, 0.75, 1.0], signals={"reward_std": np.std(groups, axis=1)})
+    assert len(read_log(write("mixed.jsonl", [*rows, {"group": "x", "rewards": [0.5, "none"]}])).reward) == 3
+
+
+def test_lists_with_a_name_before_them_are_columns(write):
+    text = f"My curve, is this fine?\nrewards = {REWARD}\nkl = {[0.1] * 24}\n"
+    assert_read(read_log(write("chat.txt", text)), "lists named rewards, kl", reward=REWARD, signals={"kl": 0.1})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "第 {0} 步 | 平均奖励: {1} | 损失: 0.5 | 学习率: 0.01",
+        "步骤：{0}/40，奖励：{1}，损失：0.5，学习率：0.01",
+        "{{'步数': {0}, '奖励': {1}, '损失': 0.5, '学习率': 0.01}}",
+    ],
+)
+def test_chinese_names(write, line):
+    text = pasted(line.format(i, reward) for i, reward in enumerate(REWARD, 1))
+    signals = {"loss": 0.5, "learning_rate": 0.01}
+    assert_read(read_log(write("训练.log", text)), step=range(1, 25), reward=REWARD, signals=signals)
+
+
+def test_chinese_columns_keep_their_names(write):
+    run = read_log(write("a.csv", "步,奖励,KL散度\n" + "".join(f"{i},{r},0.1\n" for i, r in enumerate(REWARD, 1))))
+    assert_read(run, reward=REWARD, signals={"kl": 0.1}, keys={"reward": "奖励", "step": "步"})
+
+
+@pytest.mark.parametrize(
+    "line", ["Eval step {}: reward=0.5", "[eval] step {} reward=0.5", "validation step={} reward=0.5"]
+)
+def test_lines_of_evaluations_are_no_train_rows(write, line):
+    lines = [f"Step {i}: reward={reward}, loss=0.1" for i, reward in enumerate(REWARD, 1)]
+    for i in (20, 10):
+        lines.insert(i, line.format(i))
+    assert_read(read_log(write("run.log", pasted(lines))), reward=REWARD, evals={10: 0.5, 20: 0.5})
+
+
+def test_a_signal_of_nan_alone_is_noted(write):
+    run = read_log(write("run.log", pasted(str(row | {"kl": float("nan")}) for row in LINES)))
+    assert_read(run, "kl is logged, and no number in any row", reward=REWARD)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
+from bayes_grpo.logs.keyindex import in_english, of_evaluation
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
@@ -38,6 +39,7 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
+        line = line if line.isascii() else in_english(line)
         if "%|" not in line:
             yield ConsoleLine(line)
             continue
@@ -97,6 +99,8 @@ _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
 )
+_OF_EVALUATION = re.compile(r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z", re.IGNORECASE)
+"""What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5"."""
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
@@ -187,6 +191,8 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
         inside = epoch is not None and line.text[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else place.start()
         if row := _numbers(line.text[:start]) | _numbers(rest):
+            if place is step and _OF_EVALUATION.search(line.text[:start]):
+                row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
