@@ -288,6 +288,12 @@ def all_readers() -> Mapping[str, Reader]:
     return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
 
 
+_EXCEPTION = re.compile(
+    r"^(?:\([^()\n]{1,80}\) )?((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)\b.*)", re.M
+)
+"""The line that names the exception below a traceback."""
+
+
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
     known = all_readers()
@@ -306,9 +312,11 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if not evidence:
         seen = [line for line in source.head.splitlines() if line.strip()][:3]
+        ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
+        error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
         raise LogReadError(
-            f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
-            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; convert it to CSV with the columns "
+            f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
+            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; {error}convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
