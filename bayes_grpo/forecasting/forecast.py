@@ -101,7 +101,7 @@ def forecast(
     planned = basis.settings
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
-    horizon = horizon_of(planned, float(basis.table.step[-1]), until)
+    horizon = horizon_of(planned, float(basis.table.step[-1]), until, float(basis.table.step[0]))
     requested = future_grid(basis.table, horizon.until, basis.ahead)
     joint = None
     if reference_runs is not None:
