@@ -12,7 +12,6 @@ from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
     AllRows,
-    At,
     LogFile,
     Output,
     Plot,
@@ -20,6 +19,7 @@ from bayes_grpo.cli.options import (
     Regimes,
     Seed,
     Signal,
+    UpToStep,
     check_pictures,
     names_in,
     option,
@@ -32,7 +32,7 @@ def compare(
     log: LogFile,
     regimes: Regimes = None,
     signal: Signal = "auto",
-    at: At = None,
+    up_to_step: UpToStep = None,
     all_rows: AllRows = False,
     no_lfo: Annotated[bool, option(COMPUTING, "--no-lfo", help="No forecast scores; faster.")] = False,
     plot: Plot = None,
@@ -43,7 +43,7 @@ def compare(
 ) -> None:
     """Compare regimes on a run: which the data favor, and which fit equally well."""
     check_pictures(plot)
-    run = reading.read(log, at)
+    run = reading.read(log, up_to_step)
     with progress() as tell:
         found = bg.compare(
             run,

@@ -11,12 +11,12 @@ from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
-    At,
     Completions,
     LogFile,
     Output,
     Plot,
     Reading,
+    UpToStep,
     check_pictures,
 )
 from bayes_grpo.cli.terminal import console, progress
@@ -30,7 +30,7 @@ ANY = "any"
 @command("diagnose outputs/run", "diagnose metrics.jsonl --fail-on any:0.8 --json")
 def diagnose(
     log: LogFile,
-    at: At = None,
+    up_to_step: UpToStep = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,7 +52,7 @@ def diagnose(
     with progress() as tell:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
         tell("gathering evidence")
-        result = bg.diagnose(run, at=at, rollouts=saved)
+        result = bg.diagnose(run, up_to_step=up_to_step, rollouts=saved)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}

@@ -15,13 +15,13 @@ from bayes_grpo.cli.options import (
     OUTPUT,
     REGIME,
     AllRows,
-    At,
     LogFile,
     Output,
     Plot,
     Reading,
     Seed,
     Signal,
+    UpToStep,
     check_pictures,
 )
 from bayes_grpo.cli.terminal import progress
@@ -43,7 +43,7 @@ def fit(
         ),
     ] = None,
     signal: Signal = "auto",
-    at: At = None,
+    up_to_step: UpToStep = None,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,7 +69,7 @@ def fit(
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
         raise SettingError(f"fit: {saved} is a fit, whose regime and signal are settled; leave the flags out")
-    run = None if saved is not None else reading.read(log, at)
+    run = None if saved is not None else reading.read(log, up_to_step)
     settings = bg.AnalysisSettings(
         regime=regime or _DEFAULT,
         signal=signal,

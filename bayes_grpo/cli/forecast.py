@@ -14,7 +14,6 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
-    At,
     LogFile,
     Output,
     Plot,
@@ -25,6 +24,7 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     Until,
+    UpToStep,
     check_pictures,
     names_in,
     option,
@@ -53,7 +53,7 @@ def forecast(
         ),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
-    at: At = None,
+    up_to_step: UpToStep = None,
     signal: Signal = "auto",
     regimes: Regimes = None,
     part: Annotated[
@@ -88,7 +88,7 @@ def forecast(
         raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
     question = stopping.question()
     # As a setting too: where a trainer's default decays, past and future follow it.
-    run = reading.read(log, at, {} if total_steps is None else {"total_steps": total_steps})
+    run = reading.read(log, up_to_step, {} if total_steps is None else {"total_steps": total_steps})
     run = run if part is None else run.of_part(part)
     checks.horizon(until, run)
     settings = bg.AnalysisSettings(

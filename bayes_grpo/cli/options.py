@@ -43,7 +43,7 @@ NAMES = "NAME,NAME,..."
 Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, option(COMPUTING, help="Seed; the same seed gives the same numbers.")]
 Plot = Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")]
-At = Annotated[float | None, option(READING, "--at", help="Use rows up to this step only.")]
+UpToStep = Annotated[float | None, option(READING, "--up-to-step", help="Use rows up to this step only.")]
 AllRows = Annotated[
     bool, option(READING, "--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
 ]
@@ -177,13 +177,13 @@ class Reading:
         ),
     ] = None
 
-    def read(self, log: list[Path], at: float | None = None, known: Mapping[str, Any] = {}) -> Run:
+    def read(self, log: list[Path], up_to_step: float | None = None, known: Mapping[str, Any] = {}) -> Run:
         """Reads a log up to step ``at``, with the settings that flags give."""
         options = self.options(known)
         if len(log) > 1:
             checks.one_run(log, lambda path: bg.read_log(path, **options))
         run = bg.read_log(log[0] if len(log) == 1 else log, **options)
-        return run if at is None else run.until(at)
+        return run if up_to_step is None else run.until(up_to_step)
 
     def options(self, known: Mapping[str, Any] = {}) -> dict[str, Any]:
         """What was given, as keyword arguments of `bayes_grpo.read_log`."""

@@ -15,7 +15,6 @@ from bayes_grpo.cli.options import (
     NAMES,
     OUTPUT,
     REGIME,
-    At,
     Completions,
     LogFile,
     Output,
@@ -25,6 +24,7 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     Until,
+    UpToStep,
     names_in,
     option,
     references_or_nearby,
@@ -40,7 +40,7 @@ def report(
     until: Until = None,
     regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.", **REGIME)] = "oscillator",
     signal: Signal = "auto",
-    at: At = None,
+    up_to_step: UpToStep = None,
     without: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +68,7 @@ def report(
         reference_runs=references_or_nearby(reference_runs, log, reading),
     )
     with progress() as tell:
-        run = reading.read(log, at)
+        run = reading.read(log, up_to_step)
         checks.horizon(until, run)
         made = bg.report_run(run, settings=settings, without=names_in(without), progress=tell)
         bg.save_report(made, out)

@@ -63,7 +63,9 @@ def watch(
         Path | None,
         typer.Option(help="File of the alarms raised so far; else one for each path in the user's state folder."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the alarms of earlier watches of this path.")] = False,
+    reset_state: Annotated[
+        bool, typer.Option("--reset-state", help="Forget the alarms of earlier watches of this path.")
+    ] = False,
     signal: Signal = "auto",
     reference_runs: ReferenceRunsFlag = None,
     json_: Json = False,
@@ -86,7 +88,7 @@ def watch(
         webhook=webhook,
         alert=alert,
         state=state,
-        fresh=fresh,
+        reset_state=reset_state,
         progress=screen.tell,
     )
     last = screen.shown(looks)

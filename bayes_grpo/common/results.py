@@ -189,7 +189,7 @@ class AboutLog:
         evaluations: Number of held-out rewards.
         first_step: First step of either.
         last_step: Last step of either.
-        at: Step up to which the log was looked at, as if it were now; None for all of it.
+        up_to_step: Step up to which the log was looked at, as if it were now; None for all of it.
         interval_level: Probability inside the intervals.
     """
 
@@ -201,7 +201,7 @@ class AboutLog:
     evaluations: int
     first_step: float
     last_step: float
-    at: float | None
+    up_to_step: float | None
     interval_level: float
 
 

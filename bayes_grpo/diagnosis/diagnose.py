@@ -36,14 +36,14 @@ from bayes_grpo.rollouts.records import Rollouts
 def diagnose(
     run: RunLike,
     *,
-    at: float | None = None,
+    up_to_step: float | None = None,
     rollouts: Rollouts | None = None,
 ) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
-        at: Use rows up to this optimizer step only, as if it were now.
+        up_to_step: Use rows up to this optimizer step only, as if it were now.
         rollouts: Completions of the same run, which decompose its gain.
 
     Returns:
@@ -53,9 +53,11 @@ def diagnose(
         FitError: No row is left at that step.
     """
     run = as_run(run)
-    shown = of_groups(run if at is None else run.until(at))
+    shown = of_groups(run if up_to_step is None else run.until(up_to_step))
     if not len(shown.step) and not len(shown.eval_step):
-        raise FitError(f"--at: expected rows up to step {at:g}, found none in {run.name}; choose a later step")
+        raise FitError(
+            f"--up-to-step: expected rows up to step {up_to_step:g}, found none in {run.name}; choose a later step"
+        )
     steps = np.concatenate([shown.step, shown.eval_step])
     about = AboutLog(
         name=shown.name,
@@ -66,10 +68,10 @@ def diagnose(
         evaluations=len(shown.eval_step),
         first_step=float(steps.min()),
         last_step=float(steps.max()),
-        at=at,
+        up_to_step=up_to_step,
         interval_level=LEVEL,
     )
-    gain, doubts = _gain(shown, rollouts, at)
+    gain, doubts = _gain(shown, rollouts, up_to_step)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
     timeline, evidence, facts = None, {}, Facts(rows=about.rows)
     estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})

@@ -25,6 +25,7 @@ _NOT_AN_EVAL = re.compile(
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
+_SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"
 """Before the name of a reward function and of an environment among the columns."""
 
@@ -73,7 +74,7 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
     table = columns.index.table
     written = KeyIndex(table, numbers=False)
     named = {name: keys for name, keys in columns.raw.items() if name not in ("step", "eval_reward")}
-    for name in GENERIC.signals:
+    for name in _SIGNALS:
         if name not in named and (key := _signal_key(written, columns.trainer, name)) is not None:
             named[name] = [key]
     named |= {COMPONENT + name: [key] for name, key in components.items()}
@@ -152,14 +153,14 @@ def _share_rollouts(columns: Columns) -> None:
 
 
 def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> str | None:
-    key = index.first(trainer.signals.get(name, ()), trainer.prefixes)
-    return index.first(GENERIC.signals[name], GENERIC.prefixes) if key is None else key
+    key = index.first(trainer.keys.get(name, ()), trainer.prefixes)
+    return index.first(GENERIC.keys[name], GENERIC.prefixes) if key is None else key
 
 
 def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
     index, table = columns.index, columns.index.table
     signals: dict[str, np.ndarray] = {}
-    for name in GENERIC.signals:
+    for name in _SIGNALS:
         key = index.named(choices[name], name) if name in choices else _signal_key(index, columns.trainer, name)
         if key == "train_loss" and "train_runtime" in table and name not in choices:
             key = None  # the closing summary's mean loss over the whole run
@@ -195,7 +196,7 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
     if named:
         columns.use("eval_reward", [index.named(named, "heldout")])
         return index.table.column(columns.keys["eval_reward"])
-    for found in index.find((*columns.trainer.evals, *GENERIC.evals)):
+    for found in index.find((*columns.trainer.keys.get("heldout", ()), *GENERIC.keys["heldout"])):
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
             columns.notes.append(

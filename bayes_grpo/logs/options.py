@@ -57,29 +57,34 @@ _NOT_NEGATIVE = _number("a number of at least 0", lambda x: x >= 0)
 _STEPS = _number("a number of steps above 0", lambda x: x > 0)
 _FINITE = _number("a finite number")
 
-CHECKS: Mapping[str, OptionCheck] = {
-    "group_size": _number("a whole number of at least 1", lambda x: x >= 1, int),
-    "prompts_per_step": _ABOVE_0,
-    "momentum": _number("a number in [0, 1)", lambda x: 0 <= x < 1),
-    "momentum_convention": _one_of("heavy_ball", "ema"),
-    "refresh_interval": _STEPS,
-    "schedule": _one_of("logged", "constant", "linear", "cosine"),
-    "total_steps": _STEPS,
-    "logging_window": _STEPS,
-    "reward_low": _FINITE,
-    "reward_high": _FINITE,
-    "reward_std_kind": _one_of("within", "total", "unknown"),
-    "learning_rate": _ABOVE_0,
-    "epochs": _ABOVE_0,
-    "kl_weight": _NOT_NEGATIVE,
-    "clip_range": _ABOVE_0,
-    "model_size": _ABOVE_0,
-    "save_steps": _number("a number of steps of at least 1", lambda x: x >= 1),
-    "advantage_scaling": _one_of("group", "batch", "none", "gdpo"),
-    "group_filter": _one_of("none", "before", "after"),
-    "entropy_weight": _NOT_NEGATIVE,
+_KNOWN: Mapping[str, tuple[OptionCheck, str]] = {
+    "group_size": (
+        _number("a whole number of at least 1", lambda x: x >= 1, int),
+        "group_size group num_generations n_samples_per_prompt rollout_n",
+    ),
+    "prompts_per_step": (_ABOVE_0, "prompts_per_step num_prompts_per_step groups_per_batch num_groups batch"),
+    "momentum": (_number("a number in [0, 1)", lambda x: 0 <= x < 1), "momentum adam_beta1 beta1"),
+    "momentum_convention": (_one_of("heavy_ball", "ema"), ""),
+    "refresh_interval": (_STEPS, "refresh_interval"),
+    "schedule": (_one_of("logged", "constant", "linear", "cosine"), "schedule lr_scheduler_type lr_schedule"),
+    "total_steps": (_STEPS, "total_steps max_steps num_steps n_steps steps"),
+    "logging_window": (_STEPS, "logging_window logging_steps"),
+    "reward_low": (_FINITE, "reward_low"),
+    "reward_high": (_FINITE, "reward_high"),
+    "reward_std_kind": (_one_of("within", "total", "unknown"), ""),
+    "learning_rate": (_ABOVE_0, "learning_rate peak_learning_rate lr"),
+    "epochs": (_ABOVE_0, "epochs_per_rollout_batch num_iterations ppo_epochs"),
+    "kl_weight": (_NOT_NEGATIVE, "kl_weight kl_coef kl_beta"),
+    "clip_range": (_ABOVE_0, "clip_range clip_ratio_high epsilon_high clip_eps"),
+    "model_size": (_ABOVE_0, "model_size model_params_b"),
+    "save_steps": (_number("a number of steps of at least 1", lambda x: x >= 1), "save_steps save_freq save_interval"),
+    "advantage_scaling": (_one_of("group", "batch", "none", "gdpo"), "advantage_scaling scale_rewards"),
+    "group_filter": (_one_of("none", "before", "after"), "group_filter"),
+    "entropy_weight": (_NOT_NEGATIVE, "entropy_weight entropy_coef entropy_coeff ent_coef"),
 }
-"""Setting → what it may be."""
+"""Setting → what it may be, and names under which scripts keep it with their records, ambiguous ones left out."""
+CHECKS = {name: check for name, (check, _) in _KNOWN.items()}
+CONFIG_KEYS = {name: tuple(names.split()) for name, (_, names) in _KNOWN.items()}
 
 
 def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -200,27 +205,6 @@ def _quoted(value: Any) -> str:
         return f"a huge {type(value).__name__}"
 
 
-CONFIG_KEYS: Mapping[str, tuple[str, ...]] = {
-    "group_size": ("group_size", "group", "num_generations", "n_samples_per_prompt", "rollout_n"),
-    "prompts_per_step": ("prompts_per_step", "num_prompts_per_step", "groups_per_batch", "num_groups", "batch"),
-    "momentum": ("momentum", "adam_beta1", "beta1"),
-    "refresh_interval": ("refresh_interval",),
-    "total_steps": ("total_steps", "max_steps", "num_steps", "n_steps", "steps"),
-    "logging_window": ("logging_window", "logging_steps"),
-    "schedule": ("schedule", "lr_scheduler_type", "lr_schedule"),
-    "reward_low": ("reward_low",),
-    "reward_high": ("reward_high",),
-    "epochs": ("epochs_per_rollout_batch", "num_iterations", "ppo_epochs"),
-    "learning_rate": ("learning_rate", "peak_learning_rate", "lr"),
-    "model_size": ("model_size", "model_params_b"),
-    "save_steps": ("save_steps", "save_freq", "save_interval"),
-    "kl_weight": ("kl_weight", "kl_coef", "kl_beta"),
-    "clip_range": ("clip_range", "clip_ratio_high", "epsilon_high", "clip_eps"),
-    "advantage_scaling": ("advantage_scaling", "scale_rewards"),
-    "group_filter": ("group_filter",),
-    "entropy_weight": ("entropy_weight", "entropy_coef", "entropy_coeff", "ent_coef"),
-}
-"""Setting → names under which scripts keep it with their records. Ambiguous names are left out."""
 ROW_KEYS = frozenset((
     "group_size", "num_generations", "n_samples_per_prompt", "prompts_per_step", "num_prompts_per_step",
     "num_groups", "entropy_coef",

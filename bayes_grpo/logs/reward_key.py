@@ -147,7 +147,7 @@ def reward_of(columns: Columns, named: str | None) -> list[str] | None:
     index, notes = columns.index, columns.notes
     if named:
         return [index.named(named, "reward")]
-    known = [] if columns.trainer is GENERIC else index.find(columns.trainer.reward, columns.trainer.prefixes)
+    known = [] if columns.trainer is GENERIC else index.find(columns.trainer.keys["reward"], columns.trainer.prefixes)
     key = _only_one(index, known[0], notes) if known else _generic_reward(index, notes)
     if key is not None:
         return [key]
@@ -232,7 +232,7 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
 
 def environments_of(columns: Columns) -> dict[str, str]:
     """Environment → raw key of its mean reward, where keys name them and the reward is their mean."""
-    for pattern in (*(p for p in columns.trainer.reward if "*" in p), *_ENVIRONMENTS):
+    for pattern in (*(p for p in columns.trainer.keys["reward"] if "*" in p), *_ENVIRONMENTS):
         for group in columns.index.find((pattern,), ("", "train/")):
             before, _, after = pattern.partition("*")
             names = {k: normal(k).partition(before)[2].removesuffix(after) for k in group}
@@ -244,7 +244,7 @@ def environments_of(columns: Columns) -> dict[str, str]:
 
 
 def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
-    known = [key for found in index.find(GENERIC.reward, GENERIC.prefixes) for key in found]
+    known = [key for found in index.find(GENERIC.keys["reward"], GENERIC.prefixes) for key in found]
     if known:
         return _only_one(index, list(dict.fromkeys(known)), notes)
     like = [x for x in index.raw if not x.startswith(("rewards/", "train/rewards/")) and not _NOT_A_MEAN.search(x)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from bayes_grpo.logs.keyindex import KeyIndex
@@ -55,14 +56,11 @@ class Trainer:
         name: Short name, used in notes.
         label: Name as its authors write it.
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
-        steps: Groups of keys that hold the step. Keys of one group share one axis and complete each other
-            row by row; the first group present is used.
+        keys: "reward" (the mean train reward), "heldout" (the held-out reward), a signal of `SIGNALS` or "step" → keys.
+            Those of the step are groups, with "|" between them.
         rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
             with them.
-        reward: Keys of the mean train reward.
-        evals: Keys of the held-out reward.
-        signals: Canonical signal → keys.
-        prefixes: Put before every key above when it is looked up.
+        prefixes: Put before the keys of signature, reward and signals when they are looked up.
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
         defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
             algorithms, is none: no run of GRPO has it.
@@ -75,10 +73,7 @@ class Trainer:
     name: str
     label: str
     signature: tuple[str, ...]
-    reward: tuple[str, ...]
-    steps: tuple[tuple[str, ...], ...] = (("step",), ("_step",))
-    evals: tuple[str, ...] = ()
-    signals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Mapping[str, tuple[str, ...]]
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
@@ -87,6 +82,15 @@ class Trainer:
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
+
+    @cached_property
+    def steps(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of keys that hold the step.
+
+        Keys of one group share one axis and complete each other row by row; the first group present is used.
+        """
+        text = " ".join(self.keys.get("step", ("step", "|", "_step")))
+        return tuple(_keys(group) for group in text.split("|"))
 
 
 def _keys(text: str) -> tuple[str, ...]:
@@ -98,37 +102,26 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
     return {name.strip(): _keys(keys) for name, _, keys in (part.partition(":") for part in text.split(";"))}
 
 
-def _groups(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(_keys(group) for group in text.split("|"))
-
-
 GENERIC = Trainer(
     name="generic",
     label="unknown trainer",
     signature=(),
-    steps=_groups(
-        "train/global_step | training_step | step | global_step | training/global_step | progress/step | train_step | "
-        "train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step | rollout_step | "
-        "_step | batch"
-    ),
-    reward=_keys(
-        "reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward train/reward_mean "
-        "train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward rewards/mean "
-        "rewards_mean mean_rewards reward_trace rewards score/mean mean_score"
-    ),
-    evals=_keys(
-        "eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward eval_mean_reward "
-        "val_reward val/reward validation/reward validation_reward test/reward test_reward eval_accuracy "
-        "eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy test/accuracy "
-        "val-core/**/mean@* val/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 "
-        "val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate eval_success_rate "
-        "eval/score eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy "
-        "val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1"
-    ),
-    signals=_table(
+    keys=_table(
+        "step: train/global_step | training_step | step | global_step | training/global_step | progress/step | "
+        "train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step | "
+        "rollout_step | _step | batch; "
+        "reward: reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward "
+        "train/reward_mean train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward "
+        "rewards/mean rewards_mean mean_rewards reward_trace rewards score/mean mean_score; "
+        "heldout: eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward "
+        "eval_mean_reward val_reward val/reward validation/reward validation_reward test/reward test_reward "
+        "eval_accuracy eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy test_accuracy "
+        "test/accuracy val-core/**/mean@* val/**/mean@* eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 "
+        "val/pass_at_1 val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate "
+        "eval_success_rate eval/score eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward "
+        "eval/**/accuracy val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1; "
         "reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std; "
-        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio "
-        "frac_zero_std "
+        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std "
         "flat_group_fraction; "
         "entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy; "
         "kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss; "
@@ -158,11 +151,10 @@ _TRL = Trainer(
         "rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime "
         "eval_runtime"
     ),
-    steps=_groups("train/global_step global_step | step | _step"),
-    reward=_keys("reward"),
-    evals=_keys("eval_reward eval/reward eval_*_reward eval/*_reward"),
-    signals=_table(
-        "clip_ratio: clip_ratio/region_mean clip_ratio; completion_length: completions/mean_length completion_length; "
+    keys=_table(
+        "step: train/global_step global_step | step | _step; reward: reward; "
+        "heldout: eval_reward eval/reward eval_*_reward eval/*_reward; clip_ratio: clip_ratio/region_mean clip_ratio; "
+        "completion_length: completions/mean_length completion_length; "
         "engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean"
     ),
     prefixes=("", "train/"),
@@ -174,13 +166,11 @@ _VERL = Trainer(
     name="verl",
     label="verl",
     signature=_keys("critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step"),
-    steps=_groups("training/global_step step | step | _step"),
-    reward=_keys("critic/score/mean critic/rewards/mean"),
-    evals=_keys("val-core/**/mean@* val-core/** val/test_score/** val/**"),
-    signals=_table(
-        "entropy: actor/entropy actor/entropy_loss; kl: actor/kl_loss actor/reward_kl_penalty critic/kl; "
-        "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; "
-        "completion_length: response_length/mean response_length_non_aborted/mean; "
+    keys=_table(
+        "step: training/global_step step | step | _step; reward: critic/score/mean critic/rewards/mean; "
+        "heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss; "
+        "kl: actor/kl_loss actor/reward_kl_penalty critic/kl; clip_ratio: actor/pg_clipfrac; "
+        "grad_norm: actor/grad_norm; completion_length: response_length/mean response_length_non_aborted/mean; "
         "learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; "
         "engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff; "
         "staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step; "
@@ -202,11 +192,10 @@ TRAINERS = (
         name="trl_ppo",
         label="TRL (PPO, RLOO)",
         signature=_keys("objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens"),
-        steps=_groups("train/global_step global_step | step"),
-        reward=_keys("objective/scores"),
-        evals=_keys("eval_reward eval/reward eval_objective/scores"),
-        signals=_table(
-            "entropy: policy/entropy_avg; kl: objective/kl; clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss"
+        keys=_table(
+            "step: train/global_step global_step | step; reward: objective/scores; "
+            "heldout: eval_reward eval/reward eval_objective/scores; entropy: policy/entropy_avg; kl: objective/kl; "
+            "clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss"
         ),
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
@@ -216,10 +205,8 @@ TRAINERS = (
         name="openrlhf",
         label="OpenRLHF",
         signature=_keys("train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio"),
-        steps=_groups("train/global_step eval/global_step | step"),
-        reward=_keys("train/reward"),
-        evals=_keys("eval/*pass1 eval/*pass*"),
-        signals=_table(
+        keys=_table(
+            "step: train/global_step eval/global_step | step; reward: train/reward; heldout: eval/*pass1 eval/*pass*; "
             "entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
             "completion_length: train/response_length; learning_rate: train/actor_lr; "
             "engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated; "
@@ -237,9 +224,9 @@ TRAINERS = (
         name="prime_rl",
         label="prime-rl",
         signature=_keys("train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**"),
-        reward=_keys("train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean"),
-        evals=_keys("eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*"),
-        signals=_table(
+        keys=_table(
+            "reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean; "
+            "heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; "
             "entropy: entropy/all/mean entropy/mean; engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; "
             "clip_ratio: is_masked/all/mean is_masked/mean; "
             "completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean "
@@ -259,10 +246,9 @@ TRAINERS = (
         name="nemo_rl",
         label="NeMo-RL",
         signature=_keys("train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error"),
-        reward=_keys("train/reward"),
-        evals=_keys("validation/accuracy validation/reward"),
-        signals=_table(
-            "entropy: train/approx_entropy; kl: train/kl_penalty; engine_mismatch: train/gen_kl_error; "
+        keys=_table(
+            "reward: train/reward; heldout: validation/accuracy validation/reward; entropy: train/approx_entropy; "
+            "kl: train/kl_penalty; engine_mismatch: train/gen_kl_error; "
             "completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age; "
             "step_time: timing/train/total_step_time"
         ),
@@ -282,13 +268,11 @@ TRAINERS = (
         name="open_instruct",
         label="open-instruct",
         signature=_keys("scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts"),
-        steps=_groups("training_step | step | _step"),
-        reward=_keys("scores objective/verifiable_reward"),
-        evals=_keys("eval/scores eval/pass_at_1"),
-        signals=_table(
-            "entropy: policy/entropy_avg; kl: loss/kl_avg objective/kl_avg objective/kl3_avg; "
-            "clip_ratio: policy/clipfrac_avg; completion_length: val/sequence_lengths; "
-            "loss: loss/policy_avg loss/total_avg"
+        keys=_table(
+            "step: training_step | step | _step; reward: scores objective/verifiable_reward; "
+            "heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg; "
+            "kl: loss/kl_avg objective/kl_avg objective/kl3_avg; clip_ratio: policy/clipfrac_avg; "
+            "completion_length: val/sequence_lengths; loss: loss/policy_avg loss/total_avg"
         ),
         defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
         config=_table(
@@ -300,9 +284,8 @@ TRAINERS = (
         name="areal",
         label="AReaL",
         signature=_keys("ppo_actor/**"),
-        reward=_keys("ppo_actor/task_reward/avg rollout/reward"),
-        evals=_keys("eval-rollout/reward"),
-        signals=_table(
+        keys=_table(
+            "reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward; "
             "entropy: ppo_actor/update/entropy/avg; "
             "kl: ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg; "
             "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
@@ -320,15 +303,12 @@ TRAINERS = (
         name="slime",
         label="slime",
         signature=_keys("rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0"),
-        steps=_groups("train/step | rollout/step eval/step | step | _step"),
-        reward=_keys("rollout/raw_reward"),
-        evals=_keys("eval/*"),
-        signals=_table(
+        keys=_table(
+            "step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*; "
             "entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac; "
             "completion_length: rollout/response_len/mean rollout/response_lengths; learning_rate: train/lr-pg_0; "
             "loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff; "
-            "step_time: perf/step_time; "
-            "completions_clipped_ratio: rollout/truncated_ratio rollout/truncated"
+            "step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio rollout/truncated"
         ),
         rollouts=_keys("rollout/step eval/step"),
         config=_table(
@@ -342,10 +322,8 @@ TRAINERS = (
         name="mlx_lm_lora",
         label="mlx-lm-lora",
         signature=_keys("train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total"),
-        steps=_groups("iteration | step | _step"),
-        reward=_keys("train_total_rewards_mean"),
-        evals=_keys("val_total_rewards_mean"),
-        signals=_table(
+        keys=_table(
+            "step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean; "
             "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
             "completion_length: train_average_generated_tokens; "
             "completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio"
@@ -358,10 +336,8 @@ TRAINERS = (
         name="art",
         label="ART",
         signature=_keys("train/reward_std_dev data/step_num_groups* loss/kl_policy_ref"),
-        steps=_groups("training_step step | _step"),
-        reward=_keys("train/reward"),
-        evals=_keys("val/reward test/reward"),
-        signals=_table(
+        keys=_table(
+            "step: training_step step | _step; reward: train/reward; heldout: val/reward test/reward; "
             "reward_std: train/reward_std_dev; entropy: loss/entropy train/entropy; "
             "kl: loss/kl_div loss/kl_policy_ref; grad_norm: loss/grad_norm train/grad_norm; "
             "completion_length: train/completion_tokens; learning_rate: loss/learning_rate train/learning_rate; "
@@ -379,10 +355,10 @@ TRAINERS = (
         name="tinker",
         label="Tinker cookbook",
         signature=_keys("progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1"),
-        steps=_groups("step | progress/batch | progress/step"),
-        reward=_keys("env/all/reward/total reward/total reward/mean env/all/reward/mean"),
-        evals=_keys("test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total"),
-        signals=_table(
+        keys=_table(
+            "step: step | progress/batch | progress/step; "
+            "reward: env/all/reward/total reward/total reward/mean env/all/reward/mean; "
+            "heldout: test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total; "
             "kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base; "
             "completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; loss: optim/loss loss; "
             "total_cost: eval/snapshot/cumulative_cost_usd; accuracy: env/all/correct"
@@ -406,12 +382,11 @@ TRAINERS = (
         name="ms_swift",
         label="ms-swift",
         signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
-        steps=(("global_step/max_steps", "iteration"), *_TRL.steps),
-        signals={
-            **_TRL.signals,
-            "entropy": _keys("entropy/mean entropy"),
-            "clip_ratio": (*_TRL.signals["clip_ratio"], "cispo_clip_ratio"),
-        },
+        keys=_TRL.keys
+        | _table(
+            "step: global_step/max_steps iteration | train/global_step global_step | step | _step; "
+            "clip_ratio: clip_ratio/region_mean clip_ratio cispo_clip_ratio; entropy: entropy/mean entropy"
+        ),
     ),
     Trainer(
         name="skyrl",
@@ -420,11 +395,9 @@ TRAINERS = (
             "reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy "
             "trainer/global_step"
         ),
-        steps=_groups("trainer/global_step | step | _step"),
-        reward=_keys("reward/avg_raw_reward"),
-        evals=_keys("eval/all/avg_score eval/*/avg_score"),
-        signals=_table(
-            "entropy: policy/policy_entropy; kl: policy/policy_kl; "
+        keys=_table(
+            "step: trainer/global_step | step | _step; reward: reward/avg_raw_reward; "
+            "heldout: eval/all/avg_score eval/*/avg_score; entropy: policy/policy_entropy; kl: policy/policy_kl; "
             "clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio; "
             "grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens; "
             "learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss; "
@@ -444,9 +417,11 @@ TRAINERS = (
             "val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall critic/score/mean "
             "critic/rewards/mean actor/**"
         ),
-        steps=_groups("step | _step"),
-        reward=_keys("critic/score/mean critic/rewards/mean reward/overall"),
-        evals=_keys("val/reward_score val/overall_reward"),
+        keys=_VERL.keys
+        | _table(
+            "step: step | _step; reward: critic/score/mean critic/rewards/mean reward/overall; "
+            "heldout: val/reward_score val/overall_reward"
+        ),
         derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
         defaults=ADAM | {"schedule": "constant"},
         config=_table(
@@ -462,9 +437,8 @@ TRAINERS = (
             "val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac* actor_train/** "
             "critic/score/mean critic/rewards/mean actor/**"
         ),
-        reward=_keys("critic/score/mean critic/rewards/mean"),
-        evals=_keys("val_correct/all/mean val_correct/*/mean"),
-        signals=_table(
+        keys=_table(
+            "reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean; "
             "entropy: critic/entropy/mean actor/entropy_mean; "
             "kl: actor/kl_loss* critic/kl actor/policykl* actor/approxkl*; clip_ratio: actor/ppo_ratio_clipfrac*; "
             "grad_norm: actor_train/grad_norm actor/grad_norm; "
@@ -479,9 +453,9 @@ TRAINERS = (
         name="minimind",
         label="MiniMind",
         signature=_keys("kl_ref adv_std actor_loss"),
-        steps=_groups("step"),
-        reward=_keys("reward"),
-        signals=_table("kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss"),
+        keys=_table(
+            "step: step; reward: reward; kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss"
+        ),
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""

@@ -47,7 +47,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     return Document(
         title=a.name,
         about=f"{a.rows} rows, {counted(a.evaluations, 'evaluation')}, steps {a.first_step:g} to {a.last_step:g}"
-        + ("" if a.at is None else f", as of step {a.at:g}"),
+        + ("" if a.up_to_step is None else f", as of step {a.up_to_step:g}"),
         status=d.status.status,
         chance=d.status.chance,
         answer=answer,

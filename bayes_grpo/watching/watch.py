@@ -65,7 +65,7 @@ def watch(
     webhook: str | None = None,
     alert: str | None = None,
     state: PathLike | None = None,
-    fresh: bool = False,
+    reset_state: bool = False,
     sleep: Callable[[float], object] = time.sleep,
     progress: Progress | None = None,
 ) -> Iterator[Update]:
@@ -83,7 +83,7 @@ def watch(
         alert: Tracker whose own alert every alarm raises, "wandb" or "trackio"; its client is an extra.
         state: File of the alarms that were raised, so that a later watch does not repeat them; by default one for each
             path in the user's state folder.
-        fresh: Whether to forget the alarms of earlier watches.
+        reset_state: Whether to forget the alarms of earlier watches.
         sleep: Waits for some seconds.
         progress: Called with a short phrase when the watch waits or looks.
 
@@ -101,7 +101,7 @@ def watch(
     place = place_of(follow.paths) if state is None else Path(state)
     if state is not None:
         check_writable(place)
-    memory = Memory() if fresh else load_memory(place)
+    memory = Memory() if reset_state else load_memory(place)
     return _looks(
         follow,
         watching or Watching(),

@@ -52,7 +52,7 @@ def test_json_is_one_object_a_line_and_an_alarm_ends_with_5(log, watched):
     assert [alarm["finding"] for alarm in look["alarms"]] == ["dynamical_instability"]
     assert look["outlook"]["until"] == 63.0
     assert watched("--once", "--until-alarm", "--json", "--until", 63).code == 5  # as long as it was told
-    assert watched("--once", "--until-alarm", "--until", 63, "--alarm", 0.999, "--fresh").code == 0
+    assert watched("--once", "--until-alarm", "--until", 63, "--alarm", 0.999, "--reset-state").code == 0
 
 
 def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):

@@ -81,9 +81,11 @@ def test_the_same_log_gives_the_same_numbers(hacked):
 
 
 def test_rows_after_a_step_play_no_part(hacked):
-    assert diagnose(hacked, at=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    assert (
+        diagnose(hacked, up_to_step=40).to_dict()["probability"] == diagnose(hacked.until(40)).to_dict()["probability"]
+    )
     with pytest.raises(FitError, match="later step"):
-        diagnose(hacked, at=0)
+        diagnose(hacked, up_to_step=0)
 
 
 def test_a_log_of_two_rows_cannot_tell():
@@ -174,7 +176,7 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     assert code == 5
     assert content["fail_on"]["reached"] == {"reward_hacking": content["probability"]["reward_hacking"]}
     assert (tmp_path / "p.svg").exists()
-    code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--at", "40")
+    code, out, _ = call("diagnose", log, "--fail-on", "policy_concentration:0.9", "--up-to-step", "40")
     assert code == 0
     assert "as of step 40" in out
 
@@ -184,7 +186,7 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     [
         (["--fail-on", "hacking:0.5"], "MODE:P"),
         (["--fail-on", "any:7"], "MODE:P"),
-        (["--at", "0.5"], "later step"),
+        (["--up-to-step", "0.5"], "later step"),
     ],
 )
 def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):

@@ -44,7 +44,7 @@ def test_no_row_from_before_a_jump_is_fitted():
 
 
 def test_a_reward_that_is_constant_since_it_fell_has_nothing_to_fit():
-    with pytest.raises(FitError, match=r"has been 0 in all 10 rows since step 30.*--at 30"):
+    with pytest.raises(FitError, match=r"has been 0 in all 10 rows since step 30.*--up-to-step 30"):
         rows_to_fit(dipped_then_collapsed())
 
 

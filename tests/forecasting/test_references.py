@@ -51,7 +51,18 @@ def test_a_forecast_without_a_comparable_reference_run_is_its_own():
 
 
 def test_the_command_takes_reference_runs_from_a_flag_or_from_the_file_next_to_the_log(folder):
-    words = ("forecast", folder / "run0.csv", "--at", 24, "--until", 40, "--regimes", ",".join(LAWS), "--draws", 300)
+    words = (
+        "forecast",
+        folder / "run0.csv",
+        "--up-to-step",
+        24,
+        "--until",
+        40,
+        "--regimes",
+        ",".join(LAWS),
+        "--draws",
+        300,
+    )
     given = json.loads(call(*words, "--json", "--reference-runs", folder).out)
     (folder / "bayes_grpo.toml").write_text('reference_runs = ["."]\n')
     by_file = json.loads(call(*words, "--json").out)

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.readers.pages import html_tables, markdown_tables, plain_tables
+from bayes_grpo.logs.readers.pages import html_tables, text_tables
 from tests.helpers.command import call
 from tests.logs.log_samples import assert_read
 
@@ -116,7 +116,7 @@ def test_a_training_among_the_outputs(notebook, cells, note):
     assert_read(run, note, step=STEPS, reward=REWARD)
     of_trl = any("completions / mean_length" in str(x) for x in cells)
     assert run.settings.group_size.value == (6 if configured else 8 if of_trl else None)
-    assert plain_tables("reward is what we want\nand nothing else\nhere") == []
+    assert text_tables("reward is what we want\nand nothing else\nhere") == []
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,10 @@ def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
     (tmp_path / "table.md").write_text("Some words | and a bar\n\n" + bars + "\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     for name in ("README.md", "train.html", "table.md"):
         assert_read(read_log(tmp_path / name), reward=REWARD, format="marked_table")
+    (tmp_path / "two.md").write_text(bars + "\n" + bars.replace("0.1 |", "0.2 |"))
+    with pytest.raises(LogReadError, match="expected one run, found 2: table 1, table 2"):
+        read_log(tmp_path / "two.md")
+    assert_read(read_log(tmp_path / "two.md", run="table 2"), reward=REWARD, signals={"kl": 0.2})
     (tmp_path / "none.md").write_text("# Nothing\n\n| model | reward |\n|---|---|\n| a | 1 |\n")
     with pytest.raises(LogReadError, match="expected the log of a known trainer"):
         read_log(tmp_path / "none.md")
@@ -159,7 +163,7 @@ def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
 )
 def test_hostile_markup_costs_what_its_length_costs(text):
     begin = time.process_time()
-    assert html_tables(text) == markdown_tables(text) == []
+    assert html_tables(text) == text_tables(text) == []
     assert time.process_time() - begin < 3.0
 
 

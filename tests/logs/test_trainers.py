@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bayes_grpo.logs import SIGNALS, mapping, read_log
+from bayes_grpo.logs import mapping, read_log
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.options import checked
+from bayes_grpo.logs.options import CANONICAL_COLUMNS, checked
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import TRAINERS, Derived, Trainer, identify
 from tests.logs.log_samples import assert_read
@@ -17,9 +17,7 @@ MADE_UP = Trainer(
     name="made_up",
     label="Made Up",
     signature=("learner/points", "learner/**"),
-    steps=(("learner/update",),),
-    reward=("learner/points",),
-    signals={"entropy": ("learner/surprise",)},
+    keys={"step": ("learner/update",), "reward": ("learner/points",), "entropy": ("learner/surprise",)},
     derived=(Derived("frac_reward_zero_std", {"learner/useful": -1.0}, 1.0),),
     defaults={"group_size": 5},
 )
@@ -68,8 +66,8 @@ def test_names_and_what_trainers_state():
     assert len({t.name for t in TRAINERS}) == len(TRAINERS)
     for t in TRAINERS:
         assert isinstance(t, Trainer)
-        assert set(t.signals) <= set(SIGNALS)
-        assert {d.signal for d in t.derived} <= set(SIGNALS)
+        assert "reward" in t.keys
+        assert {*t.keys, *(d.signal for d in t.derived)} <= {*CANONICAL_COLUMNS}
         assert checked(t.defaults, t.name) == t.defaults
 
 

@@ -128,7 +128,7 @@ def test_an_alarm_is_posted_once_even_after_a_restart(log, looks, server):
     assert [x.alarms for x in again] == [(), (), ()]
     assert again[-1].alarmed == {"dynamical_instability": 76.0}
     assert [(x["finding"], x["step"]) for x in got] == [("dynamical_instability", 76.0)]
-    fresh = list(looks(Writer(log), webhook=url, fresh=True))
+    fresh = list(looks(Writer(log), webhook=url, reset_state=True))
     assert [a.finding for x in fresh for a in x.alarms] == ["dynamical_instability"]
 
 

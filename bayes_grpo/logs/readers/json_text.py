@@ -56,7 +56,7 @@ _CONFIG_NAMES = (
 
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
-_NO_SETTINGS = frozenset((*GENERIC.reward, *(key for group in GENERIC.steps for key in group)))
+_NO_SETTINGS = frozenset((*GENERIC.keys["reward"], *(key for group in GENERIC.steps for key in group)))
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,8 +34,6 @@ _CELL = re.compile(r"<t[dh]>([^<]*)", re.IGNORECASE)
 _STRAY = re.compile(r"<(?!/?t[dhr]>)", re.IGNORECASE)
 _PLANNED = re.compile(r"\[\s{0,3}\d{1,9}/(\d{1,9})\s")
 """Planned steps above a progress table, "[250/250 28:17, Epoch 0/1]"."""
-_RULE = re.compile(r":?-++:?")
-"""A cell of the line below a heading in Markdown."""
 _STEPS = frozenset(
     ("step", "steps", "global_step", "training_step", "train/global_step", "iteration", "iter", "update", "epoch")
 )
@@ -62,49 +60,28 @@ def html_tables(text: str) -> list[Parsed]:
     return found
 
 
-def markdown_tables(text: str) -> list[Parsed]:
-    """The tables of metrics in Markdown: a line of headings, a rule of dashes, rows between bars."""
-    found, lines = [], text.split("\n")
-    i = 1
-    while i < len(lines):
-        rule = _between_bars(lines[i]) if "|" in lines[i - 1] and "|" in lines[i] else [""]
-        if len(lines[i]) > _MAX_ROW or not all(_RULE.fullmatch(cell) for cell in rule):
-            i += 1
-            continue
-        end = i + 1
-        while end < len(lines) and "|" in lines[end]:
-            end += 1
-        found += _metrics(_between_bars(x) for x in (lines[i - 1], *lines[i + 1 : end]))
-        i = end + 1
-    return found
-
-
 def _between_bars(line: str) -> list[str]:
     return [cell.strip().strip("*`")[:_MAX_CELL] for cell in line[:_MAX_ROW].strip().strip("|").split("|")]
 
 
-def plain_tables(text: str) -> list[Parsed]:
-    """The table of metrics that a data frame prints, as text/plain of a notebook: columns separated by spaces."""
-    lines = [x.split() for x in text.split("\n") if x.strip()][:_MAX_ROWS]
-    if len(lines) <= _LEAST or not all(len(x) <= _MAX_COLUMNS for x in lines[:3]):
-        return []
-    names = lines[0]
-    return _metrics([names, *(x[len(x) - len(names) :] for x in lines[1:] if len(x) in (len(names), len(names) + 1))])
-
-
 def text_tables(text: str) -> list[Parsed]:
-    """Tables of metrics between lines of prose: columns between bars, commas, tabs or spaces, below their names."""
+    """Tables of metrics in Markdown, in prose and as a data frame prints them.
+
+    Columns stand between bars, commas, tabs or spaces, below their names; a heading begins another table.
+    """
     found, lines, end = [], text.split("\n")[:_MAX_ROWS], 0
     for i, line in enumerate(lines):
         if i < end or len(line) > _MAX_ROW or not names_reward((line,)):
             continue
         for split in (_between_boxes, _between_commas, str.split):
             names = split(line)
-            if not names_reward(names) or not any(normal(name) in _STEPS for name in names):
+            if not _is_heading(names):
                 continue
             rows = []
             for end, other in enumerate(lines[i + 1 :], i + 1):
                 cells = split(other[:_MAX_ROW])
+                if _is_heading(cells):
+                    break
                 wide = split is str.split and len(cells) == len(names) + 1  # a data frame prints its index
                 rows += [cells[1:] if wide else cells] if wide or len(cells) == len(names) else []
                 if end - i - len(rows) > _MISSES:
@@ -115,6 +92,11 @@ def text_tables(text: str) -> list[Parsed]:
         else:
             end = i
     return found
+
+
+def _is_heading(cells: Sequence[str]) -> bool:
+    """Whether the columns of a table of metrics have such names: a step and a reward."""
+    return names_reward(cells) and any(normal(cell) in _STEPS for cell in cells)
 
 
 def _between_boxes(line: str) -> list[str]:
@@ -169,10 +151,9 @@ def _rows(table: str) -> Iterator[list[str]]:
 def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
     """The table of these rows, where it is one of metrics by step; rows without a step are left out."""
     names, *cells = [row for row in rows if row] or [[]]
-    steps = [name for name in names if normal(name) in _STEPS]
-    if not steps or not names_reward(names):
+    if not _is_heading(names):
         return []
-    step = names.index(steps[0])
+    step = next(i for i, name in enumerate(names) if normal(name) in _STEPS)
     kept = [row for row in cells if len(row) == len(names) and math.isfinite(to_float(row[step]))]
     columns: dict[str, list[str]] = {}
     for i, name in enumerate(names):
@@ -188,7 +169,7 @@ _PAGE = ("<!doctype html", "<html", "<div", "<table", "<p", "<style")
 @lru_cache(maxsize=1)
 def _tables_in(page: str) -> tuple[Parsed, ...]:
     """The tables of metrics in a page, found once for its evidence and its rows."""
-    return tuple(html_tables(page) or markdown_tables(page) or text_tables(page))
+    return tuple(html_tables(page) or text_tables(page))
 
 
 def _sniff_marked_table(source: Source) -> Evidence | None:
@@ -236,7 +217,7 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     cells = list(_notebook_cells(load_json(source)))
     found: dict[str, Parsed] = {}
     for cell in cells:
-        found |= _named(html_tables(cell.html) or plain_tables(cell.plain), cell.name, cell.config)
+        found |= _named(html_tables(cell.html) or text_tables(cell.plain), cell.name, cell.config)
     found = _runs_in(found)
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
