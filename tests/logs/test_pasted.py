@@ -217,7 +217,7 @@ def test_one_pasted_line_of_a_trainer_is_called_too_short(tmp_path):
     with pytest.raises(LogReadError, match="at least two rows"):
         bg.read_log(tmp_path / "a.txt")
     (tmp_path / "b.txt").write_text("The reward went from 0.2 in step 3 to 0.5 in step 90, and the loss was fine.\n")
-    with pytest.raises(LogReadError, match="prose"):
+    with pytest.raises(LogReadError, match="no rewards"):
         bg.read_log(tmp_path / "b.txt")
 
 
@@ -399,3 +399,21 @@ def test_lines_of_evaluations_are_no_train_rows(write, line):
 def test_a_signal_of_nan_alone_is_noted(write):
     run = read_log(write("run.log", pasted(str(row | {"kl": float("nan")}) for row in LINES)))
     assert_read(run, "kl is logged, and no number in any row", reward=REWARD)
+
+
+@pytest.mark.parametrize(
+    ("key", "signal"),
+    [
+        ("policy_entropy_mean", "entropy"),
+        ("avg_entropy", "entropy"),
+        ("kl_k3", "kl"),
+        ("zero_std_group_ratio", "frac_reward_zero_std"),
+        ("grad", "grad_norm"),
+        ("response_length_mean", "completion_length"),
+        ("truncation_rate", "completions_clipped_ratio"),
+        ("grpo_loss", "loss"),
+    ],
+)
+def test_names_of_own_scripts(write, key, signal):
+    lines = [json.dumps({"outer_step": i, "mean_reward": x, key: 0.5}) for i, x in enumerate(REWARD, 1)]
+    assert_read(read_log(write("run.jsonl", pasted(lines))), step=range(1, 25), reward=REWARD, signals={signal: 0.5})
