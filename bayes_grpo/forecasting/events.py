@@ -31,8 +31,6 @@ from bayes_grpo.rows.reward_range import RewardRange
 COLLAPSE, TAKEOFF = "collapse", "takeoff"
 HAZARDS = (COLLAPSE, TAKEOFF)
 """The possible events; they are mutually exclusive."""
-FARTHEST = 10.0
-"""Rows ahead over rows seen up to which the rates hold: in public logs no more take-offs came in a longer stretch."""
 SIGN = {COLLAPSE: -1.0, TAKEOFF: 1.0}
 """Event → direction of the reward."""
 
@@ -160,10 +158,10 @@ class Hazard:
     def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
         """Event → probability that it meets a log within so many rows; only events that can.
 
-        Beyond `FARTHEST` it does not grow.
+        Beyond `THRESHOLDS.far` it does not grow.
         """
         possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
-        return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, FARTHEST))
+        return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, THRESHOLDS.far))
 
     def met(
         self,
