@@ -19,9 +19,9 @@ from bayes_grpo.backtesting.scores import Score, ScoreLine, covered, crps, line_
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS, Basis
-from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state, shipped_hazard
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
+from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state, shipped_event_rates
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
+from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS, ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.pool import pool_features, shipped_pool
@@ -40,14 +40,14 @@ class Origin:
 
     Attributes:
         share: Share of the rows before it.
-        basis: Inputs of the forecast, from the rows before it alone.
+        inputs: Inputs of the forecast, from the rows before it alone.
         future: Steps, windows and learning rates of the rows to predict, shape (h,) each.
         y: Their values, shape (h,).
         scale: Standard deviation of the whole curve.
     """
 
     share: float
-    basis: Basis
+    inputs: ForecastInputs
     future: FutureGrid
     y: np.ndarray
     scale: float
@@ -84,7 +84,7 @@ def origin_of(run: Run, whole: Series, share: float) -> Origin:
     before = np.concatenate([past.step[-1:], step[:-1]])
     return Origin(
         share=share,
-        basis=Basis(past, reward_range(past.y, settings), ahead, (), run.name, settings),
+        inputs=ForecastInputs(past, reward_range(past.y, settings), ahead, (), run.name, settings),
         future=FutureGrid(step, whole.window[n:], ahead.mean(step, step - before), window_weight(whole.window)[n:]),
         y=whole.y[n:],
         scale=whole.scale,
@@ -99,9 +99,9 @@ def predicted(
     settings: ImportanceSettings = POINTS,
 ) -> Predicted:
     """Predicts the rows after an origin by every regime and by their average."""
-    past, reward = origin.basis.table, origin.basis.reward
-    fitted = fit_regimes(
-        origin.basis.table,
+    past, reward = origin.inputs.table, origin.inputs.reward
+    fitted = fit_ensemble(
+        origin.inputs.table,
         regimes,
         reward=reward,
         seed=seed,
@@ -135,19 +135,19 @@ def averaged(paths: Mapping[str, RewardPaths], weights: Mapping[str, float], see
     return RewardPaths(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
-def with_hazard(origin: Origin, average: RewardPaths, hazard: Hazard, seed: int) -> np.ndarray:
+def with_hazard(origin: Origin, average: RewardPaths, rates: EventRates, seed: int) -> np.ndarray:
     """Averaged rows with events that no regime models, shape (draws, h).
 
     Args:
         origin: Where the log is forecast from.
         average: Averaged paths.
-        hazard: Probability of events.
+        rates: Probability of events.
         seed: Seed.
     """
-    reward, moving = origin.basis.reward, np.flatnonzero(origin.future.rate > 0.0)
-    state = origin_state(origin.basis.table.y, reward)
+    reward, moving = origin.inputs.reward, np.flatnonzero(origin.future.rate > 0.0)
+    state = origin_state(origin.inputs.table.y, reward)
     now = np.full(len(average.latent), state.now)
-    return hazard.met(state, len(moving), average, now, moving, reward, seed).paths.rows
+    return rates.apply(state, len(moving), average, now, moving, reward, seed).paths.rows
 
 
 def scores_at(
@@ -165,16 +165,16 @@ def scores_at(
         seed: Seed of the origin.
         rivals: Names in `benchmarks.rivals.RIVALS`.
     """
-    past, average, y = origin.basis.table, found.average.rows, origin.y
+    past, average, y = origin.inputs.table, found.average.rows, origin.y
     if len(found.weights) > 1:
-        average = with_hazard(origin, found.average, shipped_hazard(), seed_of(seed, "events"))
+        average = with_hazard(origin, found.average, shipped_event_rates(), seed_of(seed, "events"))
     draws = {AVERAGED: average, **{name: paths.rows for name, paths in found.paths.items()}}
     for name in rivals:
         draws[name] = RIVALS[name](past.step, past.y, origin.future.step).draws(DRAWS)
     kinds = {AVERAGED: "forecast", **dict.fromkeys(rivals, "rival")}
     return [
         PartScore(
-            log=origin.basis.name,
+            log=origin.inputs.name,
             origin=origin.share,
             step=float(past.step[-1]),
             name=name,

@@ -26,7 +26,7 @@ import numpy as np
 from bayes_grpo.analysis.advice import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
@@ -38,10 +38,10 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
-from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
@@ -81,16 +81,18 @@ def said_of(run: Run, whole_page: bool = True) -> dict[str, Any]:
     try:
         if not whole_page:
             raise NotAskedError("no forecast is asked for")
-        basis = basis_of_run(run)
-        last, y = float(basis.table.step[-1]), basis.table.y
-        until = math.ceil(horizon_of(basis.settings, last).until)
-        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
+        inputs = inputs_of_run(run)
+        last, y = float(inputs.table.step[-1]), inputs.table.y
+        until = math.ceil(horizon_of(inputs.settings, last).until)
+        fitted = fit_ensemble(
+            inputs.table, FORECAST_REGIMES, reward=inputs.reward, seed=0, settings=POINTS, strict=False
+        )
         whole = fitted.draws.get("oscillator") if fit_window(run).start_step is None else None
-        found = forecast_of_regimes(basis, fitted, future_grid(basis.table, until, basis.ahead), draws=1000, seed=0)
+        found = forecast_of_regimes(inputs, fitted, future_grid(inputs.table, until, inputs.ahead), draws=1000, seed=0)
         summary = summarize_forecast(found)
-        reach = basis.reward.high - basis.reward.low
+        reach = inputs.reward.high - inputs.reward.low
         cost = 0.2 * (reach if np.isfinite(reach) else float(np.ptp(y))) / last
-        decision = Question(cost_per_step=cost, value_per_reward=1.0).answer(found)
+        decision = StoppingCosts(cost_per_step=cost, value_per_reward=1.0).answer(found)
         out["schedule_ends"], out["rate_now"] = found.schedule.total_steps, found.schedule.rate_now
     except BayesGrpoError as error:
         out["error"] = str(error)
@@ -123,17 +125,17 @@ def _fit(run: Run, draws: Draws | None) -> dict[str, Any] | None:
     """
     try:
         cut, window = rows_to_fit(run)
-        basis = basis_of_run(cut)
+        inputs = inputs_of_run(cut)
         if draws is None:
-            draws = fit_regimes(
-                basis.table, ("oscillator",), reward=basis.reward, seed=0, settings=POINTS, strict=False
+            draws = fit_ensemble(
+                inputs.table, ("oscillator",), reward=inputs.reward, seed=0, settings=POINTS, strict=False
             ).draws["oscillator"]
     except (BayesGrpoError, KeyError):
         return None
     values = {k: np.asarray(v) for k, v in draws.values.items()}
-    values |= {k: np.asarray(v) for k, v in draws.regime.derived(values, basis.table).items()}
-    length = float(basis.table.step[-1] - basis.table.start)
-    return {**probabilities(draws.regime, values, length, len(basis.table.y)), "led": bool(window.reason)}
+    values |= {k: np.asarray(v) for k, v in draws.regime.derived(values, inputs.table).items()}
+    length = float(inputs.table.step[-1] - inputs.table.start)
+    return {**probabilities(draws.regime, values, length, len(inputs.table.y)), "led": bool(window.reason)}
 
 
 def _own(said: Said, mode: str) -> float:

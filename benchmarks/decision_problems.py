@@ -26,9 +26,9 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import Fallen
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, trusted
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.schedule import future_grid
@@ -246,10 +246,12 @@ def ahead_of(seen: Run, until: float) -> Forecast | None:
         until: Horizon.
     """
     try:
-        basis = basis_of_run(seen)
-        asked = future_grid(basis.table, until, basis.ahead)
-        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
-        return forecast_of_regimes(basis, trusted(fitted), asked, draws=DRAWS)
+        inputs = inputs_of_run(seen)
+        asked = future_grid(inputs.table, until, inputs.ahead)
+        fitted = fit_ensemble(
+            inputs.table, FORECAST_REGIMES, reward=inputs.reward, seed=0, settings=POINTS, strict=False
+        )
+        return forecast_of_regimes(inputs, trusted(fitted), asked, draws=DRAWS)
     except BayesGrpoError:
         return None
 

@@ -25,9 +25,9 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.schedule import future_grid
 from benchmarks.lab.learners.record import keep, say
@@ -57,16 +57,18 @@ def judged(place: Path, seed: int) -> dict[str, Any] | None:
     if end - now < 3:
         return None
     try:
-        basis = basis_of_run(run.until(now))
-        fitted = fit_regimes(basis.table, FORECAST_REGIMES, reward=basis.reward, seed=0, settings=POINTS, strict=False)
-        asked = future_grid(basis.table, end, basis.ahead)
-        plain = forecast_of_regimes(replace(basis, fallen=None), fitted, asked, draws=1000)
-        events = forecast_of_regimes(basis, fitted, asked, draws=1000)
+        inputs = inputs_of_run(run.until(now))
+        fitted = fit_ensemble(
+            inputs.table, FORECAST_REGIMES, reward=inputs.reward, seed=0, settings=POINTS, strict=False
+        )
+        asked = future_grid(inputs.table, end, inputs.ahead)
+        plain = forecast_of_regimes(replace(inputs, fallen=None), fitted, asked, draws=1000)
+        events = forecast_of_regimes(inputs, fitted, asked, draws=1000)
     except BayesGrpoError:
         return None
     net = (true[now:] - true[now]) / reach - cost * np.arange(len(true) - now)
-    back = 0.0 if basis.fallen is None else float(true[int(basis.fallen.saved_step)] - true[now]) / reach
-    row: dict[str, Any] = {"fallen": basis.fallen is not None, "loses": bool(true[now:].min() < 0.5 * true[now])}
+    back = 0.0 if inputs.fallen is None else float(true[int(inputs.fallen.saved_step)] - true[now]) / reach
+    row: dict[str, Any] = {"fallen": inputs.fallen is not None, "loses": bool(true[now:].min() < 0.5 * true[now])}
     for name, found in zip(WAYS, (plain, events), strict=True):
         stopping = decide(found, cost_per_step=cost, value_per_reward=1.0 / reach)
         worth = _worth(stopping, net, now)

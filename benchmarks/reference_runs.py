@@ -146,7 +146,7 @@ def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
 def case(log: Log, reference_runs: Sequence[Log], share: float, cache: Path) -> dict[str, Any]:
     """Scores of a forecast with and without reference runs, and what their largest share is learned from."""
     origin = origin_of(log.run, log.table, share)
-    past, reward, y, scale = origin.basis.table, origin.basis.reward, origin.y, origin.scale
+    past, reward, y, scale = origin.inputs.table, origin.inputs.reward, origin.y, origin.scale
     paths = paths_of(origin, log.run.name, cache)
     gathered = gather_references(log.run, past, [x.run for x in reference_runs])
     known = read_jointly(past, gathered)

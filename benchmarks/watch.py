@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo import Question
+from bayes_grpo import StoppingCosts
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.update import update_of
@@ -57,7 +57,7 @@ def resident() -> float:
 def speed(options: argparse.Namespace) -> dict[str, Any]:
     """The second part: looks while a log grows, every so many rows, and row by row from 400 on."""
     run, memory, out = growing(options.rows), None, {}
-    watching = Watching(question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    watching = Watching(costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
     places = sorted({*range(20, options.rows + 1, options.every), *range(400, 411)})
     rows, wall, used, megabytes = [], [], [], []
     for n in places:

@@ -13,7 +13,7 @@ DATA = (
     "__init__.pyi",
     "py.typed",
     "families/seeds.json",
-    "forecasting/hazard.json",
+    "forecasting/event_rates.json",
     "forecasting/pool.json",
     "views/templates/page.html.j2",
     "views/templates/page.js",

@@ -164,7 +164,7 @@ def _check(work: _Work) -> Check:
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.decision.question import with_checkpoints
+    from bayes_grpo.decision.costs import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
@@ -184,7 +184,7 @@ def _forecast(work: _Work) -> Forecasted:
         progress=work.tell,
     )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
-    decision = Part.of(lambda: s.question and with_checkpoints(s.question, run).answer(made))
+    decision = Part.of(lambda: s.costs and with_checkpoints(s.costs, run).answer(made))
     return Forecasted(made, summary, decision.value, decision.reason)
 
 

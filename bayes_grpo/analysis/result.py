@@ -80,7 +80,7 @@ class Forecasted(NamedTuple):
         forecast: Its paths.
         summary: Its numbers.
         decision: When to stop; None without a cost and a value.
-        undecided: Why a question about stopping has no answer; "" where it has one or there was none.
+        undecided: Why there is no decision about stopping; "" where there is one or no costs were given.
     """
 
     forecast: Forecast

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bayes_grpo.decision.question import Question
+    from bayes_grpo.decision.costs import StoppingCosts
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
     from bayes_grpo.references.gather import RunSources
     from bayes_grpo.rollouts.records import Rollouts
@@ -24,7 +24,7 @@ class AnalysisSettings:
         until: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
-        question: Question about stopping; None for none.
+        costs: Costs and values of a decision about stopping; None for no decision.
         signal: "auto", "reward" (train) or "eval" (held-out).
         regime: Regime of the fit.
         priors: Prior overrides of the fit, as in `fit`; None without.
@@ -43,7 +43,7 @@ class AnalysisSettings:
     until: float | None = None
     schedule: str | None = None
     total_steps: float | None = None
-    question: Question | None = None
+    costs: StoppingCosts | None = None
     signal: str = "auto"
     regime: str = "oscillator"
     priors: Mapping[str, Any] | None = None

@@ -16,9 +16,9 @@ from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.forecasting.basis import basis_of_run
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_regimes, trusted
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.level import level_of, level_paths
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -118,17 +118,17 @@ def backtest_logs(
 def _scores_at(run: Run, whole: Series, share: float, regimes: Sequence[str | Regime], seed: int) -> list[Score]:
     """Scores of the forecast and of the last value at an origin; nothing before it depends on later rows."""
     n = max(1, round(share * len(whole.y)))
-    basis = basis_of_run(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
-    fitted = fit_regimes(basis.table, regimes, reward=basis.reward, seed=seed, settings=POINTS, strict=False)
-    ahead = rows_after(whole, n, basis.ahead)
-    made = forecast_of_regimes(basis, trusted(fitted), ahead, draws=DRAWS, seed=seed)
-    last, _ = level_paths(level_of(basis.table.y), len(whole.y) - n, DRAWS, seed_of(seed, LAST_VALUE), basis.reward)
+    inputs = inputs_of_run(run.until(float(whole.step[n - 1])), "reward" if whole.signal == "reward" else "eval")
+    fitted = fit_ensemble(inputs.table, regimes, reward=inputs.reward, seed=seed, settings=POINTS, strict=False)
+    ahead = rows_after(whole, n, inputs.ahead)
+    made = forecast_of_regimes(inputs, trusted(fitted), ahead, draws=DRAWS, seed=seed)
+    last, _ = level_paths(level_of(inputs.table.y), len(whole.y) - n, DRAWS, seed_of(seed, LAST_VALUE), inputs.reward)
     y = whole.y[n:]
     return [
         Score(
             log=run.name,
             origin=share,
-            step=float(basis.table.step[-1]),
+            step=float(inputs.table.step[-1]),
             name=name,
             rows=len(y),
             crps=float(np.mean(crps(rows, y))) / whole.scale,

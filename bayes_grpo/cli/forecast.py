@@ -86,7 +86,7 @@ def forecast(
         return
     if part is not None and reference_runs not in (None, ["none"]):
         raise SettingError("--part: reference runs are compared by the total; leave it or --reference-runs out")
-    question = stopping.question()
+    costs = stopping.costs()
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, up_to_step, {} if total_steps is None else {"total_steps": total_steps})
     run = run if part is None else run.of_part(part)
@@ -95,7 +95,7 @@ def forecast(
         until=until,
         schedule=schedule,
         total_steps=total_steps,
-        question=question,
+        costs=costs,
         signal=signal,
         regimes=names_in(regimes) or None,
         threshold=threshold,

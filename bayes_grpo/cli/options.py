@@ -20,7 +20,7 @@ from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
 
 if TYPE_CHECKING:
-    from bayes_grpo import Diagnosis, Question, Run
+    from bayes_grpo import Diagnosis, Run, StoppingCosts
     from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.nearby import NearbyRuns
 
@@ -208,9 +208,9 @@ class StoppingFlags:
         float | None, option(STOPPING, help="Steps between checkpoints, of which the best is kept (default: logged).")
     ] = None
 
-    def question(self) -> Question:
-        """The question, checked before anything is fitted."""
-        return bg.Question(**asdict(self))
+    def costs(self) -> StoppingCosts:
+        """Costs and values, checked before anything is fitted."""
+        return bg.StoppingCosts(**asdict(self))
 
 
 def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[str] | None:

@@ -60,7 +60,7 @@ def report(
     check_writable(out)
     settings = bg.AnalysisSettings(
         until=until,
-        question=stopping.question(),
+        costs=stopping.costs(),
         signal=signal,
         regime=regime,
         seed=seed,

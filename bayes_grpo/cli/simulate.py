@@ -70,8 +70,8 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
         path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
         whole = bg.read_log(path)
         cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
-        question = bg.Question(cost_per_step=1.0, value_per_reward=2000.0)
-        settings = bg.AnalysisSettings(until=float(whole.step[-1]), question=question, seed=seed)
+        costs = bg.StoppingCosts(cost_per_step=1.0, value_per_reward=2000.0)
+        settings = bg.AnalysisSettings(until=float(whole.step[-1]), costs=costs, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})

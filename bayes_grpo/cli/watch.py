@@ -76,9 +76,9 @@ def watch(
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
     named = tuple(named_references(reference_runs, log) or ())
-    question = stopping.question()
+    costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
-    watching = internal.Watching(until=until, question=question, signal=signal, seed=seed, reference_runs=named, **rule)
+    watching = internal.Watching(until=until, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,

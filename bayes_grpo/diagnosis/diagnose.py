@@ -149,7 +149,7 @@ def _what_to_do(
         over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))
         suspected = probability.get(mode.name, 0.0) > THRESHOLDS.suspect and not over
         if suspected and episode is not None:
-            onsets[mode.name] = Onset(episode.onset, episode.depth)
+            onsets[mode.name] = Onset(episode.onset, episode.severity_text)
         calm = not mode.is_failure and timeline.modes[mode.name].under_way >= THRESHOLDS.probable
         if suspected or (calm and facts.failing < THRESHOLDS.probable):
             remedies[mode.name] = tuple(x.rstrip(".") for x in advice(mode.name, facts))

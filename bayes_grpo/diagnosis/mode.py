@@ -67,7 +67,7 @@ class Mode:
         name: Standard name, as in results.
         label: The name in words.
         is_failure: Whether it needs an action.
-        shown_by: Signal that it requires, in words; "" where the reward suffices.
+        required_signal: Signal that it requires, in words; "" where the reward suffices.
         wants: Further useful signals, by their canonical names, or `HELD_OUT`.
         chances: Map from its strength to a probability.
         remedies: Names of `actions.ACTIONS`, the most useful first.
@@ -76,7 +76,7 @@ class Mode:
     name: ClassVar[str]
     label: ClassVar[str]
     is_failure: ClassVar[bool] = True
-    shown_by: ClassVar[str] = ""
+    required_signal: ClassVar[str] = ""
     wants: ClassVar[tuple[str, ...]] = ()
     chances: ClassVar[Calibration] = MEASURED
     remedies: ClassVar[tuple[str, ...]] = ()

@@ -25,13 +25,13 @@ class Onset(Result):
 
     Attributes:
         step: Median and interval of the step.
-        depth: Its severity since then, in words.
+        severity_text: Its severity since then, in words.
     """
 
     step: Interval
-    depth: str
+    severity_text: str
 
-    in_json = ("step.*", "depth")
+    in_json = ("step.*", "severity_text")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -94,7 +94,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status
             return _line("failing", e.mode, e.probability, _upper(strong), facts, "the logged signals")
     worst = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability))
     text = f"{_upper(label_of(worst.mode))}{_since(worst, facts)}"
-    text += f": {worst.depth}" if worst.depth else ""
+    text += f": {worst.severity_text}" if worst.severity_text else ""
     return _line("failing", worst.mode, worst.probability, text, facts, "the failure probabilities")
 
 
@@ -135,7 +135,7 @@ def _other(now: Mapping[str, Episode], facts: Facts) -> Status | None:
         return None
     e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability))
     text = f"{_upper(label_of(e.mode))}{_since(e, facts)}"
-    text += f": {e.depth}" if e.depth else ""
+    text += f": {e.severity_text}" if e.severity_text else ""
     return _line("watch", e.mode, e.probability, text, facts, "the failure probabilities")
 
 

@@ -85,7 +85,7 @@ def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
 
 
 def _over(episodes: Sequence[Episode]) -> str:
-    """Past episodes of one mode: a single one with its depth, several as a count."""
+    """Past episodes of one mode: a single one with its severity, several as a count."""
     e, last = episodes[0], episodes[-1]
     if len(episodes) > 1:
         span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
@@ -97,10 +97,10 @@ def _over(episodes: Sequence[Episode]) -> str:
 
 def unseen_text(timeline: Timeline) -> str:
     """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
-    found = [m for m in all_modes() if m.name in MODES and m.shown_by and not timeline.modes[m.name].seen]
+    found = [m for m in all_modes() if m.name in MODES and m.required_signal and not timeline.modes[m.name].seen]
     if not found:
         return ""
-    return f"Not checked: {', '.join(f'{m.label} (log {m.shown_by})' for m in found)}."
+    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}."
 
 
 def _episode(e: Episode) -> str:
@@ -109,4 +109,4 @@ def _episode(e: Episode) -> str:
 
 
 def _with_depth(text: str, e: Episode) -> str:
-    return f"{text}: {e.depth}" if e.depth else text
+    return f"{text}: {e.severity_text}" if e.severity_text else text

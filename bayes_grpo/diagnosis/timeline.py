@@ -34,7 +34,7 @@ class Episode(Result):
         onset: Step at which it begins.
         end: Step at which it ends, given that it does; the last step where it goes on.
         goes_on: Probability that it goes on at the last step, given that it is one.
-        depth: How bad it is there, in words; "" where the mode has no measure.
+        severity_text: How bad it is there, in words; "" where the mode has no measure.
     """
 
     mode: str
@@ -42,7 +42,7 @@ class Episode(Result):
     onset: Interval
     end: Interval
     goes_on: float
-    depth: str
+    severity_text: str
 
     @property
     def probable(self) -> bool:
@@ -142,9 +142,11 @@ def episodes_of(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) ->
         closed = step[ends[ends < last_row]] if goes_on < THRESHOLDS.probable else step[ends]
         while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
             out.pop()  # at most thresholds the previous episode and this one are one
-        depth = mode.text(rows, trends, float(step[first]), float(step[last]) if last < last_row else rows.last_step)
+        severity_text = mode.text(
+            rows, trends, float(step[first]), float(step[last]) if last < last_row else rows.last_step
+        )
         shown = float(p[last] if last == last_row else p[peak])
-        out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, depth))
+        out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, severity_text))
     if out and not out[-1].over and (began := mode.began(rows)) is not None:
         before = [e for e in out[:-1] if e.end.median < began.median]  # one that ended since then is the same fall
         out = [*before, replace(out[-1], onset=began)]

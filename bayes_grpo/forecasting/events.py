@@ -144,7 +144,7 @@ def chances(rates: Mapping[str, float], ahead: float) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Hazard:
+class EventRates:
     """Learned numbers of all events.
 
     Attributes:
@@ -163,7 +163,7 @@ class Hazard:
         possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
         return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, THRESHOLDS.far))
 
-    def met(
+    def apply(
         self,
         origin: OriginState,
         ahead: float,
@@ -213,7 +213,7 @@ class Hazard:
         return Met(RewardPaths(latent, trend, rows), event, settles)
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Hazard:
+    def from_dict(cls, content: Mapping[str, Any]) -> EventRates:
         """The numbers as `benchmarks/lab/learners/hazard.py` writes them."""
         numbers = content["rates"].items()
         rates = {name: Rate(float(x["rate"]), np.array(x["sizes"], float)) for name, x in numbers}
@@ -221,7 +221,7 @@ class Hazard:
 
 
 @cache
-def shipped_hazard() -> Hazard:
+def shipped_event_rates() -> EventRates:
     """The numbers of the package."""
-    text = resources.files("bayes_grpo.forecasting").joinpath("hazard.json").read_text(encoding="utf-8")
-    return Hazard.from_dict(json.loads(text))
+    text = resources.files("bayes_grpo.forecasting").joinpath("event_rates.json").read_text(encoding="utf-8")
+    return EventRates.from_dict(json.loads(text))

@@ -47,8 +47,8 @@ class Bounded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedRegimes:
-    """Regimes fitted to the same rows; made by `weighed`.
+class Ensemble:
+    """Regimes fitted to the same rows; made by `weight_regimes`.
 
     Attributes:
         draws: Regime → draws, the marginalized parameters among them.
@@ -74,7 +74,7 @@ class FittedRegimes:
         return {name: x.regime.has_trend for name, x in self.draws.items()}
 
 
-def fit_regimes(
+def fit_ensemble(
     table: Series,
     regimes: Sequence[str | Regime] = FORECAST_REGIMES,
     *,
@@ -84,7 +84,7 @@ def fit_regimes(
     sampler: SamplerSettings | None = None,
     strict: bool = True,
     progress: Progress | None = None,
-) -> FittedRegimes:
+) -> Ensemble:
     """Fits regimes to rows and computes their weights.
 
     Args:
@@ -134,12 +134,12 @@ def fit_regimes(
         found[regime.name] = draws.sample_marginalized(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
-    return weighed(found, reward or RewardRange(), tuple(notes), tuple(lost))
+    return weight_regimes(found, reward or RewardRange(), tuple(notes), tuple(lost))
 
 
-def weighed(
+def weight_regimes(
     draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), not_converged: tuple[str, ...] = ()
-) -> FittedRegimes:
+) -> Ensemble:
     """Regimes with weights from their one-step-ahead predictive densities, see `forecast_weights`.
 
     Args:
@@ -152,17 +152,17 @@ def weighed(
     evidence = {name: x.log_evidence + in_range[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
     weights = forecast_weights(evidence, prior_weights([x.regime for x in draws.values()]), trending)
-    return FittedRegimes(draws, reward, in_range, evidence, weights, notes, not_converged)
+    return Ensemble(draws, reward, in_range, evidence, weights, notes, not_converged)
 
 
-def trusted(fitted: FittedRegimes) -> FittedRegimes:
+def trusted(fitted: Ensemble) -> Ensemble:
     """The same regimes less those whose fast posterior cannot be trusted; all of them where none can."""
     rough = [name for name, x in fitted.draws.items() if not x.diagnostics.passed]
     if not rough or len(rough) == len(fitted.draws):
         return fitted
     rest = {name: x for name, x in fitted.draws.items() if name not in rough}
     note = f"{', '.join(rough)} left out: too few points fit these rows"
-    return weighed(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
+    return weight_regimes(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:

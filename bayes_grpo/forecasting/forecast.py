@@ -13,15 +13,15 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
-from bayes_grpo.forecasting.basis import Basis, basis_of_run
-from bayes_grpo.forecasting.events import shipped_hazard
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES, FittedRegimes, fit_regimes, trusted
+from bayes_grpo.forecasting.events import shipped_event_rates
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
 from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import (
     Mixture,
     freeze_after_schedule,
+    mix_events,
     regimes_and_last_value,
-    with_possible_events,
     with_references,
 )
 from bayes_grpo.forecasting.pool import pooled
@@ -96,23 +96,23 @@ def forecast(
     if not (isinstance(draws, int) and draws >= 100):
         raise SettingError(f"draws: expected an integer of at least 100, found {draws!r}")
     run = as_run(source)
-    basis = basis_of_run(run, signal, schedule, total_steps, rows)
+    inputs = inputs_of_run(run, signal, schedule, total_steps, rows)
     # A horizon in the past is refused before anything is fitted.
-    planned = basis.settings
+    planned = inputs.settings
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
-    horizon = horizon_of(planned, float(basis.table.step[-1]), until, float(basis.table.step[0]))
-    requested = future_grid(basis.table, horizon.until, basis.ahead)
+    horizon = horizon_of(planned, float(inputs.table.step[-1]), until, float(inputs.table.step[0]))
+    requested = future_grid(inputs.table, horizon.until, inputs.ahead)
     joint = None
     if reference_runs is not None:
         teller(progress)("reference runs")
-        gathered = gather_references(run, basis.table, reference_runs)
+        gathered = gather_references(run, inputs.table, reference_runs)
         if gathered.runs or not gathered.searched:
-            joint = read_jointly(basis.table, gathered)
-    fitted = fit_regimes(
-        basis.table,
+            joint = read_jointly(inputs.table, gathered)
+    fitted = fit_ensemble(
+        inputs.table,
         FORECAST_REGIMES if regimes is None else regimes,
-        reward=basis.reward,
+        reward=inputs.reward,
         seed=seed,
         sampler=sampler,
         strict=nuts,
@@ -120,13 +120,13 @@ def forecast(
     )
     if not nuts:
         fitted = trusted(fitted)
-    made = forecast_of_regimes(basis, fitted, requested, draws=draws, seed=seed, joint=joint)
+    made = forecast_of_regimes(inputs, fitted, requested, draws=draws, seed=seed, joint=joint)
     return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(
-    basis: Basis,
-    fitted: FittedRegimes,
+    inputs: ForecastInputs,
+    fitted: Ensemble,
     requested: FutureGrid,
     *,
     draws: int = 2000,
@@ -138,7 +138,7 @@ def forecast_of_regimes(
     Some of the paths meet an unmodeled event. A single regime is followed as it is.
 
     Args:
-        basis: Inputs of the forecast.
+        inputs: Inputs of the forecast.
         fitted: Regimes fitted on its rows.
         requested: The rows to forecast.
         draws: Number of paths.
@@ -149,31 +149,35 @@ def forecast_of_regimes(
         The forecast.
     """
     several = len(fitted.draws) > 1
-    fallen = basis.fallen if several else None
-    shares = pooled(basis.table, fitted, requested.logged) if several else fitted.weights
-    mixture, used = regimes_and_last_value(basis, fitted, requested, shares, draws, seed, fallen), None
+    fallen = inputs.fallen if several else None
+    shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
+    mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
     if joint is not None:
-        mixture, used = with_references(mixture, requested, joint, basis.reward, seed)
+        mixture, used = with_references(mixture, requested, joint, inputs.reward, seed)
     if several and fallen is None:
-        mixture = with_possible_events(mixture, basis, requested, shipped_hazard(), seed)
-    mixture = freeze_after_schedule(mixture, requested, basis.ahead)
-    notes = basis.notes + fitted.notes
+        mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
+    mixture = freeze_after_schedule(mixture, requested, inputs.ahead)
+    notes = inputs.notes + fitted.notes
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
     if not several:
         notes += (ALONE,)
-    if basis.reward.known and not basis.reward.assumed:
-        notes += (f"the reward is {basis.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
+    if inputs.reward.known and not inputs.reward.assumed:
+        notes += (f"the reward is {inputs.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
     if used is not None:
         notes += used.notes
-    return _forecast_of(mixture, basis, requested, notes, used)
+    return _forecast_of(mixture, inputs, requested, notes, used)
 
 
 def _forecast_of(
-    mixture: Mixture, basis: Basis, requested: FutureGrid, notes: tuple[str, ...], references: ReferencesUsed | None
+    mixture: Mixture,
+    inputs: ForecastInputs,
+    requested: FutureGrid,
+    notes: tuple[str, ...],
+    references: ReferencesUsed | None,
 ) -> Forecast:
     """The result, with the paths cut into now and until the horizon."""
-    table, reward, paths, h = basis.table, basis.reward, mixture.paths, 1 + requested.shown
+    table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
         step=requested.step[requested.horizon],
@@ -191,11 +195,11 @@ def _forecast_of(
         logged=table.y,
         low=reward.low,
         high=reward.high,
-        schedule=basis.ahead,
-        assumed=tuple(x for x in (basis.ahead.assumed, reward.assumed) if x),
+        schedule=inputs.ahead,
+        assumed=tuple(x for x in (inputs.ahead.assumed, reward.assumed) if x),
         notes=notes,
-        name=basis.name,
+        name=inputs.name,
         lag=table.lag,
         reference_runs=references,
-        fallen=basis.fallen,
+        fallen=inputs.fallen,
     )

@@ -13,9 +13,9 @@ import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.diagnosis.fallen import Fallen
-from bayes_grpo.forecasting.basis import Basis
-from bayes_grpo.forecasting.events import Hazard, RewardPaths, origin_state
-from bayes_grpo.forecasting.fits import FittedRegimes
+from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
+from bayes_grpo.forecasting.fits import Ensemble
+from bayes_grpo.forecasting.inputs import ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.references import REFERENCES_NAME, ReferencesUsed, paths_with_references
@@ -49,8 +49,8 @@ class Mixture:
 
 
 def regimes_and_last_value(
-    basis: Basis,
-    fitted: FittedRegimes,
+    inputs: ForecastInputs,
+    fitted: Ensemble,
     requested: FutureGrid,
     shares: Mapping[str, float],
     draws: int,
@@ -60,7 +60,7 @@ def regimes_and_last_value(
     """Paths of each regime and of the last-value forecaster, in proportion to their shares.
 
     Args:
-        basis: Inputs of the forecast.
+        inputs: Inputs of the forecast.
         fitted: Regimes fitted to its rows.
         requested: The rows to forecast.
         shares: Share of each regime and of the last-value forecaster; they sum to 1.
@@ -68,13 +68,13 @@ def regimes_and_last_value(
         seed: Seed.
         fallen: Loss of the reward, for a run whose reward has fallen.
     """
-    reward, ahead = basis.reward, basis.ahead
+    reward, ahead = inputs.reward, inputs.ahead
     counts = {name: n for name, n in allot(draws, shares).items() if n}
 
     def one(name: str, count: int) -> tuple[np.ndarray, ...]:
         part = seed_of(seed, "paths", name)  # the paths of one depend on no other
         if name == LEVEL_NAME:
-            paths, fixed = level_paths(level_of(basis.table.y), len(requested.step), count, part, reward)
+            paths, fixed = level_paths(level_of(inputs.table.y), len(requested.step), count, part, reward)
         else:
             paths, fixed = regime_paths(fitted.draws[name], requested, count, part, reward, fitted.bounded[name].share)
         return *paths, fixed
@@ -119,28 +119,30 @@ def with_references(
     return moved, used
 
 
-def with_possible_events(mixture: Mixture, basis: Basis, requested: FutureGrid, hazard: Hazard, seed: int) -> Mixture:
+def mix_events(
+    mixture: Mixture, inputs: ForecastInputs, requested: FutureGrid, rates: EventRates, seed: int
+) -> Mixture:
     """A mixture in which some paths meet an unmodeled event, at rows where the learning rate is above zero.
 
     Args:
         mixture: The mixture.
-        basis: Inputs of the forecast.
+        inputs: Inputs of the forecast.
         requested: The rows to forecast.
-        hazard: Event rates.
+        rates: Event rates.
         seed: Seed.
     """
     moving = np.flatnonzero(requested.rate[requested.horizon] > 0.0)
-    met = hazard.met(
-        origin_state(basis.table.y, basis.reward),
+    applied = rates.apply(
+        origin_state(inputs.table.y, inputs.reward),
         requested.logged * len(moving) / requested.shown,
         mixture.paths,
         mixture.paths.latent[:, 0],
         1 + moving,
-        basis.reward,
+        inputs.reward,
         seed_of(seed, "events"),
     )
-    fixed, final = (np.where(met.event == "", x, met.settles) for x in (mixture.fixed, mixture.final))
-    return replace(mixture, paths=met.paths, event=met.event, fixed=fixed, final=final)
+    fixed, final = (np.where(applied.event == "", x, applied.settles) for x in (mixture.fixed, mixture.final))
+    return replace(mixture, paths=applied.paths, event=applied.event, fixed=fixed, final=final)
 
 
 def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.forecasting.fits import FittedRegimes
+from bayes_grpo.forecasting.fits import Ensemble
 from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.rows.series import Series
 
@@ -60,7 +60,7 @@ class Pool:
         return cls(float(content["intercept"]), weight, centre, scale, content["provenance"])
 
 
-def pooled(table: Series, fitted: FittedRegimes, ahead: int) -> dict[str, float]:
+def pooled(table: Series, fitted: Ensemble, ahead: int) -> dict[str, float]:
     """Weights of the regimes and of the last-value forecaster; they sum to 1.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, teller
-from bayes_grpo.decision.question import check_amount
+from bayes_grpo.decision.costs import check_amount
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import grid_of

@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import listed
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.logs.keyindex import OWN
@@ -49,7 +49,7 @@ class Watcher:
 
     Args:
         until: Horizon of the forecasts, optimizer step; by default the planned length of the training.
-        question: Costs and values behind the advice to stop: a `Question` or its fields.
+        costs: Costs and values behind the advice to stop: a `StoppingCosts` or its fields.
         settings: Values for fields of `Settings`; they override the trainer's arguments.
         stop: When to stop the training, which then saves a checkpoint and ends as with its last step. A status alone
             stops nothing: an alarm has to last; a function may ask for the status.
@@ -68,7 +68,7 @@ class Watcher:
         self,
         *,
         until: float | None = None,
-        question: Question | Mapping[str, Any] | None = None,
+        costs: StoppingCosts | Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         stop: StopRule = False,
         every: float = EVERY,
@@ -77,7 +77,7 @@ class Watcher:
         alert: str | None = None,
         **watching: Any,
     ) -> None:
-        self._watching = watching_of(until, question, watching)
+        self._watching = watching_of(until, costs, watching)
         self._settings = checked(settings or {}, "settings")
         self._stop = stop
         self._alert = None if alert is None else tracker_alert(alert)
@@ -193,10 +193,10 @@ class Watcher:
     def _check_rule(self) -> None:
         if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
             raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
-        question = self._watching.question
-        if self._stop == "decision" and (question is None or question.value_per_reward is None):
+        costs = self._watching.costs
+        if self._stop == "decision" and (costs is None or costs.value_per_reward is None):
             raise SettingError(
-                "stop: decision needs a cost and a value; give question={'cost_per_step': …, 'value_per_reward': …}"
+                "stop: decision needs a cost and a value; give costs={'cost_per_step': …, 'value_per_reward': …}"
             )
 
     def _warn_reporters(self, report_to: Any) -> None:
@@ -216,22 +216,22 @@ class Watcher:
 
 
 def watching_of(
-    until: float | None, question: Question | Mapping[str, Any] | None, more: Mapping[str, Any]
+    until: float | None, costs: StoppingCosts | Mapping[str, Any] | None, more: Mapping[str, Any]
 ) -> Watching:
     """`Watching` from a caller's options.
 
     Raises:
         SettingError: A field has an unknown name or an impossible value.
     """
-    for given, known, what in ((more, Watching, "an option"), (question, Question, "a field of the question")):
+    for given, known, what in ((more, Watching, "an option"), (costs, StoppingCosts, "a field of the costs")):
         names = [field.name for field in fields(known) if field.name != "kept"]  # read from the run
         if isinstance(given, Mapping) and (unknown := [name for name in given if name not in names]):
             raise SettingError(f"expected {what} among {listed(names)}, found {listed(unknown)}")
-    if isinstance(question, Mapping):
-        question = Question(**question)
+    if isinstance(costs, Mapping):
+        costs = StoppingCosts(**costs)
     reference_runs = more.get("reference_runs", ())
     named = [reference_runs] if isinstance(reference_runs, str | os.PathLike) else reference_runs
-    return Watching(until=until, question=question, **{**more, "reference_runs": tuple(os.fspath(x) for x in named)})
+    return Watching(until=until, costs=costs, **{**more, "reference_runs": tuple(os.fspath(x) for x in named)})
 
 
 def number_of(value: Any) -> float:

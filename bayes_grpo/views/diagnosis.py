@@ -121,7 +121,7 @@ def episodes(d: Diagnosis) -> list[Episode]:
     """What probably happened, in order; a reward now either rises or rests, as the status has it."""
     if d.timeline is None:
         return []
-    found = [e for e in d.timeline.episodes if e.probable and (e.depth or e.mode != "growing")]
+    found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
     shown = max(now, key=lambda e: (e.mode == d.status.finding, e.probability), default=None)
     return [e for e in found if e is shown or not any(e is x for x in now)]
@@ -157,7 +157,7 @@ def _modes(d: Diagnosis) -> Tabular:
 def _episodes(found: list[Episode]) -> Tabular:
     rows = (
         (label_of(e.mode), chance(e.probability), number(_steps(e.onset)),
-         number(_steps(e.end) if e.over else "ongoing"), e.depth)
+         number(_steps(e.end) if e.over else "ongoing"), e.severity_text)
         for e in found
     )  # fmt: skip
     return table("Episodes", ("mode", "probability", "from step", "to step", ""), rows)

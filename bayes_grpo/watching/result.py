@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Watching:
 
     Attributes:
         until: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
-        question: Costs, values and gains behind the advice to stop; None for no advice.
+        costs: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
@@ -46,7 +46,7 @@ class Watching:
     """
 
     until: float | None = None
-    question: Question | None = None
+    costs: StoppingCosts | None = None
     signal: str = "auto"
     alarm: float = ALARM
     forecasts: bool = True
@@ -112,9 +112,9 @@ class Outlook(Result):
         p_takeoff: Probability of a take-off that no regime models.
         weights: Regime → weight.
         sentence: The forecast in words.
-        stop: Recommended last step; None without a question.
-        advice: The advice in words; "" without a question.
-        take: Step of the best checkpoint so far; None without checkpoints or a question.
+        stop: Recommended last step; None without costs.
+        advice: The advice in words; "" without costs.
+        take: Step of the best checkpoint so far; None without checkpoints or costs.
     """
 
     until: float

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.question import Question
 from bayes_grpo.decision.result import amount
 from bayes_grpo.diagnosis.fallen import Fallen
 from tests.helpers.shown import text_of
@@ -175,15 +175,15 @@ def test_a_forecast_without_future_is_refused():
 )
 def test_flags_that_are_no_question(flags: dict[str, Any], said: str):
     with pytest.raises(SettingError, match=said) as caught:
-        Question(**flags)
+        StoppingCosts(**flags)
     assert "\n" not in str(caught.value)
 
 
 def test_terminal_and_json_show_the_recommendation():
     rng = np.random.default_rng(3)
     forecast = saturating(rng.uniform(50, 200, 400), rng.normal(0.4, 0.1, 400))
-    assert Question().answer(forecast) is None
-    found = there(Question(cost_per_step=1.0, value_per_reward=1000.0).answer(forecast))
+    assert StoppingCosts().answer(forecast) is None
+    found = there(StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0).answer(forecast))
     text = text_of(found)
     marked = [line.split() for line in text.splitlines() if line.endswith("recommended")]
     assert [row[0] for row in marked] == [f"{found.recommended:g}"]

@@ -5,8 +5,8 @@ import pytest
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, had
+from bayes_grpo.decision.costs import StoppingCosts, with_checkpoints
 from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.question import Question, with_checkpoints
 from bayes_grpo.decision.recall import recalled
 from bayes_grpo.diagnosis.smoothing import fit_trend
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
@@ -93,20 +93,22 @@ def run_of(source="run", **settings):
 
 
 def test_checkpoints_come_from_user_folder_or_settings(tmp_path):
-    assert with_checkpoints(Question(), run_of()).kept is None
-    kept = with_checkpoints(Question(), run_of(save_steps=30.0)).kept
+    assert with_checkpoints(StoppingCosts(), run_of()).kept is None
+    kept = with_checkpoints(StoppingCosts(), run_of(save_steps=30.0)).kept
     assert kept is not None
     assert kept.kept.tolist() == [30.0, 60.0, 90.0]
     assert kept.every == 30.0
     assert kept.score.tolist() == [0.3, 0.5]
-    assert with_checkpoints(Question(), run_of(save_steps=500.0, total_steps=200.0)).kept is None
+    assert with_checkpoints(StoppingCosts(), run_of(save_steps=500.0, total_steps=200.0)).kept is None
     for name in ("checkpoint-40", "checkpoint-80", "checkpoint-400", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "log.jsonl").write_text("{}")
-    found = with_checkpoints(Question(cost_per_step=1.0, value_per_reward=9.0), run_of(tmp_path / "log.jsonl")).kept
+    found = with_checkpoints(
+        StoppingCosts(cost_per_step=1.0, value_per_reward=9.0), run_of(tmp_path / "log.jsonl")
+    ).kept
     assert found is not None
     assert found.kept.tolist() == [40.0, 80.0]
     assert found.every == 40.0
-    stated = with_checkpoints(Question(checkpoints=25.0), run_of(tmp_path / "log.jsonl")).kept
+    stated = with_checkpoints(StoppingCosts(checkpoints=25.0), run_of(tmp_path / "log.jsonl")).kept
     assert stated is not None
     assert stated.kept.tolist() == [25.0, 50.0, 75.0, 100.0]

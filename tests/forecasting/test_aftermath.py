@@ -10,8 +10,8 @@ import pytest
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
 from bayes_grpo.fitting.window import fit_window
-from bayes_grpo.forecasting.basis import fallen_in
 from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
+from bayes_grpo.forecasting.inputs import fallen_in
 from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule, still_after
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed

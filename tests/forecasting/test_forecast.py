@@ -14,7 +14,7 @@ from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
 from bayes_grpo.forecasting import fits
-from bayes_grpo.forecasting.fits import bounded, fit_regimes, forecast_weights, prior_weights, trusted
+from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
@@ -255,11 +255,11 @@ def test_a_regime_that_runs_away_is_not_followed():
 
 def test_a_fast_posterior_that_cannot_be_trusted_leaves_its_weight_to_the_others():
     rows = rows_of(rising_run())
-    fitted = fit_regimes(rows, ("flat", "exponential", "oscillator"), strict=False)
+    fitted = fit_ensemble(rows, ("flat", "exponential", "oscillator"), strict=False)
     rough = replace(fitted.draws["oscillator"].diagnostics, pareto_k=2.0)
     draws = {**fitted.draws, "oscillator": replace(fitted.draws["oscillator"], diagnostics=rough)}
     rest = trusted(replace(fitted, draws=draws))
-    assert rest.weights == fit_regimes(rows, ("flat", "exponential"), strict=False).weights
+    assert rest.weights == fit_ensemble(rows, ("flat", "exponential"), strict=False).weights
     assert rest.notes == ("oscillator left out: too few points fit these rows",)
     assert trusted(rest) is rest
 
@@ -281,12 +281,12 @@ def test_a_range_weighs_a_law_by_how_much_of_it_lies_inside():
 @pytest.mark.thorough
 def test_a_law_draws_the_same_whichever_others_there_are():
     table = rows_of(rising_run())
-    alone = fit_regimes(table, ("exponential",), seed=3, sampler=FAST, strict=False)
-    beside = fit_regimes(table, ("flat", "exponential"), seed=3, sampler=FAST, strict=False)
+    alone = fit_ensemble(table, ("exponential",), seed=3, sampler=FAST, strict=False)
+    beside = fit_ensemble(table, ("flat", "exponential"), seed=3, sampler=FAST, strict=False)
     for name, draws in alone.draws["exponential"].values.items():
         np.testing.assert_array_equal(draws, beside.draws["exponential"].values[name])
     assert alone.log_evidence["exponential"] == beside.log_evidence["exponential"]
-    other = fit_regimes(table, ("exponential",), seed=4, sampler=FAST, strict=False)
+    other = fit_ensemble(table, ("exponential",), seed=4, sampler=FAST, strict=False)
     one, two = (x.draws["exponential"].flat("initial_reward") for x in (alone, other))
     assert not np.any(np.isin(two, one))
 
@@ -301,8 +301,8 @@ def test_the_picture_fits_into_a_part_of_a_figure():
 
 def test_a_stated_range_counts_in_the_weights():
     table, regimes = rows_of(rising_run()), ("flat", "exponential")
-    free = fit_regimes(table, regimes, sampler=FAST, strict=False)
-    held = fit_regimes(table, regimes, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
+    free = fit_ensemble(table, regimes, sampler=FAST, strict=False)
+    held = fit_ensemble(table, regimes, reward=RewardRange(0.0, 0.85), sampler=FAST, strict=False)
     for name in regimes:
         factor = held.bounded[name].log_factor
         assert held.log_evidence[name] - free.log_evidence[name] == pytest.approx(factor, abs=1e-6)

@@ -13,14 +13,14 @@ from bayes_grpo.forecasting.events import (
     COLLAPSE,
     HAZARDS,
     TAKEOFF,
-    Hazard,
+    EventRates,
     OriginState,
     Rate,
     RewardPaths,
     Span,
     chances,
     origin_state,
-    shipped_hazard,
+    shipped_event_rates,
 )
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.reward_range import RewardRange
@@ -41,7 +41,7 @@ def noise(n, seed=0, sd=0.01):
 
 def hazard(collapse=0.0, takeoff=0.0):
     """Rates of both events; a collapse loses from half to all, a take-off gains up to nine tenths of the room."""
-    return Hazard(
+    return EventRates(
         {COLLAPSE: Rate(collapse, np.array([0.0, 1.0])), TAKEOFF: Rate(takeoff, np.array([0.1, 0.9]))}, {"made": "here"}
     )
 
@@ -131,23 +131,23 @@ def test_the_probability_grows_with_the_horizon_as_a_rate_does():
     assert chances({}, 1.0) == {}
 
 
-def met(before, possible, chance, sizes=SIZES):
+def with_events(before, possible, chance, sizes=SIZES):
     """Paths at .6 of which shares meet events."""
     total = sum(chance.values())
     rate = -np.log1p(-min(total, 1.0 - 1e-12)) / total
-    own = Hazard({name: Rate(rate * p, sizes[name]) for name, p in chance.items()}, {})
+    own = EventRates({name: Rate(rate * p, sizes[name]) for name, p in chance.items()}, {})
     now = np.full(len(before.latent), 0.6)
-    return own.met(OriginState(0.6, 0.01, 40, 8, SPANS), 40, before, now, possible, SHARE, 3)
+    return own.apply(OriginState(0.6, 0.01, 40, 8, SPANS), 40, before, now, possible, SHARE, 3)
 
 
 def test_as_many_paths_meet_an_event_as_it_is_probable():
-    found = met(paths(), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2})
+    found = with_events(paths(), np.arange(40), {COLLAPSE: 0.1, TAKEOFF: 0.2})
     assert {name: int(np.sum(found.event == name)) for name in ("", *HAZARDS)} == {"": 700, COLLAPSE: 100, TAKEOFF: 200}
 
 
 def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_range():
     before = paths()
-    found = met(before, np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3})
+    found = with_events(before, np.arange(30), {COLLAPSE: 0.3, TAKEOFF: 0.3})
     down, up, none = (found.event == name for name in (COLLAPSE, TAKEOFF, ""))
     for ours, theirs in zip(found.paths, before, strict=True):
         np.testing.assert_array_equal(ours[none], theirs[none])
@@ -169,7 +169,7 @@ def test_a_path_with_an_event_ends_where_the_event_leads_and_stays_inside_the_ra
 
 def test_an_event_begins_evenly_over_the_rows_where_it_may():
     possible = np.arange(10, 30)
-    found = met(paths(4000), possible, {COLLAPSE: 1.0}, {COLLAPSE: np.zeros(2)})
+    found = with_events(paths(4000), possible, {COLLAPSE: 1.0}, {COLLAPSE: np.zeros(2)})
     moved = found.paths.trend < 0.6 - 1e-9
     begins, there = moved.argmax(axis=1), np.isclose(found.paths.trend, 0.3).argmax(axis=1)
     assert set(begins) == set(possible)
@@ -179,14 +179,14 @@ def test_an_event_begins_evenly_over_the_rows_where_it_may():
 
 def test_no_row_at_which_it_may_begin_means_no_event():
     before = paths(200)
-    found = met(before, np.arange(0), {COLLAPSE: 0.5})
+    found = with_events(before, np.arange(0), {COLLAPSE: 0.5})
     assert set(found.event) == {""}
     np.testing.assert_array_equal(found.paths.latent, before.latent)
 
 
 def test_numbers_can_be_read_and_written():
-    shipped = shipped_hazard()
-    again = Hazard.from_dict(json.loads(json.dumps(content_of(shipped))))
+    shipped = shipped_event_rates()
+    again = EventRates.from_dict(json.loads(json.dumps(content_of(shipped))))
     assert content_of(again) == content_of(shipped)
     assert set(shipped.rates) == set(HAZARDS)
     for rate in shipped.rates.values():
@@ -198,7 +198,7 @@ def test_numbers_can_be_read_and_written():
 def forecast_with(rates, run, until, draws, **options):
     """A forecast with other event rates than the shipped ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forecast_module, "shipped_hazard", lambda: rates)
+        patch.setattr(forecast_module, "shipped_event_rates", lambda: rates)
         return forecast(run, until, regimes=REGIMES, draws=draws, **options)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from bayes_grpo import forecast
 from bayes_grpo.forecasting import pool as pool_module
-from bayes_grpo.forecasting.fits import fit_regimes
+from bayes_grpo.forecasting.fits import fit_ensemble
 from bayes_grpo.forecasting.level import LAST, LEVEL_NAME, Level, level_of, level_paths
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool, pool_features, pooled, shipped_pool
 from bayes_grpo.rows.reward_range import RewardRange
@@ -96,7 +96,7 @@ def test_a_forecast_is_drawn_from_regimes_and_last_value_by_their_weights(monkey
     run, regimes = rising_run(), ("flat", "exponential")
     monkeypatch.setattr(pool_module, "shipped_pool", lambda: pool(intercept=-1.0))
     table = rows_of(run)
-    fitted = fit_regimes(table, regimes, strict=False)
+    fitted = fit_ensemble(table, regimes, strict=False)
     found = pooled(table, fitted, 20)
     assert sum(found.values()) == pytest.approx(1.0)
     assert found[LEVEL_NAME] == pytest.approx(1.0 / (1.0 + np.exp(1.0)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.analysis.settings import AnalysisSettings
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, save_report
@@ -120,7 +120,7 @@ class Made[T](dict[str, T]):
 def report_of(kind: str) -> Report:
     """The page of a kind. The regimes are compared for the healthy run alone, because they take longest."""
     if kind == "healthy":
-        return report_run(run_of(kind), settings=quick(question=Question(cost_per_step=1.0, value_per_reward=1000.0)))
+        return report_run(run_of(kind), settings=quick(costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0)))
     return report_run(run_of(kind), settings=quick(), without=("regimes",))
 
 

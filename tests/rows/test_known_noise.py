@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.forecasting.basis import basis_of_run
+from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
@@ -138,7 +138,7 @@ def test_scatter_of_noise_about_a_course():
 
 def test_a_forecast_takes_noise_as_even():
     run = logged(completions(n=60), "frac_reward_zero_std", **BATCH)
-    table = basis_of_run(run).table
+    table = inputs_of_run(run).table
     assert table.noise is None
     assert table.level == rows_of(run).level
 

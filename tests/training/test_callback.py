@@ -211,7 +211,7 @@ def test_rows_go_beside_and_updates_come_into_rows_that_reporting_callbacks_see_
 
 
 def test_words_are_written_with_an_alarm_with_a_change_of_the_advice_and_at_the_end():
-    training = Training(Watcher(question=QUESTION, finish=7.0))
+    training = Training(Watcher(costs=QUESTION, finish=7.0))
     (beside,) = made
     said = []
     for i, (stop, alarms) in enumerate([(90.0, ()), (90.0, (alarm(),)), (3.0, ()), (4.0, ()), (90.0, ())], 1):
@@ -289,8 +289,8 @@ def test_the_trainers_arguments_are_settings():
         ({"stop": "sometimes"}, "stop: expected True, False, decision, alarm or a function"),
         ({"stop": "decision"}, "stop: decision needs a cost and a value"),
         ({"settings": {"group_size": 0}}, "group_size to be a whole number"),
-        ({"lasts": 3}, "until, question, .* found lasts"),
-        ({"question": {"cost": 1}}, "cost_per_step, .* found cost"),
+        ({"lasts": 3}, "until, costs, .* found lasts"),
+        ({"costs": {"cost": 1}}, "cost_per_step, .* found cost"),
         ({"alarm": 2}, "alarm: expected a probability"),
     ],
 )
@@ -320,11 +320,11 @@ def test_an_alarm_stops_and_saves():
 
 def test_advice_stops_once_it_has_been_given_several_times_in_a_row():
     wavers = [update(i, stop=i if i % AGREEING else 90) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop="decision", question=QUESTION)), wavers) is None
+    assert stopped_at(Training(Watcher(stop="decision", costs=QUESTION)), wavers) is None
     few = [update(i, stop=i, rows=i) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop="decision", question=QUESTION)), few) is None
+    assert stopped_at(Training(Watcher(stop="decision", costs=QUESTION)), few) is None
     sure = [update(i, stop=min(i, 4)) for i in range(1, 12)]
-    assert stopped_at(Training(Watcher(stop=True, question=QUESTION)), sure) == AGREEING + 1
+    assert stopped_at(Training(Watcher(stop=True, costs=QUESTION)), sure) == AGREEING + 1
 
 
 def test_a_rule_of_ones_own_stops():
@@ -333,7 +333,7 @@ def test_a_rule_of_ones_own_stops():
 
 def test_nothing_stops_a_training_that_nobody_asked_to_stop():
     said = [update(i, stop=0.0, alarms=(alarm(),)) for i in range(1, 9)]
-    assert stopped_at(Training(Watcher(question=QUESTION)), said) is None
+    assert stopped_at(Training(Watcher(costs=QUESTION)), said) is None
 
 
 # Never a harm

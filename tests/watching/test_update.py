@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.question import Question
+from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.diagnosis.diagnose import diagnose
 from bayes_grpo.diagnosis.probabilities import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
@@ -46,7 +46,7 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def looks(run):
     """Two looks, with a question."""
-    watching = Watching(until=90.0, question=Question(cost_per_step=1.0, value_per_reward=1000.0))
+    watching = Watching(until=90.0, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
     first, memory = update_of(run.until(ROWS - 1), watching)
     second, memory = update_of(run, watching, memory)
     return first, second, memory

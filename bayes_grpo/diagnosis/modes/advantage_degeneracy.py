@@ -21,7 +21,7 @@ class AdvantageDegeneracy(Mode):
 
     name = "advantage_degeneracy"
     label = "advantage degeneracy"
-    shown_by = "the share of zero-variance groups"
+    required_signal = "the share of zero-variance groups"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
     remedies = ("longer limit", "verifier", "easier prompts", "larger groups", "mixed prompts", "harder prompts")

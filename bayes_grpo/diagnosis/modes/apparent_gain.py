@@ -23,7 +23,7 @@ class ApparentGain(Mode):
 
     name = "apparent_gain"
     label = "gain in formatting, not correctness"
-    shown_by = "each reward function separately"
+    required_signal = "each reward function separately"
     remedies = ("judge by task", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:

@@ -21,7 +21,7 @@ class PolicyConcentration(Mode):
 
     name = "policy_concentration"
     label = "policy concentration"
-    shown_by = "the entropy"
+    required_signal = "the entropy"
     wants = ("entropy",)
     chances = Calibration(0.01, 0.02, 0.75)
     remedies = ("compare resume", "go back", "entropy term", "lower rate", "KL term", "compare checkpoints")

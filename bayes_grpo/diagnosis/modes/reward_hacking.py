@@ -24,7 +24,7 @@ class RewardHacking(Mode):
 
     name = "reward_hacking"
     label = "reward hacking"
-    shown_by = "a held-out or gold reward"
+    required_signal = "a held-out or gold reward"
     wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "start over", "read completions", "KL term", "log KL")

@@ -17,7 +17,7 @@ class Truncated(Mode):
 
     name = "truncated_completions"
     label = "truncated completions"
-    shown_by = "the share of truncated completions"
+    required_signal = "the share of truncated completions"
     remedies = ("longer limit", "read completions")
 
     def strength(self, rows: RunSoFar) -> float:

@@ -35,7 +35,7 @@ from bayes_grpo.backtesting.scores import covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, Hazard, Rate, RewardPaths, chances
+from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, EventRates, Rate, RewardPaths, chances
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest_parts import Origin, origin_of, predicted, with_hazard
@@ -48,7 +48,7 @@ _BEYOND = 3.0
 WORTH = 2.0
 """Standard errors by which signs have to be better than base rates to be told to pay."""
 
-_TARGET = Path(forecasting.__file__).with_name("hazard.json")
+_TARGET = Path(forecasting.__file__).with_name("event_rates.json")
 BASE_MEDIAN, BASE_SD = 0.05, 1.5
 """Prior of a rate: lognormal with this median, in 1 / rows seen, and this standard deviation of its log."""
 _WEIGHT_SD = 0.5
@@ -96,7 +96,7 @@ def learn_rates(cases: Sequence[Case], signs: Sequence[str] = ()) -> dict[str, S
     return rates
 
 
-def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = None) -> Hazard:
+def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = None) -> EventRates:
     """Base rates and sizes, as the package takes them."""
     weight, rates = events_counted(cases), {}
     for event, rate in learn_rates(cases).items():
@@ -106,13 +106,13 @@ def learn_hazard(cases: Sequence[Case], provenance: Mapping[str, Any] | None = N
         share = (np.cumsum(of[order]) - 0.5 * of[order]) / of.sum()
         quantiles = np.interp(np.linspace(0.0, 1.0, QUANTILES), share, sizes[order])
         rates[event] = Rate(round(rate.of({}), 6), np.round(quantiles, 4))
-    return Hazard(rates, dict(provenance or {}))
+    return EventRates(rates, dict(provenance or {}))
 
 
-def content_of(hazard: Hazard) -> dict[str, Any]:
-    """The numbers as the package's file holds them; `Hazard.from_dict` reads them."""
-    numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in hazard.rates.items()}
-    return {"provenance": dict(hazard.provenance), "rates": numbers}
+def content_of(rates: EventRates) -> dict[str, Any]:
+    """The numbers as the package's file holds them; `EventRates.from_dict` reads them."""
+    numbers = {name: {"rate": x.rate, "sizes": x.sizes.tolist()} for name, x in rates.rates.items()}
+    return {"provenance": dict(rates.provenance), "rates": numbers}
 
 
 def _rate(event: str, cases: Sequence[Case], weight: np.ndarray, signs: Sequence[str]) -> Signed:

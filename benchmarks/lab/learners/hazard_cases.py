@@ -16,8 +16,8 @@ import numpy as np
 from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.forecasting.basis import MIN_FORECAST_ROWS
 from bayes_grpo.forecasting.events import COLLAPSE, SIGN, OriginState, origin_state
+from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.backtesting.scores import crps, log_score
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.forecasting.events import shipped_hazard
+from bayes_grpo.forecasting.events import shipped_event_rates
 from bayes_grpo.forecasting.level import LEVEL_NAME
 from benchmarks.backtest_parts import Origin, Predicted, averaged, with_hazard
 
@@ -75,8 +75,8 @@ def piece_at(origin: Origin, found: Predicted, seed: int) -> Piece | None:
     laws = averaged(found.paths, {k: w / sum(own.values()) for k, w in own.items()}, seed)
     # As the forecast itself, each counts with the events that no regime models.
     both = (laws, found.paths[LEVEL_NAME])
-    laws, level = (with_hazard(origin, x, shipped_hazard(), seed_of(seed, "events")) for x in both)
-    return piece_of(origin.basis.name, origin.share, found.features, laws, level, origin.y, origin.scale)
+    laws, level = (with_hazard(origin, x, shipped_event_rates(), seed_of(seed, "events")) for x in both)
+    return piece_of(origin.inputs.name, origin.share, found.features, laws, level, origin.y, origin.scale)
 
 
 def piece_of(

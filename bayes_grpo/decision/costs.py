@@ -1,4 +1,4 @@
-"""The question behind a decision: the cost of a step and the value of reward, and its answer from a forecast."""
+"""What a step costs and what reward is worth, and the decision that follows from a forecast."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LEAST_SCORES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """A user's question about stopping; its values are checked on construction.
+class StoppingCosts:
+    """Costs and values behind a decision about stopping; they are checked on construction.
 
     Attributes:
         cost_per_step: Cost of an optimizer step, in any unit.
@@ -55,7 +55,7 @@ class Question:
             )
 
     def answer(self, forecast: Forecast) -> Decision | None:
-        """The decision for this question; None without a cost and a value.
+        """The decision at these costs; None without a cost and a value.
 
         Raises:
             SettingError: The forecast has no future step.
@@ -77,30 +77,30 @@ def check_amount(name: str, value: float | None, above: bool = False) -> None:
         raise SettingError(f"{name}: expected {wanted}, found {value!r}")
 
 
-def with_checkpoints(question: Question, run: Run) -> Question:
-    """A question with the checkpoints of a run, where it keeps any.
+def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:
+    """The costs with the checkpoints of a run, where it keeps any.
 
     Args:
-        question: The user's question; its checkpoints take precedence.
+        costs: The user's costs; their checkpoints take precedence.
         run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``. Its held-out rewards, where
             there are two at least, rank the checkpoints.
 
     Returns:
-        The question with the checkpoints, or unchanged where the run keeps none.
+        The costs with the checkpoints, or unchanged where the run keeps none.
     """
     last = float(max(run.step[-1:].max(initial=0.0), run.eval_step[-1:].max(initial=0.0)))
     there = np.array([x for x in saved_checkpoints(run.source) if x <= last], float)
-    every = question.checkpoints
+    every = costs.checkpoints
     if every is None and run.settings.save_steps.value is not None:
         every = float(run.settings.save_steps.value)
-    if question.checkpoints is not None or not len(there):
+    if costs.checkpoints is not None or not len(there):
         there = np.arange(1.0, np.floor(last / every) + 1.0) * every if every is not None else there
     else:
         every = every or float(np.median(np.diff(there))) if len(there) > 1 else every
     planned = run.settings.total_steps.value
     if not len(there) and (every is None or (planned is not None and every >= float(planned))):
-        return question
+        return costs
     kept = Checkpoints(there, np.inf if every is None else every)
     if len(run.eval_step) >= LEAST_SCORES:
         kept = kept._replace(scored=run.eval_step, score=run.eval_reward)
-    return replace(question, kept=kept)
+    return replace(costs, kept=kept)

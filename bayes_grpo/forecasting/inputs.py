@@ -22,7 +22,7 @@ MIN_FORECAST_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class ForecastInputs:
     """Inputs of a forecast.
 
     Attributes:
@@ -44,13 +44,13 @@ class Basis:
     fallen: Fallen | None = None
 
 
-def basis_of_run(
+def inputs_of_run(
     run: Run,
     signal: str = "auto",
     schedule: str | None = None,
     total_steps: float | None = None,
     rows: FitRows = "all",
-) -> Basis:
+) -> ForecastInputs:
     """What a forecast of a run rests on.
 
     Args:
@@ -61,7 +61,7 @@ def basis_of_run(
         rows: "all", or "since_break" for the rows since the reward last collapsed.
 
     Returns:
-        The basis.
+        The inputs.
 
     Raises:
         FitError: No such signal, or too few rows.
@@ -76,7 +76,7 @@ def basis_of_run(
         )
     settings = dict(run.settings.items())
     ahead = schedule_of(table, settings, schedule, total_steps)
-    return Basis(
+    return ForecastInputs(
         table=table,
         reward=reward_range(table.y, settings),
         ahead=ahead,
