@@ -19,7 +19,7 @@ from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stabl
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
-from bayes_grpo.common.progress import teller
+from bayes_grpo.common.progress import or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.window import FitRows
 
-Tell = Callable[..., None]
+StageProgress = Callable[..., None]
 """Called with a short phrase and the share of the work that is done."""
 
 _WORDS = {
@@ -66,7 +66,7 @@ class _Work(NamedTuple):
     rows: FitRows
     fit: Fit | None
     parts: dict[str, Future[Part[Any]]]
-    tell: Tell
+    progress: StageProgress
 
 
 def analyze(
@@ -76,7 +76,7 @@ def analyze(
     settings: AnalysisSettings | None = None,
     rows: FitRows = "since_break",
     fit: Fit | None = None,
-    progress: Tell | None = None,
+    progress: StageProgress | None = None,
 ) -> Analysis:
     """Computes the parts of an analysis of one run.
 
@@ -102,8 +102,8 @@ def analyze(
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
     for module in sorted({module for name in names for module in _NEEDS[name]}):
         import_module(f"bayes_grpo.{module}")
-    tell = teller(progress)
-    stages: Tell = tell if len(names) <= _FEW else lambda *_: None
+    progress = or_silent(progress)
+    stages: StageProgress = progress if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, {}, stages)
     pool = ThreadPoolExecutor(max_workers=max(1, len(names)))
     with warnings.catch_warnings():
@@ -112,10 +112,10 @@ def analyze(
             for name in names:
                 work.parts[name] = pool.submit(copy_context().run, Part.of, partial(_MAKERS[name], work))
             if len(names) > _FEW:
-                tell(_busy(work.parts), 0.0)
+                progress(_busy(work.parts), 0.0)
             for done, _ in enumerate(as_completed(work.parts.values()), 1):
                 if len(names) > _FEW:
-                    tell(_busy(work.parts), done / len(names))
+                    progress(_busy(work.parts), done / len(names))
             return Analysis(**{name: future.result() for name, future in work.parts.items()})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -146,7 +146,7 @@ def _fit(work: _Work) -> Fitted:
     if made is None:
         run = _run_of(work)
         options = {"signal": s.signal, "rows": work.rows, "priors": s.priors, "seed": s.seed, "sampler": s.sampler}
-        made = fit(run, s.regime, progress=work.tell, **options)
+        made = fit(run, s.regime, progress=work.progress, **options)
     return Fitted(made, summarize(made))
 
 
@@ -181,7 +181,7 @@ def _forecast(work: _Work) -> Forecasted:
         nuts=s.nuts,
         sampler=s.sampler,
         reference_runs=s.reference_runs,
-        progress=work.tell,
+        progress=work.progress,
     )
     summary = summarize_forecast(made, s.threshold, reach=s.reach)
     decision = Part.of(lambda: s.costs and with_checkpoints(s.costs, run).answer(made))

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.backtesting.scores import FORECAST, LAST_VALUE, Backtest, Score, covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted
@@ -72,12 +72,12 @@ def backtest(
             f"{run.source}: a backtest needs at least {MIN_BACKTEST_ROWS} rows of {whole.signal}, found "
             f"{len(whole.y)}; wait for more steps or log more often"
         )
-    tell = teller(progress)
+    progress = or_silent(progress)
     scores: list[Score] = []
     refused: list[str] = []
     for share in origins:
         where = f"{run.name}, origin {share:.0%}"
-        tell(where)
+        progress(where)
         try:
             scores += _scores_at(run, whole, share, regimes, seed_of(seed, "origin", share))
         except FitError as error:

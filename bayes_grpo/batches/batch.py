@@ -14,7 +14,7 @@ from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_
 from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
-from bayes_grpo.common.progress import teller
+from bayes_grpo.common.progress import or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -77,7 +77,7 @@ def batch(
         OutputError: ``out`` cannot be written.
         SettingError: An unknown task, regime or setting.
     """
-    begin, tell = time.perf_counter(), teller(progress)
+    begin, progress = time.perf_counter(), or_silent(progress)
     table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
     settings = AnalysisSettings(regime=regime, until=until, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
@@ -86,11 +86,11 @@ def batch(
     skipped = set() if table is None or kept is None else {table.resolve(), kept.resolve()}
     units: list[BatchUnit] = []
     for n, log in enumerate(survey(logs, options, skipped), 1):
-        tell(f"reading: {n} logs")
+        progress(f"reading: {n} logs")
         units.append(BatchUnit(log, parts, settings, options))
     done = finished_rows(kept, resume)
     resumed = len({u.key for u in units} & set(done))
-    for key, row, finished in _work_through(units, done, jobs, executor, tell):
+    for key, row, finished in _work_through(units, done, jobs, executor, progress):
         done[key] = row
         if finished:
             keep_row(kept, key, row)
@@ -118,7 +118,7 @@ def _check(
 
 
 def _work_through(
-    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, tell: BatchProgress
+    units: Sequence[BatchUnit], done: Collection[str], jobs: int, executor: Executor | None, progress: BatchProgress
 ) -> Iterator[tuple[str, BatchRow, bool]]:
     """Key and row of each unit that is not done, and whether it is finished or the next call has to do it again."""
     # Compiling takes longer than sampling, so logs that share compiled programs follow each other.
@@ -127,7 +127,7 @@ def _work_through(
     if not left:
         return
     errors = 0
-    tell(f"0 of {len(left)}", 0.0)
+    progress(f"0 of {len(left)}", 0.0)
     with outcomes(work, left, jobs=jobs, executor=executor) as found:
         for n, outcome in enumerate(found, 1):
             unit = left[outcome.place]
@@ -136,7 +136,7 @@ def _work_through(
             again = row.pop(UNFORESEEN, False) or row.get("log_hash") != unit.log.log_hash
             errors += bool(row.get("error"))
             yield unit.key, row, not again
-            tell(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
+            progress(f"{n} of {len(left)}" + (f", {errors} with an error" if errors else ""), n / len(left))
 
 
 def _row(unit: BatchUnit, row: BatchRow) -> BatchRow:

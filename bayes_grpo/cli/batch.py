@@ -25,7 +25,7 @@ from bayes_grpo.cli.options import (
     names_in,
     option,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.executor import dask_executor
 
 
@@ -56,7 +56,7 @@ def batch(
     reading: Reading,
 ) -> None:
     """How many logs stand, in one table, with fits and forecasts where wanted; a killed call resumes."""
-    with dask_executor(dask) as executor, progress() as tell:
+    with dask_executor(dask) as executor, progress_bar() as progress:
         result = bg.batch(
             logs,
             names_in(do),
@@ -69,7 +69,7 @@ def batch(
             executor=executor,
             read=replace(reading, run_name=None).options(),
             seed=seed,
-            progress=tell,
+            progress=progress,
         )
     output.show(result)
     if result.errors == len(result.frame):

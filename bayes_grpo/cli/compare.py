@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     names_in,
     option,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("compare metrics.jsonl", "compare metrics.jsonl --regimes flat,sigmoid --no-lfo")
@@ -44,7 +44,7 @@ def compare(
     """Compare regimes on a run: which the data favor, and which fit equally well."""
     check_pictures(plot)
     run = reading.read(log, up_to_step)
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.compare(
             run,
             names_in(regimes) or None,
@@ -52,9 +52,9 @@ def compare(
             rows="all" if all_rows else "since_break",
             seed=seed,
             lfo=not no_lfo,
-            progress=tell,
+            progress=progress,
         )
-        tell("writing", 1.0)
+        progress("writing", 1.0)
         if plot is not None:
             bg.save_plot(bg.plot_comparison(found), plot)
     output.show(found, run=run)

@@ -19,7 +19,7 @@ from bayes_grpo.cli.options import (
     Signal,
     check_pictures,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl")
@@ -71,7 +71,7 @@ def compare_runs(
     if by_prompt:
         _by_prompt((first, second, also or []), step, output, plotted=plot is not None)
         return
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.compare_runs(
             first,
             second,
@@ -79,7 +79,7 @@ def compare_runs(
             signal=signal,
             read=reading.options(),
             seed=seed,
-            progress=tell,
+            progress=progress,
         )
         if plot is not None:
             bg.save_plot(internal.plot_compare_runs(found), plot)
@@ -93,7 +93,7 @@ def _by_prompt(
     first, second, also = folders
     if len(first) != 1 or len(second) != 1 or plotted:
         raise typer.BadParameter("--by-prompt: expected one folder of completions each, and no --plot")
-    with progress() as tell:
-        a, b, *others = (bg.read_rollouts(x, progress=tell) for x in (first[0], second[0], *also))
+    with progress_bar() as progress:
+        a, b, *others = (bg.read_rollouts(x, progress=progress) for x in (first[0], second[0], *also))
         found = internal.compare_by_prompt(a, b, others=others, at=step)
     output.show(found)

@@ -19,7 +19,7 @@ from bayes_grpo.cli.options import (
     UpToStep,
     check_pictures,
 )
-from bayes_grpo.cli.terminal import console, progress
+from bayes_grpo.cli.terminal import console, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import probability_text
 
@@ -49,9 +49,9 @@ def diagnose(
     check_pictures(plot)
     limits = _limits(fail_on)
     run = reading.read(log)
-    with progress() as tell:
-        saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=tell)
-        tell("gathering evidence")
+    with progress_bar() as progress:
+        saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=progress)
+        progress("gathering evidence")
         result = bg.diagnose(run, up_to_step=up_to_step, rollouts=saved)
         if plot is not None:
             bg.save_plot(bg.plot_diagnosis(result), plot)

@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     UpToStep,
     check_pictures,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 
@@ -77,14 +77,14 @@ def fit(
         seed=seed,
         sampler=bg.SamplerSettings(num_chains=num_chains, num_warmup=num_warmup, num_samples=num_samples),
     )
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.analyze(
             run,
             ("fit", "check") if output.json_ or run is None else ("fit", "check", "diagnosis"),
             settings=settings,
             rows="all" if all_rows else "since_break",
             fit=None if saved is None else bg.load_fit(saved),
-            progress=tell,
+            progress=progress,
         )
         result, summary = found.fit.required
         if out is not None:

@@ -30,7 +30,7 @@ from bayes_grpo.cli.options import (
     option,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def forecast(
         seed=seed,
         reference_runs=references_or_nearby(reference_runs, log, reading) if part is None else None,
     )
-    with progress() as tell:
-        found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=tell)
+    with progress_bar() as progress:
+        found = bg.analyze(run, ("diagnosis", "forecast"), settings=settings, progress=progress)
         status, ahead = found.diagnosis.required.status, found.forecast.required
         if ahead.undecided:
             raise SettingError(ahead.undecided)
@@ -132,8 +132,8 @@ def _backtest(logs: list[Path], reading: Reading, options: dict[str, Any]) -> Ba
             if len(logs) == 1 or isinstance(error, SettingError | ImportError):
                 raise
             refused.append(str(error))
-    with progress() as tell:
+    with progress_bar() as progress:
         if len(logs) == 1:
-            return bg.backtest(runs[0], progress=tell, **options)
-        result = bg.backtest_logs(runs, progress=tell, **options)
+            return bg.backtest(runs[0], progress=progress, **options)
+        result = bg.backtest_logs(runs, progress=progress, **options)
     return replace(result, refused=(*refused, *result.refused))

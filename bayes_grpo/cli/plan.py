@@ -23,7 +23,7 @@ from bayes_grpo.cli.options import (
     option,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
@@ -51,7 +51,7 @@ def plan(
     """Settings of the next run: what candidates are expected to bring, at what cost and risk of failure."""
     check_pictures(plot)
     run = reading.read(log)
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.plan(
             run,
             group_size=numbers_in("--group-size", group_size),
@@ -63,7 +63,7 @@ def plan(
             signal=signal,
             reference_runs=references_or_nearby(reference_runs, log, reading),
             seed=seed,
-            progress=tell,
+            progress=progress,
         )
         diagnosis = None if output.json_ else bg.diagnose(run)
         if plot is not None:

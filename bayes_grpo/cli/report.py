@@ -29,7 +29,7 @@ from bayes_grpo.cli.options import (
     option,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import console, progress
+from bayes_grpo.cli.terminal import console, progress_bar
 from bayes_grpo.common.files import check_writable
 
 
@@ -67,10 +67,10 @@ def report(
         rollouts=None if rollouts is None else bg.read_rollouts(rollouts),
         reference_runs=references_or_nearby(reference_runs, log, reading),
     )
-    with progress() as tell:
+    with progress_bar() as progress:
         run = reading.read(log, up_to_step)
         checks.horizon(until, run)
-        made = bg.report_run(run, settings=settings, without=names_in(without), progress=tell)
+        made = bg.report_run(run, settings=settings, without=names_in(without), progress=progress)
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})
     if not output.json_:

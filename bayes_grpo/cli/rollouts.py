@@ -11,7 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_values
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 
 
 @command(
@@ -65,25 +65,25 @@ def rollouts(
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     run = None if log is None else bg.read_log(log)
     then: dict[str, Any] = {}
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.read_rollouts(
             folder,
             format=format_,
             split=split,
             columns=columns,
             weights=weights,
-            progress=tell,
+            progress=progress,
         )
-        tell("counting")
+        progress("counting")
         summary = internal.describe_rollouts(found, run, formatted=formatted, seed=seed)
         if pass_at_k:
-            tell("sampling pass@k")
+            progress("sampling pass@k")
             then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
         if labels is not None or to_label is not None:
             verdict = internal.right_of(found, right)
             given = None if labels is None else internal.labels_of(found, labels, verdict)
             if given is not None:
-                tell("sampling errors of the verifier")
+                progress("sampling errors of the verifier")
                 then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
             if to_label is not None:
                 internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))

@@ -12,7 +12,7 @@ import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Seed
-from bayes_grpo.cli.terminal import console, print_json, progress
+from bayes_grpo.cli.terminal import console, print_json, progress_bar
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.text import counted
 
@@ -51,8 +51,8 @@ def simulate(
         made = out or next(x for x in chain([_DEMO], (Path(f"{_DEMO}-{i}") for i in count(2))) if not x.exists())
         _demonstrate(name, made, seed, output)
     elif out is not None:
-        with progress() as tell:
-            tell(f"simulating {n} runs")
+        with progress_bar() as progress:
+            progress(f"simulating {n} runs")
             runs = bg.simulate_scenario(name, n, seed)
             paths = bg.write_runs(runs, out, logging_steps=logging_steps)
         if output.json_:
@@ -65,14 +65,14 @@ def simulate(
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
     """One run, the page of its first half, and what came after it."""
-    with progress() as tell:
-        tell("simulating a run")
+    with progress_bar() as progress:
+        progress("simulating a run")
         path = bg.write_runs(bg.simulate_scenario(scenario, 1, seed), out / "runs")[0]
         whole = bg.read_log(path)
         cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
         costs = bg.StoppingCosts(cost_per_step=1.0, value_per_reward=2000.0)
         settings = bg.AnalysisSettings(until=float(whole.step[-1]), costs=costs, seed=seed)
-        made = bg.report_run(whole.until(cut), settings=settings, progress=tell)
+        made = bg.report_run(whole.until(cut), settings=settings, progress=progress)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})
     if not output.json_:

@@ -11,7 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import EXIT_NOT_CONVERGED, Output, Reading, Seed
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
 
@@ -92,8 +92,8 @@ def _fit_of(log: list[Path], reading: Reading, seed: int) -> tuple[bg.Fit, bool]
             f"stability: expected the learning rate of {plain(run.name, 80)}, found none in its log; give "
             "--set learning_rate=…"
         )
-    with progress() as tell:
-        return bg.fit(run, seed=seed, progress=tell), internal.run_failed(run, bg.rows_of(run))
+    with progress_bar() as progress:
+        return bg.fit(run, seed=seed, progress=progress), internal.run_failed(run, bg.rows_of(run))
 
 
 def optional_course(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:

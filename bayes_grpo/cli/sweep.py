@@ -21,7 +21,7 @@ from bayes_grpo.cli.options import (
     check_pictures,
     names_in,
 )
-from bayes_grpo.cli.terminal import progress
+from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")
@@ -40,14 +40,14 @@ def sweep(
 ) -> None:
     """Effects of settings, from runs that differ in them: exponents with intervals."""
     check_pictures(plot)
-    with progress() as tell:
+    with progress_bar() as progress:
         found = bg.sweep(
             logs,
             names_in(vary),
             signal=signal,
             read=reading.options(),
             seed=seed,
-            progress=tell,
+            progress=progress,
         )
         if plot is not None:
             bg.save_plot(internal.plot_sweep(found), plot)

@@ -55,7 +55,7 @@ def console() -> Any:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[..., None]]:
+def progress_bar() -> Iterator[Callable[..., None]]:
     """One line on standard error: the stage, a bar, the time; where that is no terminal, a line now and then.
 
     Gives the function to call with the stage, and with the share of the work that is done where that is known. With
@@ -71,7 +71,7 @@ def progress() -> Iterator[Callable[..., None]]:
         begin = shown_at = time.monotonic()
         task = bar.add_task("starting", total=None)
 
-        def tell(stage: str, share: float | None = None) -> None:
+        def report(stage: str, share: float | None = None) -> None:
             nonlocal shown_at
             bar.update(task, description=stage)
             if share is not None:
@@ -82,4 +82,4 @@ def progress() -> Iterator[Callable[..., None]]:
                 sys.stderr.write(f"bayes-grpo: {plain(stage, 100)} ({now - begin:.0f} s)\n")
                 sys.stderr.flush()
 
-        yield tell
+        yield report

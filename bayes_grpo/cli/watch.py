@@ -89,7 +89,7 @@ def watch(
         alert=alert,
         state=state,
         reset_state=reset_state,
-        progress=screen.tell,
+        progress=screen.report,
     )
     last = screen.shown(looks)
     if until_alarm and last is not None and last.alarmed:
@@ -123,7 +123,7 @@ class _Screen:
             self._drawn()
         return self._update
 
-    def tell(self, status: str) -> None:
+    def report(self, status: str) -> None:
         """Says what goes on: in the table, or, where it is new, on standard error."""
         if self._live is not None:
             self._status = status

@@ -8,6 +8,6 @@ Progress = Callable[[str], None]
 """Called with a short phrase at the start of every stage."""
 
 
-def teller(progress: Callable[..., None] | None) -> Callable[..., None]:
+def or_silent(progress: Callable[..., None] | None) -> Callable[..., None]:
     """The progress callback: the given one, else one that does nothing."""
     return progress or (lambda *_: None)

@@ -11,7 +11,7 @@ import numpy as np
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
 from bayes_grpo.common.machine import cores
-from bayes_grpo.common.progress import teller
+from bayes_grpo.common.progress import or_silent
 from bayes_grpo.common.results import About
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
@@ -68,7 +68,7 @@ def compare(
         FitError: The log has no such signal or too few rows, or no regime could be fitted.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), teller(progress)
+    settings, progress = sampler or SamplerSettings(), or_silent(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     table = rows_of(run, signal)
@@ -86,7 +86,7 @@ def compare(
         imports.scores()  # while they run
         for i, name in enumerate(drawn):
             share, where = i / len(drawn), f"{name} ({i + 1} of {len(drawn)})"
-            tell(f"{where}: posterior", share)
+            progress(f"{where}: posterior", share)
             try:
                 found = drawn[name].result()
             except FitError as error:
@@ -96,13 +96,13 @@ def compare(
                 continue
             posteriors[name], note = found, found.draws.note
             cautions += [f"{name}: {note}"] if note else []
-            tell(f"{where}: leave-one-out", share)
+            progress(f"{where}: leave-one-out", share)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BayesGrpoWarning)  # reported in the table
                 # Where points failed once they fail at every refit, and NUTS takes up to half a minute each.
                 loo[name] = leave_one_out(found, refits=0 if note else REFITS, seed=seed)
         for i, name in enumerate(posteriors if lfo else ()):
-            tell(f"{name}: rows ahead", i / len(posteriors))
+            progress(f"{name}: rows ahead", i / len(posteriors))
             try:
                 future[name] = ahead[name].result()
             except FitError as error:

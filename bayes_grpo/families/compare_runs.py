@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
@@ -160,8 +160,8 @@ def compare_runs(
         SettingError: A step that some run has not reached.
         FitError: Different signals, rewards or units, or a run with too few rows.
     """
-    tell = teller(progress)
-    tell("reading")
+    progress = or_silent(progress)
+    progress("reading")
     both = [[(run, rows_of(run, signal, MAX_ROWS_OF_SEVERAL)) for run in read_runs(x, read)] for x in (a, b)]
     every, n = [*both[0], *both[1]], len(both[0])
     check_alike(every)
@@ -169,7 +169,7 @@ def compare_runs(
     readings = []
     for i, (run, table) in enumerate(every):
         side, place = ("A", i) if i < n else ("B", i - n)
-        tell(f"{side}, run {place + 1}")
+        progress(f"{side}, run {place + 1}")
         readings.append(reading_of(run, table, seed_of(seed, side, place)))
     first, last = max(r.table.step[0] for r in readings), min(r.last for r in readings)
     if step is not None and not (math.isfinite(step) and first <= step <= last):

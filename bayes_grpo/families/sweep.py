@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.members import SweepMember, members_of, read_runs, repetitions, settings_that_differ, varied_in
@@ -66,13 +66,13 @@ def sweep(
         SettingError: A setting that is not known of a run or has one value alone.
         FitError: Fewer than three runs with enough rows, or different signals, rewards or units.
     """
-    tell = teller(progress)
-    tell("reading")
+    progress = or_silent(progress)
+    progress("reading")
     runs = read_runs(logs, read)
     vary = list(vary) or varied_in(runs)
     members, left_out = members_of(runs, vary, signal)
     data = sweep_data(members, vary)
-    tell(f"{len(members)} runs in one model")
+    progress(f"{len(members)} runs in one model")
     draws, convergence = sample_sweep(data, seed_of(seed, "family"))
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import spread
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
@@ -171,20 +171,20 @@ def sample_posterior(
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.
     """
-    settings, tell = sampler or SamplerSettings(), progress or (lambda _: None)
+    settings, progress = sampler or SamplerSettings(), or_silent(progress)
     with jax.enable_x64(True):
-        tell("finding starting points")
+        progress("finding starting points")
         points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
         trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
         start = start_of(points, seed, settings.num_chains)
-        tell("sampling")
+        progress("sampling")
 
         def chains(part: str, begin: Start, accept: float) -> Chain:
             return sample_chains(target, seed_of(seed, part), begin, settings, accept)
 
         def run(failed: Chain | None) -> Chain:
             if failed is not None:
-                tell("sampling again, more carefully")
+                progress("sampling again, more carefully")
                 # Twice: the first run only lengthens the warm-up, without compiling another program for it.
                 first = chains("careful first chains", _restart(failed, start), settings.retry_target_accept)
                 return chains("careful chains", _restart(first, start), settings.retry_target_accept)

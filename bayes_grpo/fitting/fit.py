@@ -24,7 +24,7 @@ from jax import Array
 
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
@@ -265,14 +265,14 @@ def fit(
         PriorError: An override is impossible.
         SettingError: Unknown regime or signal, or an impossible sampler setting.
     """
-    settings, tell = sampler or SamplerSettings(), teller(progress)
+    settings, progress = sampler or SamplerSettings(), or_silent(progress)
     check_settings(settings, seed)
     run, window = rows_to_fit(as_run(run), rows, signal)
     target = target_of(get_regime(regime), rows_of(run, signal), priors)
     with ThreadPoolExecutor(1) as executor:  # a core is free while the sampler's programs are made
         prior = executor.submit(prior_side, target, seed)
-        found = sample_posterior(target, seed=seed, sampler=settings, progress=tell)
-        tell("summarizing")
+        found = sample_posterior(target, seed=seed, sampler=settings, progress=progress)
+        progress("summarizing")
         result = build_fit(run, window, found, prior.result(), settings, seed)
     checks = result.convergence
     if not checks.passed:

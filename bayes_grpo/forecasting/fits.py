@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -108,11 +108,11 @@ def fit_ensemble(
     regimes = [get_regime(x) for x in regimes]
     if not regimes:
         raise SettingError("regimes: expected at least one to forecast with, found none")
-    tell = progress or (lambda _: None)
+    progress = or_silent(progress)
     found: dict[str, Draws] = {}
     notes, lost = [], []
     for i, regime in enumerate(regimes):
-        tell(f"{regime.name} ({i + 1} of {len(regimes)})")
+        progress(f"{regime.name} ({i + 1} of {len(regimes)})")
         try:
             target = target_of(regime, table, forecast_priors(regime, table), arrays=shared(table))
             draws = fast_posterior(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
@@ -105,7 +105,7 @@ def forecast(
     requested = future_grid(inputs.table, horizon.until, inputs.ahead)
     joint = None
     if reference_runs is not None:
-        teller(progress)("reference runs")
+        or_silent(progress)("reference runs")
         gathered = gather_references(run, inputs.table, reference_runs)
         if gathered.runs or not gathered.searched:
             joint = read_jointly(inputs.table, gathered)
@@ -116,7 +116,7 @@ def forecast(
         seed=seed,
         sampler=sampler,
         strict=nuts,
-        progress=teller(progress),
+        progress=or_silent(progress),
     )
     if not nuts:
         fitted = trusted(fitted)

@@ -54,7 +54,7 @@ def judge(
     budget: float | None,
     risk: float,
     seed: int,
-    tell: Progress,
+    progress: Progress,
 ) -> Plan:
     """Judges all candidates and puts the best first.
 
@@ -66,7 +66,7 @@ def judge(
         budget: Largest cost of the next run, in steps of the present one; its length if None.
         risk: Largest P(fails) of what is recommended.
         seed: Seed.
-        tell: Called with a short phrase at every stage.
+        progress: Called with a short phrase at every stage.
 
     Raises:
         FitError: No regime can be put on the rows.
@@ -75,11 +75,11 @@ def judge(
     known |= {name: x for name in UNMOVED if (x := setting_of(run, table, name)) is not None}
     tried = None
     if reference_runs is not None:
-        tell("reference runs")
+        progress("reference runs")
         tried = reference_outcomes(run, table, known, grid.rate is not None, reference_runs)
         if isinstance(reference_runs, NearbyRuns) and not tried.runs:
             tried = None
-    tell("the present run")
+    progress("the present run")
     hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
     reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
@@ -101,7 +101,7 @@ def judge(
         budget=table.length if budget is None else budget,
         seed=seed,
     )
-    tell(f"{len(grid.candidates)} candidates")
+    progress(f"{len(grid.candidates)} candidates")
     candidates = [judging.candidate(settings) for settings in grid.candidates]
     kept = next(c for c in candidates if c.settings == grid.present)
     most = max(risk, kept.failure_risk)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.decision.costs import check_amount
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
@@ -65,8 +65,8 @@ def plan(
     check_amount("budget", budget, above=True)
     if not 0.0 < risk <= 1.0:
         raise SettingError(f"risk: expected a probability above 0, found {risk!r}")
-    tell = teller(progress)
-    tell("reading")
+    progress = or_silent(progress)
+    progress("reading")
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
     table = rows_of(run, signal, MAX_ROWS_OF_SEVERAL)
     values = {
@@ -79,4 +79,4 @@ def plan(
     # This takes seconds to import, which a refusal need not wait for.
     from bayes_grpo.planning.judge import judge
 
-    return judge(run, table, grid, reference_runs, budget=budget, risk=risk, seed=seed, tell=tell)
+    return judge(run, table, grid, reference_runs, budget=budget, risk=risk, seed=seed, progress=progress)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from bayes_grpo.analysis.analyze import Tell, analyze
+from bayes_grpo.analysis.analyze import StageProgress, analyze
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import teller
+from bayes_grpo.common.progress import or_silent
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -26,7 +26,7 @@ def report_run(
     *,
     settings: AnalysisSettings | None = None,
     without: Sequence[str] = (),
-    progress: Tell | None = None,
+    progress: StageProgress | None = None,
 ) -> Report:
     """Puts everything that is known of a run on one page; what cannot be computed is a line with the reason.
 
@@ -46,14 +46,14 @@ def report_run(
     if unknown:
         raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
     begin = time.perf_counter()
-    settings, tell = settings or AnalysisSettings(), teller(progress)
-    tell("reading the log", 0.0)
+    settings, progress = settings or AnalysisSettings(), or_silent(progress)
+    progress("reading the log", 0.0)
     run = as_run(run)
-    found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=tell)
+    found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=progress)
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
     document = replace(page_of(run, found), made=made)
-    tell("writing the page", 1.0)
+    progress("writing the page", 1.0)
     fitted = found.fit.value
     failed = fitted is not None and not fitted.summary.convergence.passed
     return Report(document, _results(run, found, document), failed)

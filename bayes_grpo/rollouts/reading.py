@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
 from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile
@@ -58,10 +58,10 @@ def read_rollouts(
     name, parts = _recognised(place, format)
     parts, notes_of_files = _chosen(parts, split)
     damage, options = LeftOut(), StatedColumns(columns or {}, weights or {})
-    gatherer, tell = Gatherer(damage), progress or (lambda _: None)
+    gatherer, progress = Gatherer(damage), or_silent(progress)
     for i, part in enumerate(parts):
         if i % max(1, len(parts) // 100) == 0:
-            tell(f"reading file {i + 1} of {len(parts)}")
+            progress(f"reading file {i + 1} of {len(parts)}")
         for completion in FORMATS[name].read(part, options, damage):
             gatherer.take(completion)
     found, parts_of_reward = gatherer.gathered()

@@ -16,7 +16,7 @@ import platformdirs
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
-from bayes_grpo.common.progress import Progress, teller
+from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Provenance, Run
@@ -110,7 +110,7 @@ def watch(
         queue=queue,
         place=place,
         sleep=sleep,
-        tell=teller(progress),
+        progress=or_silent(progress),
     )
 
 
@@ -123,7 +123,7 @@ def _looks(
     queue: RetryQueue,
     place: Path,
     sleep: Callable[[float], object],
-    tell: Progress,
+    progress: Progress,
 ) -> Iterator[Update]:
     """The looks of a watch."""
     looked, since = "", time.monotonic()
@@ -133,7 +133,7 @@ def _looks(
         content = looked if found is None else fingerprint(found)
         new = content != looked
         if found is not None and new:
-            tell("looking")
+            progress("looking")
             looked = content
             update, memory = update_of(found, watching, memory)
             queue.add(update.alarms)
@@ -146,8 +146,8 @@ def _looks(
             break
         if queue.waiting and not new:
             for note in (*queue.send(), *_saved(memory, place, queue)):
-                tell(note)
-        tell(_waiting(follow, looked, time.monotonic() - since))
+                progress(note)
+        progress(_waiting(follow, looked, time.monotonic() - since))
         sleep(patience.interval)
     if not looked:
         raise LogReadError(follow.problem or f"{_names(follow.paths)}: expected a log, found none; check the path")

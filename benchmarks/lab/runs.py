@@ -79,14 +79,14 @@ class DeepRun:
         }
 
 
-def simulate_deep(family: str, n: int, seed: int, tell: Callable[[str, float], Any] | None = None) -> list[DeepRun]:
+def simulate_deep(family: str, n: int, seed: int, progress: Callable[[str, float], Any] | None = None) -> list[DeepRun]:
     """Trains small transformers of a family.
 
     Args:
         family: One of `deep_families`.
         n: Number of runs, at least 1.
         seed: Seed of settings and sampling, at least 0.
-        tell: Is told the stage and the share of the runs that are finished.
+        progress: Called with the stage and the share of the runs that are finished.
 
     Returns:
         ``n`` runs in order of their number.
@@ -99,8 +99,8 @@ def simulate_deep(family: str, n: int, seed: int, tell: Callable[[str, float], A
     found = []
     for run in train_draws([draw_run(family, seed, index) for index in range(n)]):
         found.append(run)
-        if tell is not None:
-            tell(f"trained {len(found)} of {n} runs", len(found) / n)
+        if progress is not None:
+            progress(f"trained {len(found)} of {n} runs", len(found) / n)
     return sorted(found, key=lambda run: run.draw.index)
 
 

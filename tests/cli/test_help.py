@@ -102,14 +102,14 @@ def test_every_command_prints_json_by_the_one_function():
 def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 11.0, 12.0, 22.0, 0.0, 50.0])
     monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
-    with terminal.progress() as tell:
+    with terminal.progress_bar() as report:
         for stage in ("one", "two\x1b[31m", "three", "four"):
-            tell(stage)
+            report(stage)
     assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
     terminal.be_quiet(True)
     try:
-        with terminal.progress() as tell:
-            tell("one")
+        with terminal.progress_bar() as report:
+            report("one")
         assert capsys.readouterr().err == ""
     finally:
         terminal.be_quiet(False)
