@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +29,10 @@ from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.trends import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.join import join
-from bayes_grpo.rollouts.records import Rollouts
+
+if TYPE_CHECKING:
+    from bayes_grpo.rollouts.decomposition import Decomposition
+    from bayes_grpo.rollouts.records import Rollouts
 
 
 def diagnose(
@@ -113,6 +115,7 @@ def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomp
     if rollouts is None:
         return None, ()
     from bayes_grpo.rollouts.decompose import decompose  # SciPy's statistics, half a second that few calls need
+    from bayes_grpo.rollouts.join import join
 
     some = rollouts if at is None else rollouts.until(at)
     try:

@@ -13,10 +13,11 @@ from bayes_grpo.diagnosis.parts import PartTrend
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.diagnosis.timeline import Timeline
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.rollouts.decomposition import Decomposition
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayes_grpo.rollouts.decomposition import Decomposition
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
-from bayes_grpo.logs.resolve import resolve_settings, setting_keys
+from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, Table
@@ -60,7 +60,7 @@ def assemble(
     settings = resolve_settings(parsed, columns, rows, sidecar, user)
     used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
     notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
-    otherwise = [*single_rewards(columns.index), *setting_keys(parsed.table)]
+    otherwise = [*single_rewards(columns.index), *settings_in_rows(parsed.table)]
     unused = unused_keys(columns, used, otherwise)
     parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
     return {
@@ -155,9 +155,8 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
 
 def _adapted(table: Table) -> Iterator[str]:
     """Notes on settings in the rows that the trainer changes."""
-    for key in setting_keys(table):
-        known = (values := table.column(key))[np.isfinite(values)]
-        if len(known) and np.ptp(known) > 0:
+    for key, known in settings_in_rows(table).items():
+        if np.ptp(known) > 0:
             yield f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
 
 

@@ -152,6 +152,7 @@ class Parsed:
         settings: Settings from the trainer's arguments.
         run_name: Name of the run, where the file states it.
         starts: Rows at which the reader has seen another training begin.
+        took_run: Whether it took the run that was named, where a file has several by chance.
     """
 
     table: Table
@@ -163,6 +164,7 @@ class Parsed:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     run_name: str = ""
     starts: tuple[int, ...] = ()
+    took_run: bool = False
 
     def noted(self, *notes: str) -> Parsed:
         """The same with further notes."""

@@ -14,8 +14,8 @@ from bayes_grpo.logs.keyindex import Columns
 _MIN_STEPS = 5
 _MIN_AGAIN = 2
 _SHARE = 0.8
-_MAX_RESUMES = 50
-"""A log whose steps go backwards more often is interleaved, not resumed."""
+MAX_RESUMES = 50
+"""A log whose steps go backwards more often is interleaved, neither resumed nor several trainings."""
 
 
 def mean_of_parts(
@@ -66,7 +66,7 @@ def abandoned(
     resumes = []
     rows = np.flatnonzero(np.isfinite(step) & np.isfinite(reward))
     back = 1 + np.flatnonzero((np.diff(step[rows]) < 0) & (np.diff(file[rows]) == 0))
-    if len(back) <= _MAX_RESUMES:
+    if len(back) <= MAX_RESUMES:
         borders = 1 + np.flatnonzero((np.diff(step[rows]) < 0) | (np.diff(file[rows]) != 0))
         for start in back:
             end = int(np.append(borders[borders > start], len(rows))[0])
@@ -323,19 +323,6 @@ def first_updates(step: np.ndarray, rollout: np.ndarray) -> np.ndarray:
     out = step.copy()
     out[lost] = first[np.searchsorted(numbers, rollout[lost])]
     return out
-
-
-def means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> list[np.ndarray]:
-    """Mean of each column over the rows of every rollout, shape (rollouts,) each; NaN where it has no value there."""
-    numbers, place = np.unique(rollout, return_inverse=True, equal_nan=True)
-    numbers = numbers[np.isfinite(numbers)]  # NaN is last
-    found = []
-    for values in columns:
-        there = np.isfinite(rollout) & np.isfinite(values)
-        total = np.bincount(place[there], values[there], len(numbers))
-        count = np.bincount(place[there], minlength=len(numbers))
-        found.append(np.where(count > 0, total / np.maximum(count, 1), np.nan)[: len(numbers)])
-    return found
 
 
 def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -14,15 +14,13 @@ import numpy as np
 
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import chosen_run
-from bayes_grpo.logs.hygiene import repeats
+from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.run import LoggedTraining
 from bayes_grpo.logs.table import RUN_KEYS, Table
 
 CLOSING = ("train_runtime", "train/train_runtime")
 """Keys that only the line has that closes a training."""
-_MAX_STARTS = 50
-"""A log whose steps go back more often is interleaved."""
 _LEAST = 2
 _KEYS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
@@ -64,7 +62,7 @@ def starts_of(
     at = axis[rows] if placed else np.zeros(len(rows))
     shut = np.diff(np.cumsum(closing)[rows]) > 0
     places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
-    if len(places) > _MAX_STARTS:
+    if len(places) > MAX_RESUMES:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
     first = _first_reward(values)
@@ -121,6 +119,8 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
         begun = known or starts
         if not begun:
+            if not any(wanted in words for words in table.labels.values()):
+                chosen_run(["training 1"], wanted)
             return Chosen(None, resumed=resumed, notes=_resumed(resumed))
         ends = (0, *begun, table.n)
         parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
@@ -166,6 +166,6 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
         at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
         begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
         overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
-        if 1 < len(rows) <= _MAX_STARTS and (step is None or overlap):
+        if 1 < len(rows) <= MAX_RESUMES and (step is None or overlap):
             return rows
     return {}

@@ -149,7 +149,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
                 one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
             read.append((source, reader.name, one))
             if not found.id:
-                training = training if training or reader.takes_run else wanted
+                training = training if training or reader.takes_run or one.took_run else wanted
                 break
         except LogReadError as error:
             failed.append((file, error))
@@ -197,15 +197,14 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
     for path in paths:
         if path.resolve() in skipped:
             continue
-        try:
-            if not path.is_dir() or is_output_directory(path):
-                yield FoundLog(path, one(path), True)
-                continue
+        if path.is_dir() and not is_output_directory(path):
             found = None
             for found in _logs_in(path, one, skipped):
                 yield found
-            if found is None:
-                raise LogReadError(f"{clean(path, 300)}: expected a folder of logs, found none; check the path")
+            if found is not None:
+                continue
+        try:
+            yield FoundLog(path, one(path), True)
         except BayesGrpoError as error:
             yield FoundLog(path, error, True)
 

@@ -133,20 +133,14 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
 
 def _constants(table: Table) -> dict[str, float]:
     """Settings that the records repeat, and that never change."""
-    found = {}
-    for key in setting_keys(table):
-        name = normal(key).rpartition("/")[2]
-        if table.has_numbers(key):
-            values = table.column(key)
-            known = np.unique(values[np.isfinite(values)])
-            if len(known) == 1:
-                found[name] = int(known[0]) if known[0].is_integer() else float(known[0])
-    return found
+    first = {k: float(x[0]) for k, x in settings_in_rows(table).items() if np.ptp(x) == 0}
+    return {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in first.items()}
 
 
-def setting_keys(table: Table) -> list[str]:
-    """Keys of records that state settings."""
-    return [k for k in table.keys if (name := normal(k).rpartition("/")[2]) in ROW_KEYS or name in _BATCHES]
+def settings_in_rows(table: Table) -> dict[str, np.ndarray]:
+    """Key of records that states a setting → its numbers, shape (k,), k > 0."""
+    keys = [k for k in table.keys if (name := normal(k).rpartition("/")[2]) in ROW_KEYS or name in _BATCHES]
+    return {k: values[np.isfinite(values)] for k in keys if np.isfinite(values := table.column(k)).any()}
 
 
 def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setting) -> dict[str, Setting]:

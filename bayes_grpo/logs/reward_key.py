@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.hygiene import ROLLOUTS, means_of_rollouts
+from bayes_grpo.logs.hygiene import ROLLOUTS
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
@@ -104,37 +104,13 @@ _NOT_A_MEAN = re.compile(
 )
 _PART = re.compile(r"component|bonus|penalty|shaping")
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
-_NOT_A_PART = frozenset(
-    [
-        "best",
-        "final",
-        "running",
-        "moving",
-        "ema",
-        "smoothed",
-        "cumulative",
-        "gold",
-        "true",
-        "target",
-        "baseline",
-        "sum",
-        "raw",
-        "shaped",
-        "advantage",
-        "episode",
-        "group",
-        "groups",
-        "rollout",
-        "total",
-        "all",
-        "overall",
-        "combined",
-        "delta",
-    ]
-)
 _ADDS_UP = 0.02
 """Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
+_NOT_A_PART = frozenset((
+    *_WHOLE, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
+    "baseline", "raw", "shaped", "advantage", "episode", "group", "groups", "rollout", "delta",
+))  # fmt: skip
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
 _TENSORBOARD = {"wall_time", "step", "value"}
 """Columns of a curve that was downloaded from TensorBoard."""
@@ -268,7 +244,7 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     for other in candidates[1:]:
         one, two = chosen, index.table.column(other)
         if counter is not None and not np.any(np.isfinite(one) & np.isfinite(two)):
-            one, two = means_of_rollouts(index.table.column(counter), one, two)
+            one, two = _means_of_rollouts(index.table.column(counter), one, two)
         both = np.isfinite(one) & np.isfinite(two)
         if not both.any() or not np.allclose(one[both], two[both], rtol=1e-4, atol=1e-6):
             if (total := total_of(index, candidates)) is not None:
@@ -281,6 +257,13 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
     return candidates[0]
+
+
+def _means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """Means of columns over the rows of every rollout, a row of the result each; NaN where it has no value there."""
+    import pandas as pd
+
+    return np.asarray(pd.DataFrame(np.transpose(columns)).groupby(rollout).agg("mean")).T
 
 
 def no_reward(columns: Columns) -> str:

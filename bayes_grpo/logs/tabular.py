@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
-from bayes_grpo.common.text import clean
+from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import flat_config
@@ -129,8 +129,8 @@ def address_of(path: Path) -> str | None:
     parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
     if len(parts) not in (2, 3):
         raise LogReadError(
-            f"{clean(path, 200)}: expected wandb://entity/project/run, found {len(parts)} parts; "
-            f"copy the run's path from its overview"
+            f"wandb://{clean('/'.join(path.parts[1:]), 200)}: expected wandb://entity/project/run, found "
+            f"{counted(len(parts), 'part')}; copy the run's path from its overview"
         )
     return "/".join(parts)
 

@@ -59,28 +59,26 @@ class Trainer:
         keys: "reward" (the mean train reward), "heldout" (the held-out reward), a signal of `SIGNALS` or "step" → keys.
             Those of the step are groups, with "|" between them.
         rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
-            with them.
+            with them. Keys that share the first word of one of these are logged at its steps.
         prefixes: Put before the keys of signature, reward and signals when they are looked up.
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
         defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
             algorithms, is none: no run of GRPO has it.
         std_kind: Meaning of the logged reward_std where the trainer fixes it.
         config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
-        axes: First words of keys that are logged at steps of their own, where a store does not keep steps as keys.
         rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
     """
 
     name: str
     label: str
     signature: tuple[str, ...]
-    keys: Mapping[str, tuple[str, ...]]
+    keys: dict[str, tuple[str, ...]]
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
     std_kind: str | None = None
     config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    axes: tuple[str, ...] = ()
     rows_without_rollout: bool = False
 
     @cached_property
@@ -319,7 +317,6 @@ TRAINERS = (
             "group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style; "
             "completions_per_step: global_batch_size"
         ),
-        axes=_keys("train rollout eval"),
         rows_without_rollout=True,
     ),
     Trainer(

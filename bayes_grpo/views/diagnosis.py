@@ -28,7 +28,6 @@ from bayes_grpo.views.document import (
     words,
 )
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from bayes_grpo.views.rollouts import gain_table
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -76,7 +75,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
                 ),
             ),
             section("Parts", tables=(parts_table(d),) if d.parts else ()),
-            section("Gain", tables=(gain_table(d.gain),) if d.gain is not None and d.gain.shares else ()),
+            section("Gain", tables=_gain_tables(d)),
             section("Notes", *d.notes),
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
@@ -89,6 +88,15 @@ def _zeros(d: Diagnosis) -> str:
     """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
     text = d.evidence.get("zero_loss", "")
     return f"{sentence_case(text)}." if text.startswith("the loss") else ""
+
+
+def _gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
+    """What the gain is made of, where the diagnosis was given rollouts."""
+    if d.gain is None or not d.gain.shares:
+        return ()
+    from bayes_grpo.views.rollouts import gain_table  # the room of rollouts, which few diagnoses look at
+
+    return (gain_table(d.gain),)
 
 
 def parts_table(d: Diagnosis) -> Tabular:

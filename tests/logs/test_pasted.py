@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bayes_grpo as bg
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
 from tests.logs.log_samples import assert_read
@@ -25,6 +24,10 @@ def pasted(lines) -> str:
 def rows(n: int) -> list[dict[str, float]]:
     rng = np.random.default_rng(0)
     return [{"loss": 0.01, "reward": round(0.2 + 0.005 * i + 0.02 * rng.standard_normal(), 4)} for i in range(n)]
+
+
+def rewards(n: int) -> list[float]:
+    return [row["reward"] for row in rows(n)]
 
 
 def test_nul_bytes_in_a_text_are_left_out_with_a_note(write):
@@ -126,7 +129,7 @@ def test_what_two_processes_print_counts_once(write, in_turns):
     assert len(run.reward) == len(text)
 
 
-def test_a_panel_of_prompts_between_rows_costs_no_row(tmp_path):
+def test_a_panel_of_prompts_between_rows_costs_no_row(write):
     """TRL prints prompts and completions in a panel; braces and dictionaries in it are no rows of metrics."""
     made = rows(12)
     text = ["Updated tokens: {'eos_token_id': 2}."]
@@ -139,21 +142,16 @@ def test_a_panel_of_prompts_between_rows_costs_no_row(tmp_path):
             '│ │ {"type": "function",   │ ls </a> │ │',
         ]
         text += [f"│ {{'answer': {i}}} │", "│ {'open: │", "╰────╯"]
-    (tmp_path / "run.log").write_text("\n".join(text))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.step.tolist() == list(range(1, 13))
-    assert run.reward == pytest.approx([row["reward"] for row in made])
-    assert run.settings.total_steps.value == 50
+    run = read_log(write("run.log", "\n".join(text)))
+    assert_read(run, step=range(1, 13), reward=rewards(12), settings={"total_steps": 50})
     assert not {"answer", "eos_token_id"} & set(run.unused)
 
 
-def test_counts_of_ranks_and_files_are_no_plan(tmp_path):
+def test_counts_of_ranks_and_files_are_no_plan(write):
     text = [f"  Learner: ({{'hosts': 0/1, 'gpus': {i}/8}}, 'rank {i}/8 initialized on cuda:{i}')" for i in range(8)]
     text += [f"step:{i} | policy_loss=0.01 | mean_reward={row['reward']} | epoch=0" for i, row in enumerate(rows(20))]
-    (tmp_path / "run.log").write_text("\n".join(text))
-    run = bg.read_log(tmp_path / "run.log")
-    assert len(run.step) == 20
-    assert run.settings.total_steps.value is None
+    run = read_log(write("run.log", "\n".join(text)))
+    assert_read(run, reward=rewards(20), settings={"total_steps": None})
 
 
 @pytest.mark.parametrize(
@@ -163,30 +161,27 @@ def test_counts_of_ranks_and_files_are_no_plan(tmp_path):
         "[Epoch 0.{i:02d}]  loss={loss}  reward={reward:.4f}±0.2",
     ],
 )
-def test_rows_that_count_epochs_alone(tmp_path, form):
+def test_rows_that_count_epochs_alone(write, form):
     made = rows(9)
     lines = [f"  → GET /api\n    RESPONSE_STATUS: 200\n{form.format(i=i, **row)}" for i, row in enumerate(made, 1)]
-    (tmp_path / "run.log").write_text("Phase 4: 10 epochs\n  Epoch      Loss    MeanReward\n" + "\n".join(lines))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.reward == pytest.approx([row["reward"] for row in made])
-    assert run.step_counter == "log row"
+    run = read_log(write("run.log", "Phase 4: 10 epochs\n  Epoch      Loss    MeanReward\n" + "\n".join(lines)))
+    assert_read(run, reward=np.round(rewards(9), 4), step_counter="log row")
 
 
-def test_a_heading_over_lines_with_several_numbers(tmp_path):
+def test_a_heading_over_lines_with_several_numbers(write):
     made = rows(9)
     lines = [
         f"--- Step {i} ---\nMade 64 completions (16 at once) in 35.3s | Reward: {row['reward']} (Moving Avg: 0.1 | "
         f"Format: 5.0%)\n  [Sample 0 (gt=5 | r=0.0)]: so...\nloss: 0.01, lr: 1e-6"
         for i, row in enumerate(made)
     ]
-    (tmp_path / "run.log").write_text("\n".join(lines))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.reward.tolist() == [row["reward"] for row in made]
+    run = read_log(write("run.log", "\n".join(lines)))
+    assert_read(run, reward=[row["reward"] for row in made])
     assert set(run.signals) == {"loss", "learning_rate"}
 
 
 @pytest.mark.parametrize("width", [61, 97, 240])
-def test_a_row_of_verl_that_a_terminal_has_wrapped(tmp_path, width):
+def test_a_row_of_verl_that_a_terminal_has_wrapped(write, width):
     def line(i: int, reward: float) -> str:
         return (
             f"(TaskRunner pid=7) step:{i} - global_seqlen/mean:4794643.875 - actor/entropy:0.3{i:02d} - "
@@ -204,51 +199,46 @@ def test_a_row_of_verl_that_a_terminal_has_wrapped(tmp_path, width):
             "Training Progress:   2%|██▉      | 60/99 [21:41:02<7621:31:21, 7978.33s/it]",
             "(Worker pid=8) Saved [x]",
         ]
-    (tmp_path / "run.log").write_text("\n".join(text))
-    run = bg.read_log(tmp_path / "run.log")
-    assert run.reward.tolist() == [row["reward"] for row in made]
+    run = read_log(write("run.log", "\n".join(text)))
+    assert_read(run, reward=[row["reward"] for row in made])
     assert len(run.signals) == 6
     assert len(run.eval_step) == 20
 
 
-def test_one_pasted_line_of_a_trainer_is_called_too_short(tmp_path):
+def test_one_pasted_line_of_a_trainer_is_called_too_short(write):
     line = "[12:00] iteration    7/  90 | loss: -2.3E-06 | reward: 7.6E-01 | grad norm: 0.016 | nan iterations:   0 |"
-    (tmp_path / "a.txt").write_text(f"Still the same here:\n\n{line}\n")
     with pytest.raises(LogReadError, match="at least two rows"):
-        bg.read_log(tmp_path / "a.txt")
-    (tmp_path / "b.txt").write_text("The reward went from 0.2 in step 3 to 0.5 in step 90, and the loss was fine.\n")
+        read_log(write("a.txt", f"Still the same here:\n\n{line}\n"))
     with pytest.raises(LogReadError, match="no rewards"):
-        bg.read_log(tmp_path / "b.txt")
+        read_log(write("b.txt", "The reward went from 0.2 in step 3 to 0.5 in step 90, and the loss was fine.\n"))
 
 
-def test_a_total_in_words_is_the_reward_and_a_mean_of_all_no_part(tmp_path):
+def test_a_total_in_words_is_the_reward_and_a_mean_of_all_no_part(write):
     lines = [
         f"Iter {i}: Train loss -0.09, Total rewards mean {r['reward']}, Total rewards std 0.1, Grouped rewards mean "
         f"{r['reward'] / 2:.4f}, format_reward_func mean {r['reward'] / 3:.4f}, KL 0.001"
         for i, r in enumerate(rows(9), 40)
     ]
-    (tmp_path / "run.log").write_text("\n".join(lines))
-    run = bg.read_log(tmp_path / "run.log")
+    run = read_log(write("run.log", "\n".join(lines)))
     assert run.keys["reward"] == "Total rewards mean"
     table = "| Step | Score/Mean | Rewards/Mean | val/acc/mean@4 |\n|---|---|---|---|\n"
     table += "\n".join(f"| {i} | {r['reward']} | **{r['reward']}** | 0.4 |" for i, r in enumerate(rows(9)))
-    (tmp_path / "notes.md").write_text(table)
-    run = bg.read_log(tmp_path / "notes.md")
+    run = read_log(write("notes.md", table))
     assert not run.components
     assert len(run.eval_step) == 9
 
 
-def test_columns_that_add_up_to_the_reward_are_its_parts(tmp_path):
+def test_columns_that_add_up_to_the_reward_are_its_parts(write):
     rng = np.random.default_rng(3)
     made = []
     for i in range(30):
         answer, form = round(0.01 * i + 0.02 * rng.standard_normal(), 4), round(0.5 + 0.1 * rng.standard_normal(), 4)
         parts = {"answer_reward": answer, "mean_format_reward": form, "best_reward": 0.4, "reward_groups": i % 2}
         made.append({"step": i + 1, "reward": round(answer + 0.2 * form, 6)} | parts)
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, made)))
-    assert set(bg.read_log(tmp_path / "log.jsonl").components) == {"answer", "format"}
-    (tmp_path / "other.jsonl").write_text("\n".join(json.dumps(r | {"reward": rng.random()}) for r in made))
-    assert not bg.read_log(tmp_path / "other.jsonl").components
+    assert set(read_log(write("log.jsonl", "\n".join(map(json.dumps, made)))).components) == {"answer", "format"}
+    assert not read_log(
+        write("other.jsonl", "\n".join(json.dumps(r | {"reward": rng.random()}) for r in made))
+    ).components
 
 
 @pytest.mark.parametrize(
@@ -259,20 +249,19 @@ def test_columns_that_add_up_to_the_reward_are_its_parts(tmp_path):
         "Training: 9 problems, 1,200 total steps",
     ],
 )
-def test_the_plan_in_a_banner(tmp_path, banner):
+def test_the_plan_in_a_banner(write, banner):
     lines = [f"step:{i} | loss=0.1 | mean_reward={r['reward']}" for i, r in enumerate(rows(20))]
-    (tmp_path / "pairs.log").write_text("\n".join([banner, *lines]))
-    assert bg.read_log(tmp_path / "pairs.log").settings.total_steps.value == 1200
-    (tmp_path / "dicts.log").write_text("\n".join([banner, *map(str, rows(20))]))
-    assert bg.read_log(tmp_path / "dicts.log").settings.total_steps.value == 1200
+    assert read_log(write("pairs.log", "\n".join([banner, *lines]))).settings.total_steps.value == 1200
+    assert read_log(write("dicts.log", "\n".join([banner, *map(str, rows(20))]))).settings.total_steps.value == 1200
 
 
-def test_a_score_of_seldom_rows_may_be_the_held_out_one(tmp_path):
+def test_a_score_of_seldom_rows_may_be_the_held_out_one(write):
     made = [{"iteration": i, "loss": 0.1, "mean_reward": r["reward"]} for i, r in enumerate(rows(30))]
     for row in made[::5]:
         row |= {"final_answer_accuracy": 0.7 + 0.001 * row["iteration"], "final_answer_correct": 118}
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, made)))
-    assert bg.read_log(tmp_path / "log.jsonl").suggested["heldout"] == ("final_answer_accuracy",)
+    assert read_log(write("log.jsonl", "\n".join(map(json.dumps, made)))).suggested["heldout"] == (
+        "final_answer_accuracy",
+    )
 
 
 def table_texts():
@@ -292,11 +281,9 @@ def table_texts():
 
 
 @pytest.mark.parametrize("form", table_texts())
-def test_a_table_in_a_text(tmp_path, form):
-    (tmp_path / "a.txt").write_text(table_texts()[form])
-    run = bg.read_log(tmp_path / "a.txt")
-    assert run.step.tolist() == list(range(1, 13))
-    assert run.reward == pytest.approx([row["reward"] for row in rows(12)])
+def test_a_table_in_a_text(write, form):
+    run = read_log(write("a.txt", table_texts()[form]))
+    assert_read(run, step=range(1, 13), reward=rewards(12))
 
 
 @pytest.mark.parametrize(
@@ -308,20 +295,16 @@ def test_a_table_in_a_text(tmp_path, form):
         "Iteration {i} of 12\n  avg reward : {r}\n  kl   : 0.1",
     ],
 )
-def test_lines_of_other_hands(tmp_path, form):
-    (tmp_path / "a.log").write_text("\n".join(form.format(i=i, r=r["reward"]) for i, r in enumerate(rows(12), 1)))
-    run = bg.read_log(tmp_path / "a.log")
-    assert run.step.tolist() == list(range(1, 13))
-    assert run.reward.tolist() == [row["reward"] for row in rows(12)]
+def test_lines_of_other_hands(write, form):
+    run = read_log(write("a.log", "\n".join(form.format(i=i, r=r["reward"]) for i, r in enumerate(rows(12), 1))))
+    assert_read(run, step=range(1, 13), reward=rewards(12))
     assert set(run.signals) == {"kl"}
 
 
-def test_a_curve_downloaded_from_tensorboard(tmp_path):
+def test_a_curve_downloaded_from_tensorboard(write):
     lines = [f"{1.7e9 + i},{10 * i},{row['reward']}" for i, row in enumerate(rows(12), 1)]
-    (tmp_path / "curve.csv").write_text("\n".join(["Wall time,Step,Value", *lines]))
-    run = bg.read_log(tmp_path / "curve.csv")
-    assert run.reward.tolist() == [row["reward"] for row in rows(12)]
-    assert any("TensorBoard" in note for note in run.notes)
+    run = read_log(write("curve.csv", "\n".join(["Wall time,Step,Value", *lines])))
+    assert_read(run, "TensorBoard", reward=rewards(12))
 
 
 def test_verl_lines_in_a_block_of_code_and_with_one_key_a_line(write):

@@ -189,6 +189,14 @@ def test_a_training_within_a_run_of_a_chart(write):
     assert [len(read_log(path, run="b").step), read_log(path, run="b").trainings[1].taken] == [12, True]
 
 
+def test_a_run_that_the_log_does_not_hold_is_refused(write):
+    path = write("a.jsonl", steps(1, 9, run_id="mine"))
+    for wanted in (None, "training 1", "mine"):
+        assert len(read_log(path, run=wanted).step) == 9
+    with pytest.raises(LogReadError, match=r"a\.jsonl: expected a run among training 1, found 'other'; correct --run"):
+        read_log(path, run="other")
+
+
 def test_the_command_line_takes_any(write):
     path = write("run.log", printed(*training(20), CLOSING, *training(30, 1), CLOSING))
     shown = call("inspect", path, "--run", "training 1", "--details").out

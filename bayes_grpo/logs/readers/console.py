@@ -290,7 +290,10 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
 
 def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
     """Rows of all such lines."""
-    return Parsed(Table.from_rows(_verl_rows(source.text)), notes=too_long(source.text))
+    table = Table.from_rows(_verl_rows(source.text))
+    if not table.n:
+        raise nothing_found("lines such as 'step:3 - critic/score/mean:0.24'", source)
+    return Parsed(table, notes=too_long(source.text))
 
 
 def _verl_rows(text: str) -> Iterator[dict[str, float]]:

@@ -43,7 +43,9 @@ def rows_of_points(points: Points) -> Table:
     Where the trainer counts rollouts and updates on steps of their own, each kind of key has rows of its own.
     """
     keys = dict.fromkeys((key for _, key, _ in points), 0.0)
-    axes = [x for x in identify(KeyIndex(Table.from_rows([keys]))).axes if f"{x}/step" not in keys]
+    trainer = identify(KeyIndex(Table.from_rows([keys])))
+    counters = (*trainer.steps[0], *trainer.rollouts) if trainer.rollouts else ()
+    axes = [counter.partition("/")[0] for counter in counters if counter not in keys]
     axis_of = {key: next((axis for axis in axes if key.startswith(f"{axis}/")), "") for key in keys}
     counter = "_step" if "step" in keys else "step"
     rows: list[dict[str, float]] = []

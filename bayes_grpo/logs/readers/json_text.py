@@ -123,7 +123,8 @@ def of_document(document: Any, wanted: str | None = None) -> Parsed:
     if records := _record_lists(document):
         name = _choose(records, wanted)
         found = parsed_rows(records[name])
-        return replace(found, config=config, notes=(f"records read from {name!r}", *found.notes))
+        notes = (f"records read from {name!r}", *found.notes)
+        return replace(found, config=config, notes=notes, took_run=name.startswith(wanted or name))
     inside = ({k: v for k, v in x.items() if not isinstance(v, dict)} for x in document.values() if isinstance(x, dict))
     if columns := next((found for x in (document, *inside) if (found := _number_lists(x))), {}):
         return Parsed(Table.from_columns(columns), config)
@@ -210,8 +211,8 @@ def _read_jsonl(source: Source, wanted: str | None) -> Parsed:
     found = parsed_rows(rows(), config=config)
     if len(bad) > good:
         raise LogReadError(
-            f"expected one JSON object a line, found {len(bad)} lines of {len(bad) + good} that are none, the first "
-            f"at line {bad[0]}; repair the file or pass another"
+            f"expected one JSON object a line, found {counted(len(bad), 'line')} of {len(bad) + good} that are "
+            f"none, the first is line {bad[0]}; repair the file or pass another"
         )
     notes = [f"{counted(settings, 'line')} of settings instead of metrics"] if settings else []
     if bad:
