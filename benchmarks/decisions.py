@@ -29,7 +29,7 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.result import Decision
-from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.diagnosis.trend import fit_trend
 from benchmarks.common import keep, say
 from benchmarks.decision_problems import KEPT_EVERY, PROMPTS, Problem, forecasts_of, problems
 

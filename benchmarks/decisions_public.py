@@ -23,7 +23,7 @@ import numpy as np
 
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep, say
 from benchmarks.decision_problems import Problem, forecasts_of

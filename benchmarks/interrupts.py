@@ -35,10 +35,10 @@ SOON = 1.0
 COMMANDS = {
     "fit": ("fit", "{log}", "--num-samples", "20000", "--out", "{out}/fit.nc", "--plot", "{out}/fit.png"),
     "compare": ("compare", "{log}", "--plot", "{out}/compare.png", "--json"),
-    "forecast": ("forecast", "{log}", "--until", "400", "--plot", "{out}/forecast.png"),
+    "forecast": ("forecast", "{log}", "--horizon", "400", "--plot", "{out}/forecast.png"),
     "backtest": ("forecast", "--backtest", "{log}", "{other}", "--jobs", "2"),
     "diagnose": ("diagnose", "{log}", "--plot", "{out}/diagnose.png"),
-    "report": ("report", "{log}", "--until", "400", "--out", "{out}/page.html"),
+    "report": ("report", "{log}", "--horizon", "400", "--out", "{out}/page.html"),
     "plan": ("plan", "{log}", "--budget", "400"),
     "batch": ("batch", "{folder}", "--jobs", "2", "--out", "{out}/batch.csv"),
     "compare-runs": ("compare-runs", "--a", "{log}", "--b", "{other}"),

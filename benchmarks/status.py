@@ -35,6 +35,7 @@ BEGINNINGS = (4, 6, 8, 10, 15, 20, 30, 50)
 MEASURED_AT = 10
 LABELS = (*MODES, "healthy", "plateaued")
 BINS = np.linspace(0.0, 1.0, 11)
+DRAWS = 1000
 
 
 class Look(NamedTuple):
@@ -162,13 +163,19 @@ def rate(hits: Iterable[bool]) -> dict[str, Any]:
 
 
 def calibration(logs: Sequence[Judged], mode: str) -> dict[str, float]:
-    """Expected calibration error, and the share that has the mode, of probabilities at ends."""
+    """Expected calibration error at ends, what true probabilities would show, and the share that has the mode."""
     p = np.array([x.looks[x.rows].probability[mode] for x in logs])
     hit = np.array([x.label == mode for x in logs])[np.isfinite(p)]
     p = p[np.isfinite(p)]
     inside = [(p >= a) & ((p < b) | (b == 1.0)) for a, b in pairwise(BINS)]
-    error = sum(abs(hit[i].mean() - p[i].mean()) * i.mean() for i in inside if i.any())
-    return {"ece": round(float(error), 4), "share": round(float(hit.mean()), 4), "mean": round(float(p.mean()), 4)}
+
+    def error(hit: np.ndarray) -> float:
+        return float(sum(abs(hit[i].mean() - p[i].mean()) * i.mean() for i in inside if i.any()))
+
+    rng = np.random.default_rng(0)
+    true = [error(rng.random(len(p)) < p) for _ in range(DRAWS)]  # of probabilities that are true, on as many logs
+    found = {"ece": error(hit), "ece if true": np.mean(true), "share": hit.mean(), "mean": p.mean()}
+    return {name: round(float(x), 4) for name, x in found.items()}
 
 
 def summary(logs: Sequence[Judged]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _forecast(work: _Work) -> Forecasted:
     run, s = _run_of(work), work.settings
     made = forecast(
         run,
-        s.until,
+        s.horizon,
         schedule=s.schedule,
         total_steps=s.total_steps,
         signal=s.signal,

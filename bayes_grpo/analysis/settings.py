@@ -21,7 +21,7 @@ class AnalysisSettings:
     """Settings of an analysis.
 
     Attributes:
-        until: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
+        horizon: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
         costs: Costs and values of a decision about stopping; None for no decision.
@@ -40,7 +40,7 @@ class AnalysisSettings:
         reference_runs: Reference runs: files, folders, stores, patterns and runs; None without.
     """
 
-    until: float | None = None
+    horizon: float | None = None
     schedule: str | None = None
     total_steps: float | None = None
     costs: StoppingCosts | None = None

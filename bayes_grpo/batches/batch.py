@@ -33,7 +33,7 @@ def batch(
     do: Sequence[str] = ("diagnose",),
     *,
     regime: str = "oscillator",
-    until: float | None = None,
+    horizon: float | None = None,
     signal: str = "auto",
     out: PathLike | None = None,
     resume: bool = True,
@@ -56,7 +56,7 @@ def batch(
             is looked into.
         do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
         regime: Regime to fit.
-        until: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
+        horizon: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
             that lies ahead, else 1.5 times its last step; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
         out: File for the table: .parquet or .csv.
@@ -79,7 +79,7 @@ def batch(
     """
     begin, progress = time.perf_counter(), or_silent(progress)
     table, options = None if out is None else Path(os.fspath(out)), dict(read or {})
-    settings = AnalysisSettings(regime=regime, until=until, signal=signal, sampler=sampler, seed=seed)
+    settings = AnalysisSettings(regime=regime, horizon=horizon, signal=signal, sampler=sampler, seed=seed)
     _check(do, settings, options, table, jobs)
     parts = tuple(dict.fromkeys((*(BATCH_TASKS[task] for task in do), "diagnosis")))
     kept = None if table is None else journal_of(table)

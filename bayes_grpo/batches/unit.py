@@ -89,7 +89,7 @@ class BatchUnit:
             "content": self.log.fingerprint,
             "parts": sorted(self.parts),
             "regimes": [[name, model_hash(get_regime(name))] for name in names if name],
-            "until": s.until if "forecast" in self.parts else None,
+            "until": s.horizon if "forecast" in self.parts else None,
             "signal": s.signal if names[0] or names[1:] else "",
             "sampler": None if s.sampler is None else asdict(s.sampler),
             "seed": s.seed,

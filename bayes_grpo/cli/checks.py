@@ -82,17 +82,17 @@ def there(logs: Iterable[str | Path]) -> None:
         )
 
 
-def horizon(until: float | None, run: Run) -> None:
+def horizon(horizon: float | None, run: Run) -> None:
     """Refuses a horizon before the last step of a log.
 
     Raises:
         SettingError: It lies there.
     """
     ends = [float(x[-1]) for x in (run.step, run.eval_step) if len(x)]
-    if until is not None and ends and not until > min(ends):  # which of the two signals counts is known later
+    if horizon is not None and ends and not horizon > min(ends):  # which of the two signals counts is known later
         raise SettingError(
-            f"until: expected a step after the last logged one ({min(ends):g}), found {until:g}; the horizon lies in "
-            f"the past"
+            f"horizon: expected a step after the last logged one ({min(ends):g}), found {horizon:g}; "
+            "the horizon lies in the past"
         )
 
 

@@ -14,6 +14,7 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
+    Horizon,
     LogFile,
     Output,
     Plot,
@@ -23,7 +24,6 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     StoppingFlags,
-    Until,
     UpToStep,
     check_pictures,
     names_in,
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 @command(
     "forecast outputs/run",
-    "forecast metrics.jsonl --until 2000 --cost-per-step 2 --value-per-reward 5000",
+    "forecast metrics.jsonl --horizon 2000 --cost-per-step 2 --value-per-reward 5000",
     "forecast metrics.jsonl --part code",
     "forecast runs/*.jsonl --backtest",
 )
 def forecast(
     log: LogFile,
-    until: Until = None,
+    horizon: Horizon = None,
     schedule: Annotated[
         str | None,
         typer.Option(
@@ -90,9 +90,9 @@ def forecast(
     # As a setting too: where a trainer's default decays, past and future follow it.
     run = reading.read(log, up_to_step, {} if total_steps is None else {"total_steps": total_steps})
     run = run if part is None else run.of_part(part)
-    checks.horizon(until, run)
+    checks.horizon(horizon, run)
     settings = bg.AnalysisSettings(
-        until=until,
+        horizon=horizon,
         schedule=schedule,
         total_steps=total_steps,
         costs=costs,

@@ -72,9 +72,9 @@ def server_of(folder: Path, pages: Path | None = None) -> MCPServer:
         found = bg.diagnose(_read(root, log))
         return marked(found.to_dict(), found.status.sentence)
 
-    def forecast(log: str, until: float | None = None) -> dict[str, Any]:
-        """Where the reward goes from here, with intervals; seconds. ``until``: a step; else the planned end."""
-        parts = bg.analyze(_read(root, log), ("diagnosis", "forecast"), settings=bg.AnalysisSettings(until=until))
+    def forecast(log: str, horizon: float | None = None) -> dict[str, Any]:
+        """Where the reward goes from here, with intervals; seconds. ``horizon``: a step; else the planned end."""
+        parts = bg.analyze(_read(root, log), ("diagnosis", "forecast"), settings=bg.AnalysisSettings(horizon=horizon))
         found = bg.forecast_given(parts.diagnosis.required.status, parts.forecast.required.summary)
         return marked(found.to_dict(), found.sentence)
 

@@ -39,7 +39,7 @@ def plan(
         float | None,
         option(STOPPING, help="Largest cost of the next run, in steps of the present one; its length if absent."),
     ] = None,
-    risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.15,
+    risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.1,
     reference_runs: ReferenceRunsFlag = None,
     signal: Signal = "auto",
     plot: Plot = None,

@@ -16,6 +16,7 @@ from bayes_grpo.cli.options import (
     OUTPUT,
     REGIME,
     Completions,
+    Horizon,
     LogFile,
     Output,
     Reading,
@@ -23,7 +24,6 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     StoppingFlags,
-    Until,
     UpToStep,
     names_in,
     option,
@@ -37,7 +37,7 @@ from bayes_grpo.common.files import check_writable
 def report(
     log: LogFile,
     out: Annotated[Path, option(OUTPUT, help="Write the page to this file.")] = Path("report.html"),
-    until: Until = None,
+    horizon: Horizon = None,
     regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.", **REGIME)] = "oscillator",
     signal: Signal = "auto",
     up_to_step: UpToStep = None,
@@ -59,7 +59,7 @@ def report(
     """Write one page about a run: what drives it, what is left and whether it pays, what is wrong, and the evidence."""
     check_writable(out)
     settings = bg.AnalysisSettings(
-        until=until,
+        horizon=horizon,
         costs=stopping.costs(),
         signal=signal,
         regime=regime,
@@ -69,7 +69,7 @@ def report(
     )
     with progress_bar() as progress:
         run = reading.read(log, up_to_step)
-        checks.horizon(until, run)
+        checks.horizon(horizon, run)
         made = bg.report_run(run, settings=settings, without=names_in(without), progress=progress)
         bg.save_report(made, out)
     output.show(made, more={"page": str(out)})

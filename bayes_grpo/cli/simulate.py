@@ -71,7 +71,7 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
         whole = bg.read_log(path)
         cut = float(whole.step[int(_CUT * len(whole.step)) - 1])
         costs = bg.StoppingCosts(cost_per_step=1.0, value_per_reward=2000.0)
-        settings = bg.AnalysisSettings(until=float(whole.step[-1]), costs=costs, seed=seed)
+        settings = bg.AnalysisSettings(horizon=float(whole.step[-1]), costs=costs, seed=seed)
         made = bg.report_run(whole.until(cut), settings=settings, progress=progress)
         page = bg.save_report(made, out / "report.html")
     output.show(made, more={"page": str(page)})

@@ -15,13 +15,13 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
     LOGS,
+    Horizon,
     Json,
     Reading,
     ReferenceRunsFlag,
     Seed,
     Signal,
     StoppingFlags,
-    Until,
     named_references,
 )
 from bayes_grpo.cli.terminal import console, is_quiet, marked
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --alert wandb")
 def watch(
     log: Annotated[list[Path], typer.Argument(help=LOGS)],
-    until: Until = None,
+    horizon: Horizon = None,
     interval: Annotated[float, typer.Option(help="Seconds between two checks of the files.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[
@@ -78,7 +78,7 @@ def watch(
     named = tuple(named_references(reference_runs, log) or ())
     costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
-    watching = internal.Watching(until=until, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
+    watching = internal.Watching(horizon=horizon, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,

@@ -60,6 +60,20 @@ def percent(probability: float) -> str:
     return "<1%" if probability < 0.01 else f"{probability:.0%}"
 
 
+def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
+    """Median and interval in words; 0 where a number is 0 but for rounding.
+
+    Args:
+        draws: Draws of any shape, or their interval.
+        form: Format of its numbers.
+        level: Whether to name the interval's level; a clause names it once.
+    """
+    found = draws if isinstance(draws, Interval) else interval(draws)
+    median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
+    text = f"{median:{form}} [{low:{form}}, {high:{form}}]"
+    return f"{text} ({found.level:.0%})" if level else text
+
+
 def digits(value: float | None, form: str = ".4g") -> str:
     """A number in few digits; "" for one that is not known."""
     if value is None or math.isnan(value):

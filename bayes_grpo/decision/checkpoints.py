@@ -7,7 +7,7 @@ held-out reward,
 
 The gap is a random walk with an unknown start and a strength on a grid, weighted by the scores. It stays constant where
 train and held-out reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
-(`bayes_grpo.diagnosis.smoothing`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
+(`bayes_grpo.diagnosis.trend`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
 Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the picked checkpoint is not.
 """
 
@@ -21,7 +21,8 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.trend import Trend, span_of
+from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.rows.reward_range import span_of
 
 GAP_WALKS = (0.0, 0.03, 0.1, 0.3, 1.0)
 """Strengths of the walk tried: its standard deviation over the log, in ranges of the rows."""

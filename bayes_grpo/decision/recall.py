@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
-from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.diagnosis.trend import fit_trend
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast

@@ -12,7 +12,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.resumed import Resume, near_resume
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
@@ -246,7 +246,7 @@ def _falls(run: Run) -> tuple[str, ...]:
     out = []
     for name, values in {**run.components, **run.environments}.items():
         part = Logged.of(run.step, values)
-        if is_share(part.value) and lost_strength(part, 0.0, 1.0, THRESHOLDS.trend_rows) > 1.0:
+        if is_share(part.value) and part.loss() > 1.0:
             out.append(fall_text(plain(name, 40), part))
     return tuple(out)
 

@@ -15,77 +15,22 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, stretches
 
 
-def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """Whether most of a signal's level was there from the start.
-
-    Args:
-        start: Where it began, any shape.
-        best: Its best so far, likewise.
-        low: Lowest value, from which levels are counted; minus infinity where it is unknown.
-    """
-    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
-
-
-def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """What a signal can lose: its level where it started high, else what it gained; arguments as in `started_high`."""
-    return np.where(started_high(start, best, low), np.asarray(best) - low, np.asarray(best) - start)
-
-
-def least_loss(stake: np.ndarray | float) -> np.ndarray:
-    """The smallest fall that is a collapse of what was at stake, of the same shape."""
-    return THRESHOLDS.lost * np.asarray(stake)
-
-
-def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.ndarray:
-    """Whether a fall is a collapse.
-
-    Args:
-        fall: How far the signal is below its best, any shape.
-        stake: What it had to lose, likewise.
-        material: Fall below which none matters.
-    """
-    return (fall > least_loss(stake)) & (fall > material)
-
-
-def best_so_far(trend: Trend) -> np.ndarray:
-    """Draws of the highest value up to each row, the first logged rows among them once they came, shape (draws, n)."""
-    first = trend.raw[: THRESHOLDS.first_rows]
-    came = trend.step >= trend.raw_step[len(first) - 1]
-    return np.maximum(np.maximum.accumulate(trend.draws, axis=1), np.where(came, first.mean(), -np.inf))
-
-
-def lost_along(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
-    """Draws of whether a signal is lost at each of its rows: collapsed from its best so far, or declined.
+def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Whether a reward is lost at each of its rows, by the rows up to it (`rows.lost_strength`), shape (n,).
 
     Args:
         trend: Of a reward.
         span: Its range.
         low: Lowest reward; NaN if unknown.
-
-    Returns:
-        Shape (draws, n). What is won back is no longer lost.
     """
-    path, beyond, material = trend.draws, THRESHOLDS.noise * trend.noise_sd, THRESHOLDS.material * span
-    best = best_so_far(trend)
-    gain, fall = best - path[:, :1], best - path
-    found = (gain > beyond) & (fall > beyond) & lost(fall, gain, material)
-    found |= -(path - path[:, :1]) > max(beyond, THRESHOLDS.decline * span)
-    if np.isfinite(low):
-        found |= (fall > THRESHOLDS.noise_of_level * trend.noise_sd) & lost(fall, best - low, material)
-    return found
+    rows = Logged(trend.raw_step, trend.raw)
+    past = [rows.until(step) for step in trend.step]
+    return np.array([lost_strength(y, low, low + span, THRESHOLDS.trend_rows) > 1.0 for y in past])
 
 
 def rows_collapsed(y: np.ndarray) -> bool:
-    """Whether a reward has collapsed at its end, by means of its rows, where no trend is at hand.
-
-    Args:
-        y: Rewards, shape (n,).
-    """
-    size = min(len(y), max(THRESHOLDS.least_rows, len(y) // THRESHOLDS.end_part_ahead))
-    means = np.convolve(y, np.full(size, 1.0 / size), mode="valid")
-    best, end, start = float(means.max()), float(means[-1]), float(means[0])
-    error = float(np.std(np.diff(y))) / np.sqrt(float(size))  # of the difference of two means
-    return bool(lost(np.asarray(best - end), at_stake(start, best), max(THRESHOLDS.noise_of_means * error, 1e-12)))
+    """Whether a reward is lost at its last row, shape (n,), by the rule of the diagnosis."""
+    return Logged(np.arange(float(len(y))), y).loss() > 1.0
 
 
 class Fallen(NamedTuple):
@@ -121,12 +66,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
     rows = Logged(trend.raw_step, trend.raw)
     if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
         return None
-    lost = last_lost(trend, span, low)
-    if lost is not None and lost[1] == trend.step[-1]:
-        since = lost[0]
-    else:  # the trend is too smooth to show it: it began after the rows with the highest mean
-        since = float(rows.step[int(rows.means.argmax()) + rows.window - 1])
-    step = last_near_best(trend, since)
+    step = last_near_best(trend, float(rows.step[rows.fall[1] - 1]))
     best = float(np.interp(step, trend.step, trend.mean))
     now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
     at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
@@ -141,7 +81,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
 
 def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
     """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
-    found = stretches(lost_along(trend, span, low).mean(axis=0) >= THRESHOLDS.probable)
+    found = stretches(lost_at(trend, span, low), THRESHOLDS.least_rows)
     return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
 
 

@@ -1,7 +1,8 @@
 """Interface of a failure mode, one file in `bayes_grpo.diagnosis.modes` each, and the map from strength to probability.
 
-    P = least + (most - least) s^k / (1 + s^k),     s: strength, the evidence over its threshold
+    P = least + (most - least) s^k / (c + s^k),     s: strength, the evidence over its threshold
 
+c is such that P = 0.5 at s = 1, so that a threshold in the table is the one at which a failure is named.
 `least` is the rate of a mode where its definition does not hold, `most` where it clearly holds: rounded shares of
 labeled public logs, the only learned numbers. Definitions generalize to logs of new authors; weights learned from few
 authors did not.
@@ -42,6 +43,11 @@ class Calibration(NamedTuple):
     unseen: float
     most: float
     steep: float = 4.0
+
+    def at(self, strength: float) -> float:
+        """Probability at a finite strength: one half where the evidence is at its threshold."""
+        half = (self.most - THRESHOLDS.probable) / (THRESHOLDS.probable - self.least)
+        return self.least + (self.most - self.least) / (1.0 + half * (1.0 / max(strength, 1e-9)) ** self.steep)
 
 
 MEASURED = Calibration(0.0, 0.0, MOST_PROBABLE, 12.0)
@@ -116,8 +122,7 @@ class Mode:
             return ModeLook(MOST_PROBABLE, True)
         if known is MEASURED and rows.reward.rows < THRESHOLDS.trend_rows:
             return ModeLook(known.least, True)
-        share = 1.0 / (1.0 + (1.0 / max(strength, 1e-9)) ** known.steep)
-        return ModeLook(known.least + (known.most - known.least) * share, True)
+        return ModeLook(known.at(strength), True)
 
 
 def all_modes() -> tuple[Mode, ...]:

@@ -2,28 +2,31 @@
 
     share of part i in the gain of the mean = w_i Δr_i / Σ_j w_j Δr_j
 
-The weights are those with which the logged parts add up to the logged reward, where they do; otherwise the reward
-functions count 1 each, and there is no share.
+The weights are those with which the logged parts add up to the logged reward (`rows.weights_of`), where they do;
+otherwise every part keeps its own unit, and there is no share. Every Δr_i is the change of the part's trend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import last_near_best
-from bayes_grpo.diagnosis.rows import Logged
+from bayes_grpo.diagnosis.rows import Logged, weights_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.rollouts.parts import adding_weights
+
+FUNCTION, ENVIRONMENT = "reward function", "environment"
+"""Kinds of parts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PartTrend(Result):
     """One reward function or environment.
 
@@ -36,7 +39,8 @@ class PartTrend(Result):
         p_rises: Probability that it rises; NaN where it is constant.
         adds: What its change adds to the reward; NaN where the parts do not add up to it.
         share: Share of the gain of the reward; NaN where the reward has no clear gain or the parts do not add up to it.
-        falls_since: Last step near its best, where it has fallen since; None where it has not.
+        falls_since: Last step near its best, where it has fallen since (`rows.Logged.loss`); None where it has not.
+        change: Draws of what its change adds, or of its change where the parts do not add up, shape (draws,).
     """
 
     name: str
@@ -48,69 +52,93 @@ class PartTrend(Result):
     adds: Interval
     share: Interval
     falls_since: float | None
+    change: np.ndarray
+
+    in_json = ("name", "kind", "first_step", "before", "now", "p_rises", "adds", "share", "falls_since")
 
 
 def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:
     """The parts of a run's reward, the largest contribution first; empty where fewer than two were logged."""
-    out: list[tuple[float, PartTrend]] = []
+    out: list[PartTrend] = []
+    run = trends.run
     for kind, found, logged in (
-        ("reward function", trends.components, trends.run.components),
-        ("environment", trends.environments, trends.run.environments),
+        (FUNCTION, trends.components, run.components),
+        (ENVIRONMENT, trends.environments, run.environments),
     ):
         if len(found) < 2:
             continue
-        weights = _weights(trends, logged, of_mean=kind == "environment")
-        added = {name: weights.get(name, 0.0) * trend.change() for name, trend in found.items()}
-        whole = np.sum(list(added.values()), axis=0) if weights else np.zeros(1)
-        gain = interval(whole)
-        clear = bool(weights) and gain.low * gain.high > 0.0 and abs(gain.median) > trends.reward.noise_sd * 0.5
+        rewards = np.isfinite(run.reward)
+        full = (rewards & np.all([np.isfinite(x) for x in logged.values()], axis=0)).sum()
+        enough = not trends.uses_eval and full >= THRESHOLDS.all_parts * rewards.sum()
+        weights = weights_of(run, logged, of_mean=kind == ENVIRONMENT) if enough else {}
+        changes = {name: (weights.get(name, 0.0) if weights else 1.0) * x.change() for name, x in found.items()}
+        whole = np.sum(list(changes.values()), axis=0)
+        gain, least = interval(whole), THRESHOLDS.clear_gain * trends.reward.noise_sd
+        clear = bool(weights) and gain.low * gain.high > 0.0 and abs(gain.median) > least
         for name, trend in found.items():
-            share = interval(added[name] / whole) if clear else Interval(np.nan, np.nan, np.nan, LEVEL)
-            size = added[name] if weights else trend.change()
-            adds = interval(added[name] if weights else np.nan)
-            out.append((-abs(float(np.mean(size))), _part(name, kind, trend, adds, share)))
-    return tuple(part for _, part in sorted(out, key=lambda x: x[0]))
+            share = interval(changes[name] / whole) if clear else Interval(np.nan, np.nan, np.nan, LEVEL)
+            adds = interval(changes[name] if weights else np.nan)
+            out.append(_part(name, kind, trend, adds, share, changes[name]))
+    return tuple(sorted(out, key=lambda part: -abs(float(np.mean(part.change)))))
 
 
-def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval) -> PartTrend:
-    change, constant = trend.change(), bool(np.ptp(trend.raw) == 0.0)
+def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval, change: np.ndarray) -> PartTrend:
+    constant = bool(np.ptp(trend.raw) == 0.0)
     before, now = (np.full(1, trend.raw[0]) if constant else trend.draws[:, i] for i in (0, -1))
+    fell = Logged(trend.raw_step, trend.raw).loss() > 1.0
     return PartTrend(
         name=name,
         kind=kind,
         first_step=float(trend.raw_step[0]),
         before=interval(before),
         now=interval(now),
-        p_rises=float("nan") if constant else float(np.mean(change > 0.0)),
+        p_rises=float("nan") if constant else float(np.mean(trend.change() > 0.0)),
         adds=adds,
         share=share,
-        falls_since=fall_of(trend),
+        falls_since=last_near_best(trend, float(trend.step[-1])) if fell else None,
+        change=change,
     )
 
 
-def fall_of(trend: Trend) -> float | None:
-    """Last step near the best of a part that has fallen since by more than the noise of its means; None without."""
-    y = Logged(trend.raw_step, trend.raw)
-    if y.rows < THRESHOLDS.trend_rows or y.since_best < THRESHOLDS.least_rows:
-        return None
-    best = int(trend.mean.argmax())
-    surely = np.mean(trend.draws[:, -1] < trend.draws[:, best]) >= THRESHOLDS.sure
-    fell = surely and y.best - y.now >= THRESHOLDS.fall_errors * y.error
-    return last_near_best(trend, float(trend.step[-1])) if fell else None
+def rise_and_fall(parts: Sequence[PartTrend]) -> tuple[PartTrend | None, PartTrend | None]:
+    """The reward functions that rose and fell most; None for each where none did, or by little of the largest."""
+    found = _material(parts)
+    rises = next((p for p in found if interval(p.change).low > 0.0), None)
+    return rises, next((p for p in found if interval(p.change).high < 0.0), None)
 
 
-def _weights(trends: RunTrends, logged: Mapping[str, np.ndarray], of_mean: bool) -> dict[str, float]:
-    """Weights with which parts add up to the reward; empty where they do not, or some are missing in many rows.
+def _material(parts: Sequence[PartTrend]) -> list[PartTrend]:
+    """Reward functions whose change counts next to the largest one, the largest first."""
+    size = {p.name: abs(float(np.median(p.change))) for p in parts if p.kind == FUNCTION}
+    found = [p for p in parts if p.kind == FUNCTION and size[p.name] >= THRESHOLDS.material_part * max(size.values())]
+    return sorted(found, key=lambda p: -size[p.name])
 
-    A mean over environments has as many completions of each as were drawn for a row, so its weights are estimated.
-    """
-    run = trends.run
-    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in logged.values()], axis=0)
-    if trends.uses_eval or known.sum() < THRESHOLDS.all_parts * np.isfinite(run.reward).sum():
-        return {}
-    found = adding_weights(run.reward[known], {name: x[known] for name, x in logged.items()})
-    if found or not of_mean:
-        return found
-    weights = np.linalg.lstsq(np.stack([x[known] for x in logged.values()], axis=1), run.reward[known], rcond=1e-8)[0]
-    one = bool(np.all(weights >= 0.0)) and abs(float(weights.sum()) - 1.0) < THRESHOLDS.whole
-    return dict(zip(logged, weights.tolist(), strict=True)) if one else {}
+
+def functions_text(parts: Sequence[PartTrend]) -> str:
+    """Which reward function rises, which one falls, and how much of the rise is lost; "" where none moves."""
+    rises, falls = rise_and_fall(parts)
+    if rises is not None and falls is not None:
+        back = interval(np.clip(-falls.change / np.maximum(rises.change, 1e-12), 0.0, THRESHOLDS.taken_back_most))
+        lost = f"{span_text(back, '.0%', level=False)} of that rise"
+        if back.median >= THRESHOLDS.taken_back_most:
+            lost = f"more than that rise, by a factor of {back.median:.2g} or more"
+        elif back.median > 1.0:
+            lost = f"more than that rise, by a factor of {span_text(back, level=False)}"
+        gain, loss = _moved(rises), _moved(falls, level=False)
+        return f"of the reward functions, {_name(rises)} adds {gain} and {_name(falls)} {loss}, which offsets {lost}"
+    one = rises or falls
+    if one is None:
+        return ""
+    how = f"{'rises' if one is rises else 'falls'} {'alone' if len(_material(parts)) == 1 else 'most'}"
+    count = sum(p.kind == FUNCTION for p in parts)
+    return f"of {count} reward functions, {_name(one)} {how}, by {_moved(one)}"
+
+
+def _name(part: PartTrend) -> str:
+    """Its name, made safe to show."""
+    return plain(part.name, 40)
+
+
+def _moved(part: PartTrend, level: bool = True) -> str:
+    """Its change with interval."""
+    return span_text(part.change, "+.3g", level=level)

@@ -49,8 +49,8 @@ class Failure(NamedTuple):
     probability: float
 
 
-def failure_of(run: Run) -> Failure | None:
-    """The likeliest failure of a run that its own diagnosis finds more probably than not; None where it finds none."""
-    probability = probabilities_of(RunSoFar.of(run)).probability
+def failure_of(diagnosed: ModeProbabilities) -> Failure | None:
+    """The likeliest of these failures, where its own diagnosis finds it more probable than not; else None."""
+    probability = diagnosed.probability
     found = max((Failure(mode, probability.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
     return found if found.probability > THRESHOLDS.probable else None

@@ -111,6 +111,18 @@ class Logged:
         size = self.best if is_share(self.value) else float(np.ptp(self.value))
         return self.best - self.now > max(THRESHOLDS.going_errors * self.error, THRESHOLDS.sign_fall * size)
 
+    def loss(self, least_rows: int = THRESHOLDS.trend_rows) -> float:
+        """Its `lost_strength`, in [0, 1] where its values are shares: above 1 it is lost."""
+        ends = (0.0, 1.0) if is_share(self.value) else (np.nan, np.nan)
+        return lost_strength(self, *ends, least_rows)
+
+    @property
+    def fall(self) -> tuple[int, int]:
+        """Places among the running means of the last one near its best before it fell, and of half of the fall."""
+        best = int(self.means.argmax())
+        half = best + int(np.argmax(self.means[best:] < self.best - THRESHOLDS.half * (self.best - self.now)))
+        return best + int(np.flatnonzero(self.means[best : half + 1] >= self.best - self.error)[-1]), half
+
     @property
     def since_best(self) -> int:
         """Rows since the window of the highest mean ended."""
@@ -216,14 +228,16 @@ class RunSoFar:
         uses_eval = train.rows < THRESHOLDS.least_rows
         reward = held_out if uses_eval else train
         ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
-        weights = weights_of(run)
+        weights = weights_of(run, run.components)
         group = float(run.settings.group_size.value or 0.0)
         return cls(
             reward=reward,
             held_out=NOTHING if uses_eval else held_out,
             uses_eval=uses_eval,
             signals=signals,
-            parts={n: Logged.of(run.step, weights[n] * values) for n, values in run.components.items()},
+            parts={
+                n: Logged.of(run.step, x * (weights.get(n, 0.0) if weights else 1.0)) for n, x in run.components.items()
+            },
             nan={n: Logged.of(run.step, lost) for n in EVERY_ROW if (lost := run.not_finite(n)).any()},
             block=max(1, round(reward.rows / TREND_ROWS)),
             low=ends.low if ends.known else np.nan,
@@ -247,9 +261,15 @@ class RunSoFar:
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None where none differs, or it stands before anything was learned."""
+        """Step of the best held-out score; None where no score can choose, or it lies before anything was learned.
+
+        None can choose where none differs, or where all count as zero and the best is no better than the last beyond
+        noise: it is then the luckiest of equals.
+        """
         y = self.judged
         if y is None or np.ptp(y.value) == 0.0:
+            return None
+        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.falls:
             return None
         if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
             best = float(y.step[int(y.means.argmax()) + y.window - 1])
@@ -276,6 +296,11 @@ class RunSoFar:
     def level(self) -> float:
         """Where the reward stands, as a share of its range; NaN where that is not known."""
         return (self.reward.now - self.low) / self.span if self.has_range else np.nan
+
+    @property
+    def loss(self) -> float:
+        """`lost_strength` of the reward: above 1 it is lost."""
+        return lost_strength(self.reward, self.low, self.high, THRESHOLDS.trend_rows)
 
     @property
     def near_top(self) -> bool:
@@ -352,13 +377,24 @@ class RunSoFar:
         return np.nan if idle is None else float(idle.late(2).mean())
 
 
-def weights_of(run: Run) -> dict[str, float]:
-    """Weights with which the reward functions of a run add up to its total; 1 each where they do not."""
+def weights_of(run: Run, parts: Mapping[str, np.ndarray], of_mean: bool = False) -> dict[str, float]:
+    """Weights with which parts add up to the reward; empty where they do not.
+
+    Args:
+        run: The run.
+        parts: Reward functions or environments, on its steps.
+        of_mean: Whether the reward is a mean over them. It has as many completions of each as were drawn for a row, so
+            that its weights are estimated.
+    """
     from bayes_grpo.rollouts.parts import adding_weights  # a fit looks at rows too, and needs no weights
 
-    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in run.components.values()], axis=0)
-    found = adding_weights(run.reward[known], {name: x[known] for name, x in run.components.items()})
-    return {name: found.get(name, 0.0) if found else 1.0 for name in run.components}
+    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in parts.values()], axis=0)
+    found = adding_weights(run.reward[known], {name: x[known] for name, x in parts.items()})
+    if found or not of_mean or not known.any():
+        return found
+    weights = np.linalg.lstsq(np.stack([x[known] for x in parts.values()], axis=1), run.reward[known], rcond=1e-8)[0]
+    one = bool(np.all(weights >= 0.0)) and abs(float(weights.sum()) - 1.0) < THRESHOLDS.whole
+    return dict(zip(parts, weights.tolist(), strict=True)) if one else {}
 
 
 def fall_text(name: str, y: Logged) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import failure_names, label_of
-from bayes_grpo.diagnosis.rows import RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.rows import RunSoFar, fall_text
 from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, StatusWord
 from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -86,7 +86,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status
     e = now.get("dynamical_instability")
     if e is not None:
         named = "The held-out score" if rows.uses_eval else "The reward"
-        if lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
+        if rows.loss > 1.0:
             text = "; ".join([fall_text(named, y) + _since(e, facts), *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
         strong = next((s.words for s in facts.signs if s.strong), "")
@@ -99,7 +99,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status
 
 
 def _beneath(rows: RunSoFar, facts: Facts) -> Status | None:
-    if not facts.falls or lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
+    if not facts.falls or rows.loss > 1.0:
         return None
     text = f"{_upper(facts.falls[0])} while the total reward holds"
     return _line("watch", "component_falls", 0.85, text, facts, "the reward components", of="component falls")

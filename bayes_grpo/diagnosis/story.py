@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from bayes_grpo.common.intervals import interval, percent
+from bayes_grpo.common.intervals import percent, span_text
 from bayes_grpo.diagnosis.mode import all_modes, failure_names, label_of
-from bayes_grpo.diagnosis.smoothing import total_change
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.diagnosis.trend import span_text
+from bayes_grpo.diagnosis.trend import total_change
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
 
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
@@ -44,8 +43,8 @@ def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
     name = "held-out reward" if trends.uses_eval else "train reward"
-    p, level = rise_chance(trends), span_text(interval(trend.draws[:, -1]), ".3g").partition(" ")[0]
-    change = span_text(interval(total_change(trend)), ".3g")
+    p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
+    change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
 
 

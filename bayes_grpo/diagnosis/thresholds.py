@@ -19,16 +19,11 @@ class Thresholds:
     """The numbers. A "share of the range" is one of the way from the lowest reward to the highest."""
 
     # Noise and windows
-    noise: float = _row(2.0, "noise sd", "of a row, that a fall, a gain before it or a break has to exceed")
-    noise_of_level: float = _row(3.0, "noise sd", "of a row, that a fall without a rise before it has to exceed")
     noise_of_means: float = _row(
         3.0, "standard errors", "by which means of rows differ beyond noise; means, because a hazard has no trend"
     )
     first_rows: int = _row(2, "rows", "whose mean is the level at which a run begins, as it may fall at once")
     origin_part: int = _row(5, "1 / log", "first and now are means of the first and the last fifth")
-    end_part_ahead: int = _row(
-        10, "1 / log", "the end is the mean of the last tenth: rows that came are fewer and rougher than a trend"
-    )
     least_rows: int = _row(3, "rows", "of such a mean, at least")
 
     # Collapse and decline
@@ -49,7 +44,7 @@ class Thresholds:
     # Held-out and train reward
     turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
     hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] counts as zero")
-    stands: float = _row(0.4, "of the range", "above which the train reward is high")
+    stands: float = _row(0.45, "of the range", "above which the train reward is high")
 
     # Entropy
     short: float = _row(0.5, "of the range", "up to which an entropy collapse is too early")
@@ -104,8 +99,10 @@ class Thresholds:
     doubled: float = _row(2.0, "ratio", "from which a change is given as a multiple and not in percent")
     taken_back_most: float = _row(3.0, "of the rise", "bound of what is taken back")
     all_parts: float = _row(0.9, "of the rows", "that all parts have values in, before they have shares of the gain")
+    clear_gain: float = _row(0.5, "noise sd", "of a row, that a gain exceeds, before parts have shares of it")
     whole: float = _row(0.05, "of 1", "that the estimated weights of environments may miss")
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
+    described: float = _row(0.15, "of the means' range", "that a rise covers, before its episode is described")
 
     # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")

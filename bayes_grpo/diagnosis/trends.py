@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayes_grpo.diagnosis.smoothing import fit_trend, reward_trend
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trend import Trend, fit_trend, reward_trend
 from bayes_grpo.logs.run import SIGNALS, Run
 
 LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}

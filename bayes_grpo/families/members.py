@@ -18,8 +18,8 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.probabilities import failure_of
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.logs.run import Provenance, Run
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
 from bayes_grpo.regimes.built_in.exponential import Exponential
@@ -211,11 +211,10 @@ def failure_in_short(run: Run) -> str:
     """What failed in a run with few rows; "" where no failure is detected."""
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
     for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
-        rows = y[np.isfinite(y)]
-        if len(rows) >= 2 * THRESHOLDS.least_rows and rows_collapsed(rows):
+        if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:
-        found = failure_of(run)
+        found = failure_of(probabilities_of(RunSoFar.of(run)))
     except FitError:
         return ""
     return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"

@@ -8,8 +8,8 @@ the probability. The rates are base rates, equal for all logs in which the event
 the past rows improves them by more than two standard errors. `benchmarks/lab/learners/hazard.py` learns the numbers.
 
 At an origin, *first* is the mean reward of the first fifth of the rows, *now* that of the last fifth, and *noise* the
-standard deviation of a row, from differences of neighboring rows. A collapse is defined as in
-`bayes_grpo.diagnosis.fallen`, relative to the possible loss at the origin, and exceeds the noise. The *size* of an
+standard deviation of a row, from differences of neighboring rows. A collapse loses a share of what was at stake at
+the origin (`at_stake`), and exceeds the noise. The *size* of an
 event lies between 0 for the smallest change that counts and 1 for the largest possible one.
 """
 
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.fallen import at_stake, least_loss, started_high
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.rows.reward_range import RewardRange
 
@@ -91,6 +90,27 @@ class OriginState(NamedTuple):
     rows: int
     last: int
     spans: dict[str, Span]
+
+
+def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
+    """Whether most of a signal's level was there from the start.
+
+    Args:
+        start: Where it began, any shape.
+        best: Its best so far, likewise.
+        low: Lowest value, from which levels are counted; minus infinity where it is unknown.
+    """
+    return np.asarray(start) - low > THRESHOLDS.started_high * (np.asarray(best) - low)
+
+
+def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
+    """What a signal can lose: its level where it started high, else what it gained; arguments as in `started_high`."""
+    return np.where(started_high(start, best, low), np.asarray(best) - low, np.asarray(best) - start)
+
+
+def least_loss(stake: np.ndarray | float) -> np.ndarray:
+    """The smallest fall that is a collapse of what was at stake, of the same shape."""
+    return THRESHOLDS.lost * np.asarray(stake)
 
 
 def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:

@@ -43,7 +43,7 @@ ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled 
 
 def forecast(
     source: RunLike,
-    until: float | None = None,
+    horizon: float | None = None,
     *,
     schedule: str | None = None,
     total_steps: float | None = None,
@@ -67,7 +67,7 @@ def forecast(
 
     Args:
         source: A run or what `read_log` makes one of.
-        until: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
+        horizon: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
             else 1.5 times the last logged step.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
@@ -101,8 +101,8 @@ def forecast(
     planned = inputs.settings
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
-    horizon = horizon_of(planned, float(inputs.table.step[-1]), until, float(inputs.table.step[0]))
-    requested = future_grid(inputs.table, horizon.until, inputs.ahead)
+    end = horizon_of(planned, float(inputs.table.step[-1]), horizon, float(inputs.table.step[0]))
+    requested = future_grid(inputs.table, end.until, inputs.ahead)
     joint = None
     if reference_runs is not None:
         or_silent(progress)("reference runs")
@@ -121,7 +121,7 @@ def forecast(
     if not nuts:
         fitted = trusted(fitted)
     made = forecast_of_regimes(inputs, fitted, requested, draws=draws, seed=seed, joint=joint)
-    return replace(made, until_from=horizon.origin, not_converged=fitted.not_converged)
+    return replace(made, until_from=end.origin, not_converged=fitted.not_converged)
 
 
 def forecast_of_regimes(

@@ -35,30 +35,32 @@ _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
 _BEYOND = f"{_FURTHER}, the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
-_HELD = "half as far again as the rows reach"
+_AS_FAR = "half as far again as the rows reach"
 _WORDS = {
-    _HELD: f"{_HELD} (they begin at a late step)",
+    _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",
     _FURTHER: f"{_FURTHER} (total_steps is not logged)",
     _BEYOND: f"{_FURTHER} (the planned length is reached)",
 }
 
 
-def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None = None, first: float = 0.0) -> Horizon:
-    """The step until which a run is forecast.
+def horizon_of(
+    settings: Mapping[str, Setting], last: float, horizon: float | None = None, first: float = 0.0
+) -> Horizon:
+    """The step up to which a run is forecast.
 
     Args:
         settings: Settings of the run by name.
         last: Its last logged step.
-        until: What the user says.
+        horizon: What the user says.
         first: Its first logged step.
 
     Returns:
         The user's step; else the planned length where it lies ahead; else half as far again as the log, or as its rows
         where these begin late, in whole steps where the log has these.
     """
-    if until is not None:
-        return Horizon(float(until), GIVEN)
+    if horizon is not None:
+        return Horizon(float(horizon), GIVEN)
     planned = settings["total_steps"].value if "total_steps" in settings else None
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)
@@ -66,5 +68,5 @@ def horizon_of(settings: Mapping[str, Setting], last: float, until: float | None
     further = last + (AHEAD - 1.0) * (last - first) if late else AHEAD * last
     step = float(math.ceil(further)) if last == round(last) else further
     if late and planned is None:
-        return Horizon(step, _HELD)
+        return Horizon(step, _AS_FAR)
     return Horizon(step, _FURTHER if planned is None else _BEYOND)

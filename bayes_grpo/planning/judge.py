@@ -80,7 +80,8 @@ def judge(
         if isinstance(reference_runs, NearbyRuns) and not tried.runs:
             tried = None
     progress("the present run")
-    hacked = probabilities_of(RunSoFar.of(run)).probability["reward_hacking"] if table.signal == "reward" else 0.0
+    diagnosed = probabilities_of(RunSoFar.of(run))
+    hacked = diagnosed.probability["reward_hacking"] if table.signal == "reward" else 0.0
     reward = reward_range(table.y, dict(run.settings.items()))
     base = base_of_run(table, reward, seed_of(seed, "base"))
     weight = np.diff(table.step, prepend=table.start)
@@ -95,7 +96,7 @@ def judge(
         shown=float(np.convolve(table.y, np.full(tenth, 1.0 / tenth), "valid").max()),
         present=grid.present,
         known=known,
-        failed=run_failed(run, table),
+        failed=run_failed(run, table, diagnosed),
         rate=shared_rate(grid.rate, table.optimizer.convention),
         tried=tried or ReferenceOutcomes(),
         budget=table.length if budget is None else budget,

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.probabilities import failure_of
+from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.status import ModeProbabilities
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_references
@@ -98,6 +100,12 @@ def reference_outcomes(
     return ReferenceOutcomes(tuple(runs), tuple(left_out))
 
 
-def run_failed(run: Run, table: Series) -> bool:
-    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not."""
-    return rows_collapsed(table.y) or failure_of(run) is not None
+def run_failed(run: Run, table: Series, diagnosed: ModeProbabilities | None = None) -> bool:
+    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
+
+    Args:
+        run: The run.
+        table: Its rows.
+        diagnosed: Its failure probabilities, where they are known already.
+    """
+    return rows_collapsed(table.y) or failure_of(diagnosed or probabilities_of(RunSoFar.of(run))) is not None

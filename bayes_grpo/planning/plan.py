@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.decision.costs import check_amount
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import grid_of
@@ -17,8 +18,8 @@ from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 if TYPE_CHECKING:
     from bayes_grpo.planning.planned import Plan
 
-RISK = 0.15
-"""Largest P(fails) of what is recommended, unless the present settings have more."""
+RISK = THRESHOLDS.safe
+"""Largest P(fails) of what is recommended, unless the present settings have more: that of the diagnosis' advice."""
 
 
 def plan(

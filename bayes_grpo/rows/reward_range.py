@@ -47,6 +47,11 @@ class RewardRange(NamedTuple):
         return " and ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
 
 
+def span_of(rows: np.ndarray) -> float:
+    """Range of a reward by its rows alone, shape (n,)."""
+    return max(float(np.ptp(rows)), 0.5 * float(np.abs(rows).max()), 1e-12)
+
+
 def reward_range(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRange:
     """Range of the reward as far as log, configuration or user state it, or as the logged rewards suggest.
 

@@ -214,8 +214,8 @@ _FAR = 20.0
 """How far it is followed, in lengths of log and horizon together."""
 
 
-def future_grid(table: Series, until: float, ahead: RemainingRate) -> FutureGrid:
-    """The rows of a forecast until a horizon, with the learning rate from now on.
+def future_grid(table: Series, horizon: float, ahead: RemainingRate) -> FutureGrid:
+    """The rows of a forecast up to its horizon, with the learning rate from now on.
 
     They are spaced as the log's rows, or wider so that there are `_GRID` at most.
 
@@ -223,18 +223,19 @@ def future_grid(table: Series, until: float, ahead: RemainingRate) -> FutureGrid
         SettingError: The horizon is not after the last row.
     """
     now = float(table.step[-1])
-    if not (math.isfinite(until) and until > now):
+    if not (math.isfinite(horizon) and horizon > now):
         raise SettingError(
-            f"until: expected a step after the last logged one ({now:g}), found {until:g}; the horizon lies in the past"
+            f"horizon: expected a step after the last logged one ({now:g}), found {horizon:g}; "
+            "the horizon lies in the past"
         )
-    logged = max(1, round((until - now) / float(np.median(np.diff(table.step)))))
-    step = now + (until - now) * np.arange(1, min(_GRID, logged) + 1) / min(_GRID, logged)
-    whole = until == round(until)
+    logged = max(1, round((horizon - now) / float(np.median(np.diff(table.step)))))
+    step = now + (horizon - now) * np.arange(1, min(_GRID, logged) + 1) / min(_GRID, logged)
+    whole = horizon == round(horizon)
     if whole and np.all(table.step == np.round(table.step)):
         step = np.unique(np.round(step))  # whole steps stay whole
         step = step[step > now]
-    span = until - table.start
-    beyond = until + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
+    span = horizon - table.start
+    beyond = horizon + span * np.geomspace(0.05, _FAR, _BEYOND)  # at growing distances
     if whole and span > 2 * _BEYOND:
         beyond = np.unique(np.round(beyond))
     return grid_at(table, np.concatenate([step, beyond]), ahead)._replace(shown=len(step), logged=logged)

@@ -48,7 +48,7 @@ class Watcher:
     """Events of a training, as transformers' Trainer calls them.
 
     Args:
-        until: Horizon of the forecasts, optimizer step; by default the planned length of the training.
+        horizon: Horizon of the forecasts, optimizer step; by default the planned length of the training.
         costs: Costs and values behind the advice to stop: a `StoppingCosts` or its fields.
         settings: Values for fields of `Settings`; they override the trainer's arguments.
         stop: When to stop the training, which then saves a checkpoint and ends as with its last step. A status alone
@@ -67,7 +67,7 @@ class Watcher:
     def __init__(
         self,
         *,
-        until: float | None = None,
+        horizon: float | None = None,
         costs: StoppingCosts | Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         stop: StopRule = False,
@@ -77,7 +77,7 @@ class Watcher:
         alert: str | None = None,
         **watching: Any,
     ) -> None:
-        self._watching = watching_of(until, costs, watching)
+        self._watching = watching_of(horizon, costs, watching)
         self._settings = checked(settings or {}, "settings")
         self._stop = stop
         self._alert = None if alert is None else tracker_alert(alert)
@@ -216,7 +216,7 @@ class Watcher:
 
 
 def watching_of(
-    until: float | None, costs: StoppingCosts | Mapping[str, Any] | None, more: Mapping[str, Any]
+    horizon: float | None, costs: StoppingCosts | Mapping[str, Any] | None, more: Mapping[str, Any]
 ) -> Watching:
     """`Watching` from a caller's options.
 
@@ -231,7 +231,7 @@ def watching_of(
         costs = StoppingCosts(**costs)
     reference_runs = more.get("reference_runs", ())
     named = [reference_runs] if isinstance(reference_runs, str | os.PathLike) else reference_runs
-    return Watching(until=until, costs=costs, **{**more, "reference_runs": tuple(os.fspath(x) for x in named)})
+    return Watching(horizon=horizon, costs=costs, **{**more, "reference_runs": tuple(os.fspath(x) for x in named)})
 
 
 def number_of(value: Any) -> float:

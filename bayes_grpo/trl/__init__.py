@@ -1,7 +1,7 @@
 """`BayesGRPOCallback`: forecasts, probabilities and advice in the log of TRL, unsloth or ms-swift.
 
     from bayes_grpo.trl import BayesGRPOCallback, CurvatureProbe
-    BayesGRPOCallback(until=1000).attach(trainer)
+    BayesGRPOCallback(horizon=1000).attach(trainer)
     CurvatureProbe(every=25).attach(trainer)
 
 The first is for every trainer that is built on transformers' own, the second for TRL's `GRPOTrainer`. Importing them

@@ -126,13 +126,22 @@ def _maybe(d: Diagnosis) -> str:
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
-    """What probably happened, in order; a reward now either rises or rests, as the status has it."""
+    """What probably happened, in order; a reward either rises or rests: now as the status has it, else the likelier."""
     if d.timeline is None:
         return []
     found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
     shown = max(now, key=lambda e: (e.mode == d.status.finding, e.probability), default=None)
-    return [e for e in found if e is shown or not any(e is x for x in now)]
+    kept = [e for e in found if e is shown or not any(e is x for x in now)]
+    return [e for e in kept if e is shown or not any(_covers(x, e) for x in kept)]
+
+
+def _covers(one: Episode, other: Episode) -> bool:
+    """Whether a likelier episode of a reward that rises or rests covers more than half of another one."""
+    if one.mode not in _MOVES or other.mode not in _MOVES or one.probability <= other.probability:
+        return False
+    first, last = (f(x.median, y.median) for f, x, y in ((max, one.onset, other.onset), (min, one.end, other.end)))
+    return last - first > 0.5 * (other.end.median - other.onset.median)
 
 
 def marks(d: Diagnosis) -> dict[str, float]:

@@ -33,7 +33,7 @@ class Watching:
     """What to compute at every look. Checked when it is made.
 
     Attributes:
-        until: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
+        horizon: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
         costs: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
@@ -45,7 +45,7 @@ class Watching:
         SettingError: An impossible number.
     """
 
-    until: float | None = None
+    horizon: float | None = None
     costs: StoppingCosts | None = None
     signal: str = "auto"
     alarm: float = ALARM
@@ -54,8 +54,8 @@ class Watching:
     reference_runs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.until is not None and not math.isfinite(self.until):
-            raise SettingError(f"until: expected a finite optimizer step, found {self.until!r}")
+        if self.horizon is not None and not math.isfinite(self.horizon):
+            raise SettingError(f"horizon: expected a finite optimizer step, found {self.horizon!r}")
         if not 0.0 < self.alarm < 1.0:
             raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
         if self.signal not in ("auto", "reward", "eval"):

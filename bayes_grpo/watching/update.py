@@ -52,7 +52,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
         if watching.reference_runs and known.references is None:
             references = Part.of(lambda: tuple(named_runs(watching.reference_runs)[0]))
         settings = AnalysisSettings(
-            until=watching.until,
+            horizon=watching.horizon,
             costs=watching.costs,
             signal=watching.signal,
             seed=watching.seed,

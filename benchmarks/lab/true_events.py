@@ -7,8 +7,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from bayes_grpo.diagnosis.fallen import at_stake as at_stake
-from bayes_grpo.diagnosis.fallen import lost as lost
+from bayes_grpo.forecasting.events import at_stake as at_stake
+from bayes_grpo.forecasting.events import least_loss
+
+
+def lost(fall: np.ndarray, stake: np.ndarray | float, material: float) -> np.ndarray:
+    """Whether a fall is a collapse.
+
+    Args:
+        fall: How far the signal is below its best, any shape.
+        stake: What it had to lose, likewise.
+        material: Fall below which none matters.
+    """
+    return (fall > least_loss(stake)) & (fall > material)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def commands(quick: bool) -> list[Line]:
 
 
 def _run(command: str, log: Path, last: int, environment: dict[str, str]) -> Finished:
-    options = {"forecast": ["--until", f"{1.25 * last:g}"], "compare": ["--regimes", LAWS]}.get(command, [])
+    options = {"forecast": ["--horizon", f"{1.25 * last:g}"], "compare": ["--regimes", LAWS]}.get(command, [])
     program = str(Path(sys.executable).with_name("bayes-grpo"))
     return run_process([program, command, str(log), *options, "--json"], environment, accept=(0, 4))
 

@@ -23,7 +23,7 @@ def fallen():
 
 @pytest.fixture(scope="module")
 def found(fallen):
-    return bg.analyze(fallen, ("diagnosis", "forecast"), settings=bg.AnalysisSettings(until=100.0, paths=300))
+    return bg.analyze(fallen, ("diagnosis", "forecast"), settings=bg.AnalysisSettings(horizon=100.0, paths=300))
 
 
 def test_parts_are_what_the_functions_give(fallen, found):
@@ -35,9 +35,9 @@ def test_parts_are_what_the_functions_give(fallen, found):
 
 def test_page_watch_and_analysis_agree(fallen, found):
     assert found.status.alarming
-    settings = bg.AnalysisSettings(until=100.0, paths=300)
+    settings = bg.AnalysisSettings(horizon=100.0, paths=300)
     page = bg.report_run(fallen, settings=settings, without=("regimes", "check", "fit", "stability"))
-    look, _ = update_of(fallen, Watching(until=100.0))
+    look, _ = update_of(fallen, Watching(horizon=100.0))
     assert page.results["status"] == found.status.to_dict()
     assert look.status == found.status
     assert look.outlook is not None

@@ -21,7 +21,7 @@ from tests.helpers.command import call
 def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, curve, flags, said):
     monkeypatch.chdir(tmp_path)
     log = write_trl_log(tmp_path / "trainer_state.json", curve)
-    code, out, err = call("forecast", log, "--until", 80, *flags)
+    code, out, err = call("forecast", log, "--horizon", 80, *flags)
     assert (code, out) == (3, "")
     assert said in err
     assert err.count("\n") == 1
@@ -30,7 +30,7 @@ def test_bad_questions_are_one_sentence(monkeypatch, tmp_path, write_trl_log, cu
 def test_a_forecast_answers_when_to_stop(tmp_path, write_trl_log, curve):
     log, picture = write_trl_log(tmp_path / "trainer_state.json", curve[:20]), tmp_path / "net.png"
     code, out, err = call(
-        "forecast", log, "--until", 80, "--total-steps", 80, "--regimes", "exponential",
+        "forecast", log, "--horizon", 80, "--total-steps", 80, "--regimes", "exponential",
         "--cost-per-step", 0.5, "--value-per-reward", 400, "--plot", picture, "--json",
     )  # fmt: skip
     assert code == 0, err

@@ -24,7 +24,7 @@ def log(tmp_path_factory):
 
 def test_forecast_prints_json_and_a_picture(log, tmp_path):
     picture = tmp_path / "fan.png"
-    done = RUNNER.invoke(APP, ["forecast", str(log), "--until", "80", *QUICK, "--json", "--plot", str(picture)])
+    done = RUNNER.invoke(APP, ["forecast", str(log), "--horizon", "80", *QUICK, "--json", "--plot", str(picture)])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["at_horizon"]["low"] < 0.85
@@ -67,10 +67,10 @@ def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--until", "20"], "the horizon lies in the past"),
-        (["--until", "80", "--schedule", "linear", "--total-steps", "30"], "already reaches step 40"),
-        (["--until", "80", "--schedule", "linear"], "--total-steps N"),
-        (["--until", "80", "--regimes", "spline"], "expected one of"),
+        (["--horizon", "20"], "the horizon lies in the past"),
+        (["--horizon", "80", "--schedule", "linear", "--total-steps", "30"], "already reaches step 40"),
+        (["--horizon", "80", "--schedule", "linear"], "--total-steps N"),
+        (["--horizon", "80", "--regimes", "spline"], "expected one of"),
     ],
 )
 def test_bad_options_are_one_sentence(log, options, message):

@@ -66,7 +66,7 @@ def test_no_path_leads_out_of_the_folder(runs: Path, path: str):
 
 @pytest.mark.thorough
 def test_what_can_be_mended_is_said_and_what_is_there(runs: Path):
-    calls = (("inspect", {"log": "b.jsonl"}), ("forecast", {"log": "a.jsonl", "until": 3}))
+    calls = (("inspect", {"log": "b.jsonl"}), ("forecast", {"log": "a.jsonl", "horizon": 3}))
     tools, (none, past) = asked(server_of(runs), *calls)
     assert tools == ["inspect", "diagnose", "forecast"]
     assert none.is_error
@@ -85,12 +85,12 @@ def test_all_tools_answer_over_standard_input_as_the_commands_do(runs: Path, tmp
     server = stdio_client(StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ)))
     log = {"log": "a.jsonl"}
     tools, answers = asked(
-        server, ("inspect", log), ("diagnose", log), ("forecast", log | {"until": 60}), ("report", log)
+        server, ("inspect", log), ("diagnose", log), ("forecast", log | {"horizon": 60}), ("report", log)
     )
     assert tools == ["inspect", "diagnose", "forecast", "report"]
     assert not any(x.is_error for x in answers)
     told = [x.structured_content for x in answers]
-    for name, given, found in zip(tools, ([], [], ["--until", 60]), told, strict=False):
+    for name, given, found in zip(tools, ([], [], ["--horizon", 60]), told, strict=False):
         mine = json.loads(call(name, runs / "a.jsonl", *given, "--json").out)
         assert found["headline"] == mine["headline"]
         assert found.keys() <= mine.keys()

@@ -29,7 +29,7 @@ def log(tmp_path: Path) -> Path:
         [
             (["fit", "LOG", "--regime", "spline"], "regime: expected one of bernoulli"),
             (["compare", "LOG", "--regimes", "flat,spline"], "regime: expected one of bernoulli"),
-            (["forecast", "LOG", "--until", "20"], "the horizon lies in the past"),
+            (["forecast", "LOG", "--horizon", "20"], "the horizon lies in the past"),
             (["fit", "LOG", "--signal", "loss"], "signal: expected auto, reward or eval"),
             (["diagnose", "LOG", "--colour"], "No such option"),
             (["report", "nothing-here"], "found nothing there"),

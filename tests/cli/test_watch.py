@@ -35,7 +35,7 @@ def watched(log, tmp_path):
 
 def test_one_look_is_one_line(log, watched):
     write(log, 40)
-    done = watched("--once", "--until", 60)
+    done = watched("--once", "--horizon", 60)
     assert done.code == 0, done.err
     (line,) = done.out.splitlines()
     assert line.startswith("Step 40, 40 rows. ")
@@ -46,13 +46,13 @@ def test_one_look_is_one_line(log, watched):
 @pytest.mark.thorough
 def test_json_is_one_object_a_line_and_an_alarm_ends_with_5(log, watched):
     write(log, 60, lost=True)
-    done = watched("--idle-timeout", 0.01, "--interval", 0.01, "--until-alarm", "--json", "--until", 63)
+    done = watched("--idle-timeout", 0.01, "--interval", 0.01, "--until-alarm", "--json", "--horizon", 63)
     assert done.code == 5, done.err
     (look,) = map(json.loads, done.out.splitlines())
     assert [alarm["finding"] for alarm in look["alarms"]] == ["dynamical_instability"]
     assert look["outlook"]["until"] == 63.0
-    assert watched("--once", "--until-alarm", "--json", "--until", 63).code == 5  # as long as it was told
-    assert watched("--once", "--until-alarm", "--until", 63, "--alarm", 0.999, "--reset-state").code == 0
+    assert watched("--once", "--until-alarm", "--json", "--horizon", 63).code == 5  # as long as it was told
+    assert watched("--once", "--until-alarm", "--horizon", 63, "--alarm", 0.999, "--reset-state").code == 0
 
 
 def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):

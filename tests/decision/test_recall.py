@@ -8,7 +8,7 @@ from bayes_grpo.decision.checkpoints import Checkpoints, had
 from bayes_grpo.decision.costs import StoppingCosts, with_checkpoints
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.recall import recalled
-from bayes_grpo.diagnosis.smoothing import fit_trend
+from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
 from tests.decision.test_decision import made
 

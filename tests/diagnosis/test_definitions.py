@@ -75,12 +75,11 @@ def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():
     assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).status.status not in ALARMING
 
 
-def test_hacking_is_a_rise_beside_nothing_or_beside_a_loss(rising, honest, hacked):
+def test_hacking_is_a_rise_next_to_nothing_or_to_a_loss(rising, hacked):
     at = np.arange(4.0, ROWS + 1, 4)
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
     assert diagnose(hollow).status.finding == "reward_hacking"
     assert diagnose(hacked).status.finding == "reward_hacking"
-    assert diagnose(honest).probability["reward_hacking"] < 0.1
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
@@ -110,7 +109,7 @@ def test_strength_becomes_a_probability(mode, monkeypatch):
         assert mode.look(rows).seen
     assert found[0] == pytest.approx(known.least)
     assert np.all(np.diff(found[:4]) > 0.0)
-    assert found[2] == pytest.approx(0.5 * (known.least + known.most))
+    assert found[2] == pytest.approx(0.5), "a threshold is where a failure is named"
     assert found[-1] == MOST_PROBABLE
     monkeypatch.setattr(type(mode), "strength", lambda *_: np.nan)
     assert mode.look(rows) == (known.unseen, False)

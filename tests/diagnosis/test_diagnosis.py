@@ -1,9 +1,7 @@
 """What `diagnose` and the command give: verdicts on logs whose trouble is known, calibration on simulated runs."""
 
-import io
 import json
-import sys
-from contextlib import redirect_stdout
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +9,10 @@ import pytest
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
+from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
+from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.lab.learners.public_logs import CLASSES
@@ -19,6 +20,7 @@ from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.shown import text_of
+from tests.helpers.trends import there, trends_of
 
 
 def test_a_collapse_that_anyone_can_see_is_named():
@@ -32,26 +34,17 @@ def test_a_collapse_that_anyone_can_see_is_named():
         assert diagnose(run).status.status == "failed"
 
 
-def test_a_hacked_run_is_named(hacked):
-    bad = diagnose(hacked)
-    assert bad.probability["reward_hacking"] > 0.5
-    assert bad.sentence.startswith("Reward hacking (")
-
-
-def test_hacked_and_honest_runs_are_told_apart(hacked, honest):
+def test_a_hacked_run_is_named_with_onset_and_remedies_and_an_honest_one_is_not(hacked, honest):
     bad, good = diagnose(hacked), diagnose(honest)
-    assert bad.probability["reward_hacking"] > 3.0 * good.probability["reward_hacking"]
-    assert good.status.status not in ALARMING
-    for result in (bad, good):
-        json.dumps(result.to_dict(), allow_nan=False)
-
-
-def test_what_is_suspected_has_an_onset_and_remedies(hacked):
-    bad = diagnose(hacked)
-    assert bad.probability["reward_hacking"] > 0.5
+    assert bad.probability["reward_hacking"] > 0.5 > 0.1 > good.probability["reward_hacking"]
+    assert bad.sentence.startswith("Reward hacking (")
     assert bad.remedies["reward_hacking"]
     found = bad.onsets["reward_hacking"].step
     assert hacked.step[0] <= found.low <= found.median <= found.high <= hacked.step[-1]
+    assert good.status.status not in ALARMING
+    for result in (bad, good):
+        json.dumps(result.to_dict(), allow_nan=False)
+    assert bad.to_dict() == diagnose(hacked).to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +67,6 @@ def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
 def test_three_rows_are_no_proof(rewards):
     found = diagnose(make_run(steps(3), rewards))
     assert max(found.probability.values()) < 0.9
-
-
-def test_the_same_log_gives_the_same_numbers(hacked):
-    assert diagnose(hacked).to_dict() == diagnose(hacked).to_dict()
 
 
 def test_rows_after_a_step_play_no_part(hacked):
@@ -197,15 +186,24 @@ def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising
     ],
 )
 def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words):
-    from bayes_grpo.cli.app import main
+    code, _, err = call("diagnose", write_trl_log(tmp_path / "trainer_state.json", rising), *flags)
+    assert code == 3
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
 
-    log = write_trl_log(tmp_path / "trainer_state.json", rising)
-    err = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
-        patch.setattr(sys, "argv", ["bayes-grpo", "diagnose", str(log), *flags])
-        patch.setattr(sys, "stderr", err)
-        with pytest.raises(SystemExit) as stop:
-            main()
-    assert stop.value.code == 3
-    assert words in err.getvalue()
-    assert len(err.getvalue().strip().splitlines()) == 1
+
+def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
+    rng = np.random.default_rng(5)
+    up = np.r_[np.linspace(0.2, 0.8, 60), np.full(60, 0.8)] + 0.02 * rng.standard_normal(120)
+    found = diagnose(make_run(steps(120), up, reward_low=0.0, reward_high=1.0))
+    whole = there(found.timeline)
+    rise = next(e for e in whole.episodes if e.mode == "growing" and e.probable)
+    assert rise.severity_text.startswith("the reward changed from 0.")
+    rest = replace(rise, mode="plateaued", probability=0.55, severity_text="the reward is at 0.5")
+    both = replace(found, timeline=replace(whole, episodes=(rise, rest)))
+    assert [e.mode for e in episodes(both)] == ["growing"]
+    last = trends_of(make_run(steps(120), up))
+    rows = RunSoFar.of(last.run)
+    growing = next(m for m in all_modes() if m.name == "growing")
+    assert growing.text(rows, last, 10.0, 12.0) == ""
+    assert growing.text(rows, last, 10.0, 50.0) != ""

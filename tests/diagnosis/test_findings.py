@@ -210,16 +210,21 @@ def test_a_gradient_of_0_that_has_a_reason_is_none(signals):
     assert diagnose(make_run(steps(ROWS), RISING, signals=signals)).probability.get("lost_gradient", 0.0) < 0.01
 
 
-@pytest.mark.parametrize("late", [0.0, 0.002], ids=["no score differs", "the last score is the best"])
-def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late):
+@pytest.mark.parametrize(
+    ("late", "middle"),
+    [(0.0, 0.0), (0.002, 0.0), (0.0, 0.01)],
+    ids=["no score differs", "the last score is the best", "noise about 0"],
+)
+def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late, middle):
     at = np.arange(4.0, ROWS + 1, 4)
     scores = np.linspace(0.0, late, len(at))
+    scores[len(at) // 2] += middle
     found = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
     assert (found.status.status, found.status.finding) == ("failing", "reward_hacking")
     assert found.status.action.startswith("stop, and start over with a corrected reward")
     assert "go back to" not in found.status.action.partition(":")[0]
-    scores[len(at) // 2] = 0.01
-    middle = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
-    lines = (middle.status.action, *middle.status.remedies)
-    assert middle.status.action.startswith("stop, and go back to the checkpoint")
+    scores[2:5] = 0.04, 0.045, 0.04
+    better = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
+    lines = (better.status.action, *better.status.remedies)
+    assert better.status.action.startswith("stop, and go back to the checkpoint")
     assert not any("start over" in x for x in lines)

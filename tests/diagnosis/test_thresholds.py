@@ -11,7 +11,7 @@ from bayes_grpo.diagnosis.thresholds import Thresholds
 
 PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
 NUMERICAL = {
-    "smoothing.py": "grids and priors of a trend's smoother",
+    "trend.py": "grids and priors of a trend's smoother",
     "rows.py": "the noise of a row by two estimates",
     "one_sided_groups.py": "the Beta distribution of success rates",
 }

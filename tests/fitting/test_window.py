@@ -9,8 +9,8 @@ import pytest
 
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.diagnosis import smoothing
-from bayes_grpo.diagnosis.smoothing import reward_trend
+from bayes_grpo.diagnosis import trend
+from bayes_grpo.diagnosis.trend import reward_trend
 from bayes_grpo.fitting.window import FitWindow, fit_window, rows_to_fit
 from tests.helpers.cases import dipped_then_collapsed, rate_ended
 from tests.helpers.command import call
@@ -85,7 +85,7 @@ def test_later_rows_keep_their_signals_and_evaluations():
 
 def test_the_trend_is_fitted_once_a_run(monkeypatch):
     run, calls = rising_run(40), []
-    monkeypatch.setattr(smoothing, "fit_trend", lambda *a, **k: calls.append(a))
+    monkeypatch.setattr(trend, "fit_trend", lambda *a, **k: calls.append(a))
     for _ in range(3):
         reward_trend(run, "reward")
         fit_window(run)

@@ -35,9 +35,9 @@ CONSTANT = RemainingRate("constant", 40.0, 1.0, 0.0, np.inf, "")
 FAST = SamplerSettings(num_chains=2, num_warmup=300, num_samples=400)
 
 
-def alone(until=None, run=None, **options):
+def alone(horizon=None, run=None, **options):
     """A forecast by the exponential alone."""
-    return forecast(rising_run() if run is None else run, until, regimes=("exponential",), sampler=FAST, **options)
+    return forecast(rising_run() if run is None else run, horizon, regimes=("exponential",), sampler=FAST, **options)
 
 
 def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
@@ -135,7 +135,7 @@ def test_a_known_range_holds():
 
 
 def test_a_run_is_averaged_over_laws():
-    found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST)
+    found = forecast(rising_run(), horizon=60, regimes=("flat", "exponential"), sampler=FAST)
     assert set(found.weights) == {"flat", "exponential", "level"}
     assert abs(sum(found.weights.values()) - 1) < 1e-12
     assert found.weights["exponential"] > 0.5  # the curve has a trend
@@ -151,7 +151,7 @@ def test_a_regime_that_did_not_converge_has_no_weight(monkeypatch):
         return replace(found, usable=target.regime.name != "exponential", note="NOT CONVERGED.")
 
     monkeypatch.setattr(fits, "fast_posterior", lost)
-    found = forecast(rising_run(), until=60, regimes=("flat", "exponential"), sampler=FAST, draws=200)
+    found = forecast(rising_run(), horizon=60, regimes=("flat", "exponential"), sampler=FAST, draws=200)
     assert found.not_converged == ("exponential",)
     assert set(found.weights) == {"flat"}
     assert "exponential was left out: NOT CONVERGED." in found.notes
@@ -167,7 +167,7 @@ def test_bad_input_is_said_in_a_sentence():
     with pytest.raises(SettingError, match="one of constant, linear, cosine"):
         alone(60, schedule="warmup")
     with pytest.raises(FitError, match="at least 8 rows of reward, found 6"):
-        forecast(rising_run(6), until=60)
+        forecast(rising_run(6), horizon=60)
 
 
 def test_future_rows_keep_the_logs_spacing_and_window():

@@ -56,7 +56,7 @@ def test_the_command_takes_reference_runs_from_a_flag_or_from_the_file_next_to_t
         folder / "run0.csv",
         "--up-to-step",
         24,
-        "--until",
+        "--horizon",
         40,
         "--regimes",
         ",".join(LAWS),

@@ -1,5 +1,6 @@
 """From a run to the next run's settings."""
 
+import inspect
 import json
 import math
 import subprocess
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 
 from bayes_grpo import plan, read_log, save_plot
+from bayes_grpo.cli.plan import plan as plan_command
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Provenance, Setting
 from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
@@ -270,3 +273,9 @@ def test_no_reward_above_the_highest_row_is_expected_where_no_end_is_known():
     stated = plan(replace(rising, settings=settings), learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
     assert max(c.expected for c in stated.candidates) > top
     assert not any("no reward above" in c for c in stated.cautions)
+
+
+def test_plan_and_advice_call_the_same_risk_too_high():
+    """The advice of a diagnosis raises no learning rate above it."""
+    assert inspect.signature(plan).parameters["risk"].default == THRESHOLDS.safe
+    assert inspect.signature(plan_command).parameters["risk"].default == THRESHOLDS.safe

@@ -118,7 +118,7 @@ def test_a_fit_carries_its_regime_even_under_a_name_that_is_taken(tmp_path):
     assert "my_rate" in names
     assert "relaxation_rate" not in names
     np.testing.assert_allclose(result.draws("my_rate"), 3.0 / result.draws("relaxation_time"))
-    assert len(forecast(rising_run(), until=60, regimes=[mine]).latent) == 2000
+    assert len(forecast(rising_run(), horizon=60, regimes=[mine]).latent) == 2000
     save_fit(result, tmp_path / "fit.nc")
     assert load_fit(tmp_path / "fit.nc", mine).regime is mine
     with pytest.raises(FitFileError, match="expected a fit of regime 'flat', found one of 'exponential'"):

@@ -66,7 +66,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks a
 @pytest.fixture(scope="module")
 def beside() -> Iterator[Background]:
     """A process that has made its first update."""
-    background = started(until=80, every=0.0)
+    background = started(horizon=80, every=0.0)
     background.add(rows(1, 30))
     updated(background)
     yield background
@@ -75,7 +75,7 @@ def beside() -> Iterator[Background]:
 
 @pytest.mark.thorough
 def test_the_process_says_what_this_one_would(beside: Background):
-    mine, theirs = update_of(run_of(rows(1, 30)), Watching(until=80))[0], beside.latest()
+    mine, theirs = update_of(run_of(rows(1, 30)), Watching(horizon=80))[0], beside.latest()
     assert theirs is not None
     assert mine.outlook is not None
     assert theirs.outlook is not None

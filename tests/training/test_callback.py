@@ -289,7 +289,7 @@ def test_the_trainers_arguments_are_settings():
         ({"stop": "sometimes"}, "stop: expected True, False, decision, alarm or a function"),
         ({"stop": "decision"}, "stop: decision needs a cost and a value"),
         ({"settings": {"group_size": 0}}, "group_size to be a whole number"),
-        ({"lasts": 3}, "until, costs, .* found lasts"),
+        ({"lasts": 3}, "horizon, costs, .* found lasts"),
         ({"costs": {"cost": 1}}, "cost_per_step, .* found cost"),
         ({"alarm": 2}, "alarm: expected a probability"),
     ],

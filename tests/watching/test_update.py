@@ -46,7 +46,7 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def looks(run):
     """Two looks, with a question."""
-    watching = Watching(until=90.0, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
+    watching = Watching(horizon=90.0, costs=StoppingCosts(cost_per_step=1.0, value_per_reward=1000.0))
     first, memory = update_of(run.until(ROWS - 1), watching)
     second, memory = update_of(run, watching, memory)
     return first, second, memory
@@ -108,10 +108,12 @@ def outlook_of(run: Run) -> Outlook:
 
 
 def test_a_run_past_its_horizon_has_no_forecast(run):
-    found, _ = update_of(run, Watching(until=50.0))
+    found, _ = update_of(run, Watching(horizon=50.0))
     assert found.outlook is None
     assert found.probability
-    assert any(note.startswith("no forecast: until: expected a step after the last logged one") for note in found.notes)
+    assert any(
+        note.startswith("no forecast: horizon: expected a step after the last logged one") for note in found.notes
+    )
 
 
 @pytest.mark.parametrize("rows", [2, 3, 7])
@@ -207,7 +209,7 @@ def test_held_out_rewards_are_rows_where_there_are_no_others():
     [
         {"alarm": 0.0},
         {"alarm": 1.0},
-        {"until": math.inf},
+        {"horizon": math.inf},
         {"signal": "loss"},
     ],
 )
@@ -237,7 +239,7 @@ def test_programs_that_a_log_has_outgrown_are_let_go(monkeypatch):
 def test_reference_runs_are_read_once(tmp_path):
     runs = runs_of_orders([0] * 6, rows=60, share=0.3, seed=3)
     folder = written(tmp_path, runs[1:])
-    watching = Watching(reference_runs=(str(folder),), until=90.0)
+    watching = Watching(reference_runs=(str(folder),), horizon=90.0)
     first, memory = update_of(runs[0].until(50), watching)
     for log in folder.glob("*.csv"):
         log.unlink()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.diagnosis.mode import Calibration, Mode
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text, lost_strength
+from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.rows.series import is_share
 
 
 class DynamicalInstability(Mode):
@@ -28,9 +27,9 @@ class DynamicalInstability(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """A lost reward or held-out reward, an exploded KL, or an exploded gradient norm while a reward falls."""
         y, held_out = rows.reward, rows.held_out
-        found = [lost_strength(y, rows.low, rows.high, THRESHOLDS.trend_rows)]
+        found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(lost_strength(held_out, *_ends(held_out), THRESHOLDS.held_out_rows))
+            found.append(held_out.loss(THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
@@ -48,10 +47,7 @@ class DynamicalInstability(Mode):
         if found is None:
             return None
         y = found[1]
-        best = int(y.means.argmax())
-        half = best + int(np.argmax(y.means[best:] < y.best - THRESHOLDS.half * (y.best - y.now)))
-        near = best + int(np.flatnonzero(y.means[best : half + 1] >= y.best - y.error)[-1])
-        first, last = (float(y.step[i + y.window - 1]) for i in (near, half))
+        first, last = (float(y.step[i + y.window - 1]) for i in y.fall)
         return Interval(0.5 * (first + last), first, last, LEVEL)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
@@ -76,15 +72,11 @@ def _name(rows: RunSoFar) -> str:
     return "the held-out score" if rows.uses_eval else "the reward"
 
 
-def _ends(y: Logged) -> tuple[float, float]:
-    return (0.0, 1.0) if is_share(y.value) else (np.nan, np.nan)
-
-
 def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     """Which reward is lost, with its name; None where none is."""
-    if lost_strength(rows.reward, rows.low, rows.high, THRESHOLDS.trend_rows) > 1.0:
+    if rows.loss > 1.0:
         return _name(rows), rows.reward
-    if lost_strength(rows.held_out, *_ends(rows.held_out), THRESHOLDS.held_out_rows) > 1.0:
+    if rows.held_out.loss(THRESHOLDS.held_out_rows) > 1.0:
         return "the held-out score", rows.held_out
     return None
 

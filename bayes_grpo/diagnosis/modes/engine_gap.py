@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 
@@ -32,7 +31,7 @@ class EngineGap(Mode):
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Growth factor of the mismatch."""
         path = trends.signals["engine_mismatch"].at(np.array([trends.reward.step[0], last]))
-        return f"the mismatch is {span_text(interval(np.exp(path[:, 1] - path[:, 0])))} times that of the first rows"
+        return f"the mismatch is {span_text(np.exp(path[:, 1] - path[:, 0]))} times that of the first rows"
 
 
 MODE = EngineGap()

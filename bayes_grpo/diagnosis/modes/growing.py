@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 
@@ -31,9 +30,10 @@ class Growing(Mode):
         return max(late, rows.rise if goes_on else 0.0, 0.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
-        """Reward at the start and the end of the episode; "" where the trend does not rise by a digit that is shown."""
+        """Reward at the start and the end of the episode; "" for a small part of its range in the log."""
         begin, end = (interval(x) for x in trends.reward.at(np.array([first, last])).T)
-        if end.median <= begin.median or f"{begin.median:.2g}" == f"{end.median:.2g}":
+        least = THRESHOLDS.described * float(np.ptp(rows.reward.means))
+        if end.median - begin.median <= least or f"{begin.median:.2g}" == f"{end.median:.2g}":
             return ""
         return f"the reward changed from {span_text(begin)} to {span_text(end, level=False)}"
 

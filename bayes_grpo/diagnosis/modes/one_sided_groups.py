@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 _RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike

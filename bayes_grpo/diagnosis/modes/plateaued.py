@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.intervals import interval
+from bayes_grpo.common.intervals import span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 
 
@@ -30,7 +29,7 @@ class Plateaued(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Mean reward of the episode."""
-        return f"the reward is at {span_text(interval(trends.reward.over(first, last)))}"
+        return f"the reward is at {span_text(trends.reward.over(first, last))}"
 
 
 MODE = Plateaued()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval
-from bayes_grpo.diagnosis.components import reward_functions
+from bayes_grpo.common.intervals import span_text
+from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
+from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import span_text
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.rows.series import is_share
 
@@ -51,9 +51,9 @@ class RewardHacking(Mode):
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Changes of both rewards up to a step, and the reward function that rose."""
         train, held_out = trends.reward, trends.held_out
-        functions, parts = reward_functions(trends), []
-        if functions is not None and functions.sentence:
-            parts.append(functions.sentence)
+        functions = parts_of(trends)
+        rises, _ = rise_and_fall(functions)
+        parts = [text] if (text := functions_text(functions)) else []
         if held_out is None:
             alone = "the log has only a held-out reward: if it falls, hacking and instability cannot be distinguished"
             honest = "without a held-out reward, a hacked rise and a real one cannot be distinguished"
@@ -62,12 +62,12 @@ class RewardHacking(Mode):
         if end <= begin:
             return "; ".join(parts)
         rise, carried = train.change_since(begin, end), held_out.change(begin, end)
-        if functions is not None and functions.rises and np.median(carried) < THRESHOLDS.half * np.median(rise):
-            parts.append(f"the {trends.held_out_name} reward does not share the rise of {functions.rises.name}")
+        if rises is not None and np.median(carried) < THRESHOLDS.half * np.median(rise):
+            parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
         return "; ".join(
             [
-                f"since step {begin:g} the train reward changed by {span_text(interval(rise))}, the "
-                f"{trends.held_out_name} reward by {span_text(interval(carried), level=False)}",
+                f"since step {begin:g} the train reward changed by {span_text(rise)}, the "
+                f"{trends.held_out_name} reward by {span_text(carried, level=False)}",
                 *parts,
             ]
         )
