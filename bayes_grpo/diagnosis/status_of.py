@@ -220,9 +220,11 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> Status:
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
         return _line("fine", "growing", calm, text, facts, "the reward's running means")
-    return _line(
-        "unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), TOO_EARLY[:-1], facts, "the number of rows"
-    )
+    text = TOO_EARLY[:-1]
+    if y.value.min() == y.value.max():
+        named = "held-out score" if rows.uses_eval else "reward"
+        text = f"The {named} is {y.value[-1]:.4g} in all {y.rows} rows so far; too early to tell whether it stays there"
+    return _line("unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), text, facts, "the number of rows")
 
 
 def _since(e: Episode, facts: Facts) -> str:

@@ -38,6 +38,7 @@ class Thresholds:
     going: float = _row(0.04, "of the range", "that the second half gains while a run is going on")
     takeoff: float = _row(3.0, "gain or noise sd", "that a take-off gains, in multiples of what was gained before")
     takeoff_most: float = _row(4.0, "least take-off", "that counts as the most where the highest reward is unknown")
+    far: float = _row(10.0, "rows ahead / rows", "beyond which no more events come: in public logs none more did")
     settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
 
     # Held-out and train reward

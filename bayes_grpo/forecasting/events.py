@@ -176,9 +176,12 @@ class EventRates:
     provenance: Mapping[str, Any]
 
     def chance(self, origin: OriginState, ahead: float) -> dict[str, float]:
-        """Event → probability that it meets a log within so many rows; only events that can."""
+        """Event → probability that it meets a log within so many rows; only events that can.
+
+        Beyond `THRESHOLDS.far` it does not grow.
+        """
         possible = [name for name in HAZARDS if name in origin.spans and name in self.rates]
-        return chances({name: self.rates[name].rate for name in possible}, ahead / origin.rows)
+        return chances({name: self.rates[name].rate for name in possible}, min(ahead / origin.rows, THRESHOLDS.far))
 
     def apply(
         self,

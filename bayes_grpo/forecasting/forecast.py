@@ -101,7 +101,7 @@ def forecast(
     planned = inputs.settings
     if total_steps:
         planned = {**planned, "total_steps": Setting(total_steps, Provenance.USER)}
-    end = horizon_of(planned, float(inputs.table.step[-1]), horizon)
+    end = horizon_of(planned, float(inputs.table.step[-1]), horizon, float(inputs.table.step[0]))
     requested = future_grid(inputs.table, end.until, inputs.ahead)
     joint = None
     if reference_runs is not None:

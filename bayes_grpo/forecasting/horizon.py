@@ -33,30 +33,40 @@ class Horizon(NamedTuple):
 
 _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
 _BEYOND = f"{_FURTHER}, the planned length being reached"
+_LATE = 0.1
+"""Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
+_AS_FAR = "half as far again as the rows reach"
 _WORDS = {
+    _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",
     _FURTHER: f"{_FURTHER} (total_steps is not logged)",
     _BEYOND: f"{_FURTHER} (the planned length is reached)",
 }
 
 
-def horizon_of(settings: Mapping[str, Setting], last: float, horizon: float | None = None) -> Horizon:
+def horizon_of(
+    settings: Mapping[str, Setting], last: float, horizon: float | None = None, first: float = 0.0
+) -> Horizon:
     """The step up to which a run is forecast.
 
     Args:
         settings: Settings of the run by name.
         last: Its last logged step.
         horizon: What the user says.
+        first: Its first logged step.
 
     Returns:
-        The user's step; else the planned length where it lies ahead; else half as far again as the log, in whole steps
-        where the log has these.
+        The user's step; else the planned length where it lies ahead; else half as far again as the log, or as its rows
+        where these begin late, in whole steps where the log has these.
     """
     if horizon is not None:
         return Horizon(float(horizon), GIVEN)
     planned = settings["total_steps"].value if "total_steps" in settings else None
     if planned is not None and float(planned) > last:
         return Horizon(float(planned), _PLANNED)
-    further = AHEAD * last
+    late = last > first > _LATE * last
+    further = last + (AHEAD - 1.0) * (last - first) if late else AHEAD * last
     step = float(math.ceil(further)) if last == round(last) else further
+    if late and planned is None:
+        return Horizon(step, _AS_FAR)
     return Horizon(step, _FURTHER if planned is None else _BEYOND)

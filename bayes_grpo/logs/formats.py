@@ -12,13 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.imports import modules_in
-from bayes_grpo.common.text import clean, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.run import Setting
-from bayes_grpo.logs.table import Table
+from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened
 from bayes_grpo.stores.records import WANDB, starts_record
@@ -189,20 +191,36 @@ _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
 
 
+_REWARDS = ("rewards", "reward")
+"""Keys under which scripts write the rewards of all completions of a row."""
+
+
+def _of_list(key: str, values: list[Any]) -> dict[str, float]:
+    """Mean and standard deviation of a list of rewards, by their keys; empty where it holds anything else."""
+    numbers = to_floats(values)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        return {}
+    return {key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
+
+
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
 
     What is no record is left out with a note.
     """
-    planned, other = 0.0, 0
+    planned, other, lists = 0.0, 0, 0
 
     def numbered() -> Iterator[Mapping[str, Any]]:
-        nonlocal planned, other
+        nonlocal planned, other, lists
         for row in rows:
             if not isinstance(row, Mapping):
                 other += 1
                 continue
             row = marked_evaluation(row)
+            for key in _REWARDS:
+                if type(row.get(key)) is list:
+                    averaged = _of_list(key, row[key])
+                    row, lists = {**row, **averaged}, lists + bool(averaged)
             found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
             for key, pair in found.items():
                 if pair is not None:
@@ -212,6 +230,7 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
 
     table = Table.from_rows(numbered())
     parsed = replace(Parsed(table, total_steps=planned or None), **more)
+    parsed = parsed.noted(f"{counted(lists, 'list')} of rewards, of which the mean is taken") if lists else parsed
     return parsed.noted(f"{other} entries that are not records left out") if other else parsed
 
 
@@ -271,6 +290,12 @@ def all_readers() -> Mapping[str, Reader]:
     return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
 
 
+_EXCEPTION = re.compile(
+    r"^(?:\([^()\n]{1,80}\) )?((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)\b.*)", re.M
+)
+"""The line that names the exception below a traceback."""
+
+
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
     known = all_readers()
@@ -289,9 +314,11 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         )
     if not evidence:
         seen = [line for line in source.head.splitlines() if line.strip()][:3]
+        ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
+        error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
         raise LogReadError(
-            f"expected the log of a known trainer, found prose or a format that no reader knows; seen: "
-            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; convert it to CSV with the columns "
+            f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
+            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; {error}convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
     if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback

@@ -170,6 +170,11 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         if name in columns and not np.nan_to_num(columns[name]).any():
             del columns[name]
             notes.append(f"{name} is 0 in every row, so it was not computed; ignored")
+    only_broken = [name for name in broken if name not in columns and "/" not in name]
+    if only_broken:
+        notes.append(
+            f"{listed(only_broken)} {'is' if len(only_broken) == 1 else 'are'} logged, and no number in any row"
+        )
     logged = {}
     for name, rows in broken.items():
         value = columns.get(name, np.full(len(steps), np.nan))

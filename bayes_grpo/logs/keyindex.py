@@ -131,8 +131,28 @@ class Columns:
 
 
 def normal(key: str) -> str:
-    """A key in lower case, words joined by "_", no spaces round "/"."""
+    """A key in English and lower case, words joined by "_", no spaces round "/"."""
+    key = key if key.isascii() else in_english(key)
     return "/".join("_".join(part.split()) for part in key.lower().split("/"))
+
+
+_ENGLISH = {
+    "平均奖励": "mean_reward", "奖励均值": "reward_mean", "奖励标准差": "reward_std", "总奖励": "total_reward",
+    "训练奖励": "train_reward", "验证奖励": "eval_reward", "评估奖励": "eval_reward", "测试奖励": "eval_reward",
+    "奖励": "reward", "训练步数": "step", "步数": "step", "步骤": "step", "轮次": "epoch", "平均损失": "loss",
+    "损失": "loss", "学习率": "learning_rate", "梯度范数": "grad_norm", "验证准确率": "eval_accuracy",
+    "测试准确率": "eval_accuracy", "准确率": "accuracy", "平均长度": "mean_length", "回复长度": "response_length",
+    "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "步": "step",
+}  # fmt: skip
+"""Chinese names of what a training logs; a longer one stands before those in it."""
+_CHINESE = re.compile("|".join(_ENGLISH))
+_NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
+
+
+def in_english(text: str) -> str:
+    """A key or a line of text with Chinese names of what a training logs in English."""
+    text = _NTH_STEP.sub(r"step \1", text).replace("：", ":").replace("，", ", ")
+    return _CHINESE.sub(lambda found: _ENGLISH[found[0]], text)
 
 
 _KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))
@@ -152,6 +172,11 @@ def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
     if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
         return row
+    return of_evaluation(row)
+
+
+def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row of an evaluation with "eval/" before the keys of what was measured."""
     return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 
 

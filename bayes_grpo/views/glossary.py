@@ -34,7 +34,7 @@ GLOSSARY: Mapping[str, str] = {
     "onset": "Step at which a failure began, with its interval.",
     "NaN or infinite values": "Rows in which a signal that every other row has is NaN or infinite.",
     "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",
-    "steps with zero gradient": "Rows whose groups all have zero reward variance; they cost time and change nothing.",
+    "steps without reward variance": "Rows whose groups all have zero reward variance; they teach nothing.",
     "trainer-inference mismatch": "Trainer and inference engine assign diverging probabilities to the same tokens.",
     "reward hacking": "The train reward rises while a held-out or true reward does not.",
     "advantage degeneracy": "Most groups have zero reward variance, so their completions carry no gradient.",

@@ -69,7 +69,7 @@ def test_what_cannot_be_watched_ends_with_3(log, tmp_path, watched):
         assert said in done.err
         assert len(done.err.splitlines()) == 1
     log.write_text("Prose, not a log.\n")
-    assert "found prose" in watched("--once").err
+    assert "found no rewards" in watched("--once").err
 
 
 @pytest.mark.thorough

@@ -119,6 +119,13 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     assert "the reward is at 0 [0, 0] (90%)" in said
 
 
+def test_a_reward_that_is_the_same_in_a_few_rows_is_named():
+    found = [diagnose(make_run(steps(n), np.full(n, 0.25))).status for n in (3, 5, 7)]
+    for n, status in zip((3, 5, 7), found, strict=True):
+        assert status.status == "unclear"
+        assert f"The reward is 0.25 in all {n} rows so far" in status.headline
+
+
 def test_picture_and_terminal(hacked, tmp_path):
     result = diagnose(hacked)
     save_plot(plot_diagnosis(result), tmp_path / "page.png")

@@ -73,7 +73,7 @@ def test_idle_steps_say_what_they_cost():
     )  # fmt: skip
     found = diagnose(run)
     assert found.probability["idle_steps"] > 0.8
-    assert "20 of 40 rows have zero gradient; they took 2 of the run's 4 hours" in (found.evidence["idle_steps"])
+    assert "20 of 40 rows have no reward variance; they took 2 of the run's 4 hours" in (found.evidence["idle_steps"])
     assert "idle_steps" not in diagnose(rising_run(ROWS, reward_low=0.0, reward_high=1.0)).remedies
 
 

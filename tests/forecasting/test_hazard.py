@@ -53,6 +53,12 @@ def paths(draws=1000, horizon=40, level=0.6):
     return RewardPaths(latent, trend, latent + 0.02 * rng.standard_normal(trend.shape))
 
 
+def test_the_chance_of_an_event_does_not_grow_beyond_ten_times_the_rows():
+    origin = OriginState(now=0.5, noise=0.01, rows=20, last=4, spans=SPANS)
+    within = [hazard(0.01, 0.04).chance(origin, ahead)[TAKEOFF] for ahead in (100, 200, 20000)]
+    assert within[0] < within[1] == within[2]
+
+
 def test_a_gain_that_is_half_lost_is_a_collapse_where_no_lowest_reward_is_known():
     risen = origin_state(np.linspace(0.0, 1.0, 50) + noise(50), RewardRange())
     least, gain = risen.spans[COLLAPSE]

@@ -209,7 +209,7 @@ def test_one_pasted_line_of_a_trainer_is_called_too_short(write):
     line = "[12:00] iteration    7/  90 | loss: -2.3E-06 | reward: 7.6E-01 | grad norm: 0.016 | nan iterations:   0 |"
     with pytest.raises(LogReadError, match="at least two rows"):
         read_log(write("a.txt", f"Still the same here:\n\n{line}\n"))
-    with pytest.raises(LogReadError, match="prose"):
+    with pytest.raises(LogReadError, match="no rewards"):
         read_log(write("b.txt", "The reward went from 0.2 in step 3 to 0.5 in step 90, and the loss was fine.\n"))
 
 
@@ -305,3 +305,98 @@ def test_a_curve_downloaded_from_tensorboard(write):
     lines = [f"{1.7e9 + i},{10 * i},{row['reward']}" for i, row in enumerate(rows(12), 1)]
     run = read_log(write("curve.csv", "\n".join(["Wall time,Step,Value", *lines])))
     assert_read(run, "TensorBoard", reward=rewards(12))
+
+
+def test_verl_lines_in_a_block_of_code_and_with_one_key_a_line(write):
+    steps = range(3, 9)
+    keys = {"actor/entropy": 0.4, "critic/score/max": 1.0, "response_length/mean": 300.0}
+    pairs = [[f"{k}:{v}" for k, v in ({"critic/score/mean": 0.1 * s} | keys).items()] for s in steps]
+    indented = "".join(f"    step:{s} - {' - '.join(p)}\n" for s, p in zip(steps, pairs, strict=True))
+    below = "".join(f"step:{s}\n" + "".join(f" - {x}\n" for x in p) for s, p in zip(steps, pairs, strict=True))
+    for text in (f"You see:\n\n.. code-block:: bash\n\n{indented}", below):
+        run = read_log(write("page.rst", text))
+        assert_read(run, step=steps, reward=0.1 * run.step, signals={"completion_length": 300.0}, format="verl_console")
+
+
+def test_a_bar_behind_a_dictionary_leaves_it_whole(write):
+    text = pasted([*LINES[:-1], f"{LINES[-1]}  5%|▍         | 34/720 [03:36<1:12:33,  6.35s/it]"])
+    assert_read(read_log(write("run.log", text)), reward=REWARD)
+
+
+def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write):
+    bars = [f"  1%|▍   | {246 + i}/40166 [1:53:59<268:41:37, 24.23s/it]warning" for i in range(len(LINES))]
+    text = pasted(line for pair in zip(LINES, bars, strict=True) for line in pair)
+    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=range(246, 270))
+
+
+def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
+    blocks = ["{\n" + "".join(f"  '{k}': '{v}',\n" for k, v in row.items()) + "}" for row in LINES]
+    run = read_log(write("notes.md", "\n\n".join(f"```python\n{block}\n```" for block in blocks)))
+    assert_read(run, reward=REWARD, format="console_dict")
+
+
+def test_rewards_of_all_completions_of_a_row_are_averaged(write):
+    groups = [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0] * 4]
+    rows = [{"group": f"task {i}", "rewards": group} for i, group in enumerate(groups)]
+    printed = pasted(f"step\nrewards: {group}\nanswer: x" for group in groups)
+    for name, text in (("groups.jsonl", rows), ("run.txt", printed)):
+        run = read_log(write(name, text))
+        assert_read(run, "3 lists of rewards", reward=[0.5, 0.75, 1.0], signals={"reward_std": np.std(groups, axis=1)})
+    assert len(read_log(write("mixed.jsonl", [*rows, {"group": "x", "rewards": [0.5, "none"]}])).reward) == 3
+
+
+def test_lists_with_a_name_before_them_are_columns(write):
+    text = f"My curve, is this fine?\nrewards = {REWARD}\nkl = {[0.1] * 24}\n"
+    assert_read(read_log(write("chat.txt", text)), "lists named rewards, kl", reward=REWARD, signals={"kl": 0.1})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "第 {0} 步 | 平均奖励: {1} | 损失: 0.5 | 学习率: 0.01",
+        "步骤：{0}/40，奖励：{1}，损失：0.5，学习率：0.01",
+        "{{'步数': {0}, '奖励': {1}, '损失': 0.5, '学习率': 0.01}}",
+    ],
+)
+def test_chinese_names(write, line):
+    text = pasted(line.format(i, reward) for i, reward in enumerate(REWARD, 1))
+    signals = {"loss": 0.5, "learning_rate": 0.01}
+    assert_read(read_log(write("训练.log", text)), step=range(1, 25), reward=REWARD, signals=signals)
+
+
+def test_chinese_columns_keep_their_names(write):
+    run = read_log(write("a.csv", "步,奖励,KL散度\n" + "".join(f"{i},{r},0.1\n" for i, r in enumerate(REWARD, 1))))
+    assert_read(run, reward=REWARD, signals={"kl": 0.1}, keys={"reward": "奖励", "step": "步"})
+
+
+@pytest.mark.parametrize(
+    "line", ["Eval step {}: reward=0.5", "[eval] step {} reward=0.5", "validation step={} reward=0.5"]
+)
+def test_lines_of_evaluations_are_no_train_rows(write, line):
+    lines = [f"Step {i}: reward={reward}, loss=0.1" for i, reward in enumerate(REWARD, 1)]
+    for i in (20, 10):
+        lines.insert(i, line.format(i))
+    assert_read(read_log(write("run.log", pasted(lines))), reward=REWARD, evals={10: 0.5, 20: 0.5})
+
+
+def test_a_signal_of_nan_alone_is_noted(write):
+    run = read_log(write("run.log", pasted(str(row | {"kl": float("nan")}) for row in LINES)))
+    assert_read(run, "kl is logged, and no number in any row", reward=REWARD)
+
+
+@pytest.mark.parametrize(
+    ("key", "signal"),
+    [
+        ("policy_entropy_mean", "entropy"),
+        ("avg_entropy", "entropy"),
+        ("kl_k3", "kl"),
+        ("zero_std_group_ratio", "frac_reward_zero_std"),
+        ("grad", "grad_norm"),
+        ("response_length_mean", "completion_length"),
+        ("truncation_rate", "completions_clipped_ratio"),
+        ("grpo_loss", "loss"),
+    ],
+)
+def test_names_of_own_scripts(write, key, signal):
+    lines = [json.dumps({"outer_step": i, "mean_reward": x, key: 0.5}) for i, x in enumerate(REWARD, 1)]
+    assert_read(read_log(write("run.jsonl", pasted(lines))), step=range(1, 25), reward=REWARD, signals={signal: 0.5})

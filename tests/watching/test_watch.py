@@ -101,7 +101,7 @@ def test_what_was_never_a_log_is_an_error_at_the_end(log, looks):
     with pytest.raises(LogReadError, match="expected a log, found none"):
         list(looks(Writer(log)))
     log.write_text("No log at all.\nJust prose.\n")
-    with pytest.raises(LogReadError, match="found prose"):
+    with pytest.raises(LogReadError, match="found no rewards"):
         list(looks(Writer(log), patience=Patience(once=True)))
 
 

@@ -1,4 +1,4 @@
-"""Idle steps: rows whose groups all have zero reward variance, so the gradient is zero, and their cost in time."""
+"""Idle steps: rows whose groups all have zero reward variance, and their cost in time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bayes_grpo.diagnosis.trends import RunTrends
 
 
 class IdleSteps(Mode):
-    """Steps with zero gradient."""
+    """Steps without reward variance."""
 
     name = "idle_steps"
-    label = "steps with zero gradient"
+    label = "steps without reward variance"
     remedies = ("mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -32,7 +32,7 @@ class IdleSteps(Mode):
         end = int(np.searchsorted(idle.step, last, side="right"))
         begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
         dead = idle.value[begin:end] > 0.0
-        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have zero gradient", run.signals.get("step_time")
+        text, seconds = f"{int(dead.sum())} of {len(dead)} rows have no reward variance", run.signals.get("step_time")
         if seconds is None or not np.isfinite(seconds).any():
             return text
         each = np.where(np.isfinite(seconds), seconds, np.nanmedian(seconds)) * run.window / 3600.0

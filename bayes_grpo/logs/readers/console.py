@@ -12,10 +12,11 @@ from typing import NamedTuple
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source
+from bayes_grpo.logs.keyindex import in_english, of_evaluation
 from bayes_grpo.logs.table import Table, to_float
 
 _BAR = re.compile(r"(\d{1,9})/(\d{1,9}) \[([^\]\n]{0,80})\]?")
-_BAR_TEXT = re.compile(r"[^|\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
+_BAR_TEXT = re.compile(r"[^|}\n]{0,80}?\d{1,3}%\|[^|\n]{0,400}+\|\s{0,4}\d{1,9}/\d{1,9} \[[^\]\n]{0,80}\]?")
 _REWARD = re.compile(r"reward|score|\br_mean", re.IGNORECASE)
 _PREFIX = re.compile(r"^\s*\([\w.]+ pid=\d+(?:, ip=[\d.:a-f]+)?\)\s?")
 JSON_START = re.compile(r'\A\s*+(?:\[\s*+)?\{\s*+"')
@@ -38,6 +39,7 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
+        line = line if line.isascii() else in_english(line)
         if "%|" not in line:
             yield ConsoleLine(line)
             continue
@@ -97,6 +99,8 @@ _LINE_COUNT = re.compile(r"(?<![\w/.:])(\d{1,12})\s*+/\s*+(\d{1,12})(?![\w/.])")
 _EPOCH = re.compile(
     r"(?<![\w/.])epoch\s{0,4}[:=#]?\s{0,4}[\[(]?(\d{1,6}(?:\.\d{1,9})?)(?:\s?/\s?(\d{1,6}))?[\])]?,?", re.IGNORECASE
 )
+_OF_EVALUATION = re.compile(r"(?:^|[\W_])(?:eval|evaluation|validation|val|test|held[-_ ]?out)\W{0,8}\Z", re.IGNORECASE)
+"""What stands before the step of an evaluation, as in "[eval] step 4: reward=0.5"."""
 _NUMBER = r"([-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)%?)"
 _LINE_PAIR = re.compile(
     r"(?<![\w/.@])([A-Za-z_][\w./@]{0,60}(?: [A-Za-z_][\w./@]{0,30}){0,2})\s?[=:]\s{0,4}"
@@ -187,6 +191,8 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
         inside = epoch is not None and line.text[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else place.start()
         if row := _numbers(line.text[:start]) | _numbers(rest):
+            if place is step and _OF_EVALUATION.search(line.text[:start]):
+                row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
             epochs = float(epoch[2] or 0) if epoch else 0.0
@@ -267,7 +273,9 @@ def _block_rows(text: str) -> Rows:
             yield {**row, "step": float(heading[1])}, float(heading[2]) if heading[2] else None
 
 
-_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12}) - (?=\S)")
+_VERL_STEP = re.compile(r"(?<![\w/.])step:(\d{1,12})\s{1,8}- (?=\S)")
+_VERL_HEADING = re.compile(r"\s{0,8}step:\d{1,12}\s{0,8}")
+"""A step on a line of its own, above one key a line."""
 _REPEATED = re.compile(r"\[repeated \d{1,9}x across cluster\]")
 """What Ray puts behind a line that several processes print."""
 
@@ -301,7 +309,8 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
 
 
 _GOES_ON = re.compile(
-    r"(?![(\[]|\d{4}-|step:)(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
+    r"(?!\s{0,8}(?:[(\[]|\d{4}-|step:))"
+    r"(?:[^\n]{0,160}? - [\w/@.()-]{1,80}:[-+.\d]|[\w/@.()-]{0,80}:?[-+.\de]{1,30}\s*\Z)"
 )
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
@@ -314,7 +323,7 @@ def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
             whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
             continue
         yield whole
-        whole, row = text, _VERL_STEP.search(text) is not None
+        whole, row = text, (_VERL_STEP.search(text) or _VERL_HEADING.fullmatch(text)) is not None
     yield whole
 
 

@@ -28,7 +28,8 @@ from bayes_grpo.logs.readers.console import (
 from bayes_grpo.logs.readers.json_text import parse_line
 from bayes_grpo.logs.table import to_float
 
-_OPEN = re.compile(r"\{\s*['\"]")
+_OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
+"""The start of a dict: a brace and a key, or a line with nothing but the brace."""
 _TOKEN = re.compile(r"['\"{}\\]")
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
@@ -147,6 +148,10 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
     if not passed:
         return rows, None, ()
+    if (begun := _begun_at(part, after)) is not None:
+        planned, first = begun
+        rows = [{**f.row, "step": float(first + i)} for i, f in enumerate(part)]
+        return rows, float(planned), (f"the step is that of the progress bar of {planned}, shown below each row",)
     planned, done = passed[-1]
     placed = _placed_by(done, rows)
     if placed is None:
@@ -156,6 +161,20 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
         )  # fmt: skip
     note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
     return placed[0], float(planned), (note,)
+
+
+def _begun_at(part: list[_Found], after: Mapping[int, int]) -> tuple[int, int] | None:
+    """Planned steps and first step of rows that each have a bar below them, which counts one more from row to row."""
+    below = [*(f.passed for f in part[1:]), after]
+    for planned, first in below[0].items():
+        counts = [bars.get(planned) for bars in below]
+        if (
+            len(part) > 1
+            and all(map(_is_train, (f.row for f in part)))
+            and counts == [*range(first, first + len(part))]
+        ):
+            return planned, first
+    return None
 
 
 def _own_bar(found: list[_Found]) -> int | None:
