@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    EXIT_NOT_CONVERGED,
     AllRows,
     LogFile,
-    Output,
-    Plot,
+    OutputWithPlot,
     Reading,
     Regimes,
     Seed,
     Signal,
     UpToStep,
-    check_pictures,
     names_in,
     option,
 )
@@ -35,14 +30,12 @@ def compare(
     up_to_step: UpToStep = None,
     all_rows: AllRows = False,
     no_lfo: Annotated[bool, option(COMPUTING, "--no-lfo", help="No forecast scores; faster.")] = False,
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
     reading: Reading,
 ) -> None:
     """Compare regimes on a run: which the data favor, and which fit equally well."""
-    check_pictures(plot)
     run = reading.read(log, up_to_step)
     with progress_bar() as progress:
         found = bg.compare(
@@ -55,8 +48,5 @@ def compare(
             progress=progress,
         )
         progress("writing", 1.0)
-        if plot is not None:
-            bg.save_plot(bg.plot_comparison(found), plot)
-    output.show(found, run=run)
-    if found.not_converged:
-        raise typer.Exit(EXIT_NOT_CONVERGED)
+        output.save(lambda: bg.plot_comparison(found))
+    output.show(found, run=run, converged=not found.not_converged)

@@ -11,15 +11,7 @@ import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    Output,
-    Plot,
-    Reading,
-    RewardPart,
-    Seed,
-    Signal,
-    check_pictures,
-)
+from bayes_grpo.cli.options import OutputWithPlot, Reading, RewardPart, Seed, Signal
 from bayes_grpo.cli.terminal import progress_bar
 
 
@@ -58,20 +50,18 @@ def compare_runs(
             metavar="FOLDER", help="With --by-prompt: another run on the same prompts, to know how hard they are."
         ),
     ] = None,
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
     reading: Reading,
 ) -> None:
     """Whether recipe B is better than recipe A, when seeds of one recipe differ too."""
-    check_pictures(plot)
     named = list(logs or [])
     if len(named) not in (0, 2) or bool(named) == bool(a or b) or bool(a) != bool(b):
         raise typer.BadParameter("expected two logs, A and B, or --a LOG ... --b LOG ..., one a seed")
     first, second = (a, b) if a and b else ([named[0]], [named[1]])
     if by_prompt:
-        _by_prompt((first, second, also or []), step, output, other=plot is not None or part is not None)
+        _by_prompt((first, second, also or []), step, output, other=output.plot is not None or part is not None)
         return
     with progress_bar() as progress:
         found = bg.compare_runs(
@@ -84,13 +74,12 @@ def compare_runs(
             seed=seed,
             progress=progress,
         )
-        if plot is not None:
-            bg.save_plot(internal.plot_compare_runs(found), plot)
+        output.save(lambda: internal.plot_compare_runs(found))
     output.show(found)
 
 
 def _by_prompt(
-    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: Output, other: bool
+    folders: tuple[Sequence[str], Sequence[str], Sequence[str]], step: float | None, output: OutputWithPlot, other: bool
 ) -> None:
     """Two runs by their completions, with others that know how hard prompts are."""
     first, second, also = folders

@@ -9,16 +9,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    EXIT_FAILING,
-    Completions,
-    LogFile,
-    Output,
-    Plot,
-    Reading,
-    UpToStep,
-    check_pictures,
-)
+from bayes_grpo.cli.options import EXIT_FAILING, Completions, LogFile, OutputWithPlot, Reading, UpToStep
 from bayes_grpo.cli.terminal import console, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import probability_text
@@ -40,21 +31,18 @@ def diagnose(
         ),
     ] = None,
     rollouts: Completions = None,
-    plot: Plot = None,
     *,
-    output: Output,
+    output: OutputWithPlot,
     reading: Reading,
 ) -> None:
     """Say what is wrong with a run: probabilities of failures, the evidence, the onset, what to do."""
-    check_pictures(plot)
     limits = _limits(fail_on)
     run = reading.read(log)
     with progress_bar() as progress:
         saved = None if rollouts is None else bg.read_rollouts(rollouts, progress=progress)
         progress("gathering evidence")
         result = bg.diagnose(run, up_to_step=up_to_step, rollouts=saved)
-        if plot is not None:
-            bg.save_plot(bg.plot_diagnosis(result), plot)
+        output.save(lambda: bg.plot_diagnosis(result))
     found = {mode: result.failing if mode == ANY else result.probability[mode] for mode in limits}
     reached = {mode: p for mode, p in found.items() if p >= limits[mode]}
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})

@@ -11,18 +11,15 @@ import bayes_grpo as bg
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    EXIT_NOT_CONVERGED,
     OUTPUT,
     REGIME,
     AllRows,
     LogFile,
-    Output,
-    Plot,
+    OutputWithPlot,
     Reading,
     Seed,
     Signal,
     UpToStep,
-    check_pictures,
 )
 from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
@@ -52,19 +49,17 @@ def fit(
     ] = None,
     all_rows: AllRows = False,
     out: Annotated[Path | None, typer.Option(help="Save the fit to this NetCDF file.", rich_help_panel=OUTPUT)] = None,
-    plot: Plot = None,
+    *,
+    output: OutputWithPlot,
     seed: Seed = 0,
     num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
     num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
     num_samples: Annotated[int, typer.Option(help="Kept draws a chain.", rich_help_panel=COMPUTING)] = 1000,
-    *,
-    output: Output,
     reading: Reading,
 ) -> None:
     """Fit a regime to a run's reward, and check it: where the reward goes, how fast, what the regime misses."""
     if out is not None:
         check_writable(out)
-    check_pictures(plot)
     priors = _priors(prior or [])
     saved = log[0] if len(log) == 1 and log[0].suffix == ".nc" else None
     if saved is not None and (regime is not None or signal != "auto"):
@@ -90,11 +85,9 @@ def fit(
         result, summary = found.fit.required
         if out is not None:
             bg.save_fit(result, out)
-        if plot is not None:
-            bg.save_plot(bg.plot_fit(result, bg.view(summary).answer), plot)
-    output.show(summary, parts={"Check": found.check}, run=run, diagnosis=found.diagnosis.value)
-    if not summary.convergence.passed:
-        raise typer.Exit(EXIT_NOT_CONVERGED)
+        output.save(lambda: bg.plot_fit(result, bg.view(summary).answer))
+    parts, converged = {"Check": found.check}, summary.convergence.passed
+    output.show(summary, parts=parts, run=run, diagnosis=found.diagnosis.value, converged=converged)
 
 
 def _priors(texts: list[str]) -> dict[str, Any]:

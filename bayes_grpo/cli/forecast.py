@@ -13,11 +13,9 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    EXIT_NOT_CONVERGED,
     Horizon,
     LogFile,
-    Output,
-    Plot,
+    OutputWithPlot,
     Reading,
     ReferenceRunsFlag,
     Regimes,
@@ -26,7 +24,6 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     UpToStep,
-    check_pictures,
     names_in,
     option,
     references_or_nearby,
@@ -68,18 +65,16 @@ def forecast(
         typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
     ] = False,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = _PATHS,
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
     stopping: StoppingFlags,
     reading: Reading,
 ) -> None:
     """Forecast a run's reward under the remaining learning rate, averaged over regimes; and when to stop."""
-    check_pictures(plot)
     if backtest:
-        other = {"horizon": horizon, "schedule": schedule, "total_steps": total_steps, "part": part, "plot": plot,
-                 "threshold": threshold, "reach": reach, "reference_runs": reference_runs,
+        other = {"horizon": horizon, "schedule": schedule, "total_steps": total_steps, "part": part,
+                 "plot": output.plot, "threshold": threshold, "reach": reach, "reference_runs": reference_runs,
                  "draws": None if draws == _PATHS else draws} | asdict(stopping)  # fmt: skip
         if unused := [name for name, value in other.items() if value]:
             flag = unused[0].replace("_", "-")
@@ -113,15 +108,16 @@ def forecast(
         if ahead.undecided:
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(status, ahead.summary), ahead.decision
-        if plot is not None:
-            events = {} if decision is None else {"recommended stop": decision.recommended}
-            figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
-            bg.save_plot(figure, plot)
-    more = {} if decision is None else {"decision": decision.to_dict()}
-    then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, status=found.status)
-    if ahead.forecast.not_converged:
-        raise typer.Exit(EXIT_NOT_CONVERGED)
+        events = {} if decision is None else {"recommended stop": decision.recommended}
+        output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
+    output.show(
+        summary,
+        then={} if decision is None else {"decision": decision},
+        run=run,
+        diagnosis=found.diagnosis.value,
+        status=found.status,
+        converged=not ahead.forecast.not_converged,
+    )
 
 
 def _backtest(logs: list[Path], reading: Reading, up_to_step: float | None, options: dict[str, Any]) -> Backtest:

@@ -5,7 +5,7 @@ A group of flags is a frozen dataclass; a command takes it as one parameter (`ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,8 @@ from bayes_grpo.common.files import check_picture, check_writable
 from bayes_grpo.common.results import headline_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bayes_grpo import Diagnosis, Run, StoppingCosts
     from bayes_grpo.diagnosis.status import Status
     from bayes_grpo.references.nearby import NearbyRuns
@@ -42,7 +44,6 @@ NAMES = "NAME,NAME,..."
 
 Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
 Seed = Annotated[int, option(COMPUTING, help="Seed; the same seed gives the same numbers.")]
-Plot = Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")]
 UpToStep = Annotated[float | None, option(READING, "--up-to-step", help="Use rows up to this step only.")]
 AllRows = Annotated[
     bool, option(READING, "--all-rows", help="Fit all rows; by default those since the reward last collapsed.")
@@ -105,45 +106,72 @@ class Output:
         *,
         more: Mapping[str, Any] = {},
         parts: Mapping[str, Any] = {},
-        then: Iterable[Any] = (),
+        then: Mapping[str, Any] = {},
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
         status: Status | None = None,
         note: str = "",
+        converged: bool = True,
     ) -> None:
-        """Prints a result.
+        """Prints a result, and ends the command with its exit code where a sampler did not converge.
 
         Args:
             result: The result.
             more: Further keys of its JSON.
             parts: Further parts of the same analysis by title: under the details, and in the JSON.
-            then: Results that are printed after it.
+            then: Results that are printed after it, by their keys in the JSON; None is in the JSON alone.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
             status: How the run stands given all that was found; that of the diagnosis alone where None.
             note: A line for ``--details``.
+            converged: Whether the sampler converged.
         """
         if self.json_:
             further = {
                 k.lower(): {"reason": p.reason} if p.value is None else p.value.to_dict() for k, p in parts.items()
             }
-            print_json(result.to_dict() | dict(more) | further, headline_of(result))
-            return
-        first = bg.view(result)
-        if run is not None:
-            step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
-            marked = None if diagnosis is None else bg.view(diagnosis).series
-            first = first.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
-        for title, part in parts.items():
-            first = first.with_part(title, part)
-        if note:
-            first = first.with_note(note)
-        if diagnosis is not None:
-            first = first.given(status or diagnosis.status)
-        for i, document in enumerate((first, *map(bg.view, then))):
-            if i:
-                console().print()
-            bg.print_document(document, console(), details=self.details, short=self.short)
+            later = {k: None if x is None else x.to_dict() for k, x in then.items()}
+            print_json(result.to_dict() | dict(more) | later | further, headline_of(result))
+        else:
+            first = bg.view(result)
+            if run is not None:
+                step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
+                marked = None if diagnosis is None else bg.view(diagnosis).series
+                first = first.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
+            for title, part in parts.items():
+                first = first.with_part(title, part)
+            if note:
+                first = first.with_note(note)
+            if diagnosis is not None:
+                first = first.given(status or diagnosis.status)
+            for i, document in enumerate((first, *(bg.view(x) for x in then.values() if x is not None))):
+                if i:
+                    console().print()
+                bg.print_document(document, console(), details=self.details, short=self.short)
+        if not converged:
+            raise typer.Exit(EXIT_NOT_CONVERGED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlotFlag:
+    """Where a picture is saved; a place that cannot be written to is an `OutputError` before minutes of work."""
+
+    plot: Annotated[Path | None, option(OUTPUT, help="Save a picture (.png, .pdf, .svg).")] = None
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_writable(self.plot)
+            check_picture(self.plot)
+
+    def save(self, draw: Callable[[], Figure]) -> None:
+        """Draws and saves a picture where one is wanted."""
+        if self.plot is not None:
+            bg.save_plot(draw(), self.plot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputWithPlot(Output, _PlotFlag):
+    """How a result is printed, and where its picture is saved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,14 +283,6 @@ def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -
     if wrong:
         raise typer.BadParameter(f"{flag}: expected {form}, found {wrong[0]!r}")
     return [(name.strip(), value.strip()) for name, _, value in parts]
-
-
-def check_pictures(*paths: Path | None) -> None:
-    """Raises `OutputError` where a picture cannot be written, before minutes of work."""
-    for path in paths:
-        if path is not None:
-            check_writable(path)
-            check_picture(path)
 
 
 def _number(text: str) -> Any:

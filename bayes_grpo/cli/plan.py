@@ -12,13 +12,11 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
     LogFile,
-    Output,
-    Plot,
+    OutputWithPlot,
     Reading,
     ReferenceRunsFlag,
     Seed,
     Signal,
-    check_pictures,
     numbers_in,
     option,
     references_or_nearby,
@@ -42,14 +40,12 @@ def plan(
     risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.1,
     reference_runs: ReferenceRunsFlag = None,
     signal: Signal = "auto",
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
     reading: Reading,
 ) -> None:
     """Settings of the next run: what candidates are expected to bring, at what cost and risk of failure."""
-    check_pictures(plot)
     run = reading.read(log)
     with progress_bar() as progress:
         found = bg.plan(
@@ -66,6 +62,5 @@ def plan(
             progress=progress,
         )
         diagnosis = None if output.json_ else bg.diagnose(run)
-        if plot is not None:
-            bg.save_plot(internal.plot_plan(found), plot)
+        output.save(lambda: internal.plot_plan(found))
     output.show(found, run=run, diagnosis=diagnosis)

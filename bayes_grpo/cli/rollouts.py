@@ -10,7 +10,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import Output, Plot, Seed, check_pictures, named_values
+from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values
 from bayes_grpo.cli.terminal import progress_bar
 
 
@@ -54,13 +54,11 @@ def rollouts(
     to_label: Annotated[
         Path | None, typer.Option(help="Write a CSV file with the ids of the 20 completions to label next.")
     ] = None,
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
 ) -> None:
     """What saved completions say: what a gain is made of, groups of use, pass@k, and errors of the verifier."""
-    check_pictures(plot)
     weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     run = None if log is None else bg.read_log(log)
@@ -87,9 +85,8 @@ def rollouts(
                 then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
             if to_label is not None:
                 internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
-        if plot is not None:
-            bg.save_plot(internal.plot_rollouts(summary), plot)
-    output.show(summary, more={name: x.to_dict() for name, x in then.items()}, then=then.values())
+        output.save(lambda: internal.plot_rollouts(summary))
+    output.show(summary, then=then)
 
 
 def _number(name: str, value: str) -> float:

@@ -10,7 +10,7 @@ import typer
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import EXIT_NOT_CONVERGED, Output, Reading, Seed
+from bayes_grpo.cli.options import Output, Reading, Seed
 from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
@@ -57,8 +57,7 @@ def stability(
     }
     given = {name: x for name, x in flags.items() if x is not None}
     note, converged = "", True
-    more: dict[str, Any] = {}
-    then: list[Any] = []
+    then: dict[str, Any] = {}
     if measured is None:
         assert log is not None
         fit, failed = _fit_of(log, reading, seed)
@@ -74,12 +73,10 @@ def stability(
         limits = internal.limits_of(whole, **planned)
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         planned["curvature"] = whole.stiffest.draws()
-        more = {"measured": whole.to_dict(), "limits": limits.to_dict(), "course": course and course.to_dict()}
-        then = [x for x in (whole, limits, course) if x is not None]
+        then = {"measured": whole, "limits": limits, "course": course}
     report = bg.stability(**planned)
-    output.show(report, more={"note": note} | more, then=then, note=note and f"Curvature: {note}.")
-    if not converged:
-        raise typer.Exit(EXIT_NOT_CONVERGED)
+    line = note and f"Curvature: {note}."
+    output.show(report, more={"note": note}, then=then, note=line, converged=converged)
 
 
 def _fit_of(log: list[Path], reading: Reading, seed: int) -> tuple[bg.Fit, bool]:

@@ -11,15 +11,12 @@ from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
-    EXIT_NOT_CONVERGED,
-    Output,
-    Plot,
+    OutputWithPlot,
     Reading,
     RewardPart,
     Seed,
     Signal,
     Vary,
-    check_pictures,
     names_in,
 )
 from bayes_grpo.cli.terminal import progress_bar
@@ -34,14 +31,12 @@ def sweep(
     vary: Vary = None,
     signal: Signal = "auto",
     part: RewardPart = None,
-    plot: Plot = None,
-    seed: Seed = 0,
     *,
-    output: Output,
+    output: OutputWithPlot,
+    seed: Seed = 0,
     reading: Reading,
 ) -> None:
     """Effects of settings, from runs that differ in them: exponents with intervals."""
-    check_pictures(plot)
     with progress_bar() as progress:
         found = bg.sweep(
             logs,
@@ -52,8 +47,5 @@ def sweep(
             seed=seed,
             progress=progress,
         )
-        if plot is not None:
-            bg.save_plot(internal.plot_sweep(found), plot)
-    output.show(found)
-    if not found.converged:
-        raise typer.Exit(EXIT_NOT_CONVERGED)
+        output.save(lambda: internal.plot_sweep(found))
+    output.show(found, converged=found.converged)
