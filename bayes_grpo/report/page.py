@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, Status
@@ -16,18 +17,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import marks, parts_table
-from bayes_grpo.views.document import (
-    TONES,
-    Document,
-    Drawing,
-    Point,
-    Section,
-    percent,
-    section,
-    sentence_case,
-    split,
-    view,
-)
+from bayes_grpo.views.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split, view
 from bayes_grpo.views.logs import columns, settings
 from bayes_grpo.views.plots.checking import plot_residuals
 from bayes_grpo.views.plots.diagnosis import plot_part

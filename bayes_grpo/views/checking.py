@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayes_grpo.checking.result import ALERT, Check
-from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, table, words
+from bayes_grpo.views.document import Document, section, sentence_case, shows
+from bayes_grpo.views.tables import Cell, number, table, words
 
 
 @shows(Check)

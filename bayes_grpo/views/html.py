@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoWarning
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Document, Drawing, percent
+from bayes_grpo.views.document import Document, Drawing
 from bayes_grpo.views.glossary import anchor, chosen
 from bayes_grpo.views.svg import STYLE, image_of
 
