@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bayes_grpo.cli.terminal import be_quiet
+from bayes_grpo.cli.terminal import QUIET
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 Quiet = Annotated[
@@ -67,7 +67,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         flags.append(_flag("quiet", Quiet, default=False))
 
         def run(*, quiet: bool = False, **given: Any) -> None:
-            be_quiet(quiet)
+            QUIET.set(quiet)
             for name, group in groups.items():
                 given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
             function(**given)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import OutputWithPlot, Reading, RewardPart, Seed, Signal
+from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal
 from bayes_grpo.cli.terminal import progress_bar
+
+
+def _recipe(name: str) -> Any:
+    return typer.Option(metavar="LOG ...", help=f"Logs of recipe {name}, one a seed.", callback=THERE)
 
 
 @command("compare-runs a.jsonl b.jsonl", "compare-runs --a a1.jsonl a2.jsonl --b b1.jsonl b2.jsonl")
@@ -22,17 +25,11 @@ def compare_runs(
         typer.Argument(
             help="Two logs or folders of logs, A and B; or --a and --b.",
             metavar="A B",
-            callback=checks.callback(checks.there),
+            callback=THERE,
         ),
     ] = None,
-    a: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOG ...", help="Logs of recipe A, one a seed.", callback=checks.callback(checks.there)),
-    ] = None,
-    b: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOG ...", help="Logs of recipe B, one a seed.", callback=checks.callback(checks.there)),
-    ] = None,
+    a: Annotated[list[str] | None, _recipe("A")] = None,
+    b: Annotated[list[str] | None, _recipe("B")] = None,
     step: Annotated[
         float | None, typer.Option(help="Step at which to compare; the last one that all runs have if absent.")
     ] = None,

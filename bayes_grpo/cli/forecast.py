@@ -48,9 +48,7 @@ def forecast(
     horizon: Horizon = None,
     schedule: Annotated[
         str | None,
-        typer.Option(
-            help="Learning rate from now on: constant, linear or cosine; default: continued as logged.",
-        ),
+        typer.Option(help="Learning rate from now on: constant, linear or cosine; default: continued as logged."),
     ] = None,
     total_steps: Annotated[float | None, typer.Option(help="Step at which a decaying learning rate reaches 0.")] = None,
     up_to_step: UpToStep = None,

@@ -83,12 +83,10 @@ ReferenceRunsFlag = Annotated[
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
-LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=checks.callback(checks.there))]
+THERE = checks.callback(checks.there)
+LogFile = Annotated[list[Path], typer.Argument(help=LOGS, callback=THERE)]
 LogNames = Annotated[
-    list[str],
-    typer.Argument(
-        help="Logs of several runs: files, folders, patterns in quotes.", callback=checks.callback(checks.there)
-    ),
+    list[str], typer.Argument(help="Logs of several runs: files, folders, patterns in quotes.", callback=THERE)
 ]
 
 

@@ -24,10 +24,7 @@ _CUT = 0.5
 @command("simulate healthy --out runs -n 4", "simulate --demo", "simulate reward_hacking --demo --out look")
 def simulate(
     scenario: Annotated[
-        str,
-        typer.Argument(
-            help="healthy, slow_start, oscillatory, unstable, reward_hacking, …",
-        ),
+        str, typer.Argument(help="healthy, slow_start, oscillatory, unstable, reward_hacking, …")
     ] = "healthy",
     out: Annotated[
         Path | None, typer.Option(help="New directory to write to; a demonstration numbers its own by default.")

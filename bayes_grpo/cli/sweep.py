@@ -8,9 +8,9 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
+    THERE,
     OutputWithPlot,
     Reading,
     RewardPart,
@@ -26,7 +26,7 @@ from bayes_grpo.cli.terminal import progress_bar
 def sweep(
     logs: Annotated[
         list[str],
-        typer.Argument(help="Logs of several runs: files, folders, patterns.", callback=checks.callback(checks.there)),
+        typer.Argument(help="Logs of several runs: files, folders, patterns.", callback=THERE),
     ],
     vary: Vary = None,
     signal: Signal = "auto",

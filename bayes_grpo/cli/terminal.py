@@ -15,7 +15,8 @@ from bayes_grpo.common.text import plain
 SCHEMA = 1
 """Version of what ``--json`` prints; docs/how/json.md says what it promises."""
 
-_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+"""Whether this call of the program shows no progress."""
 _PAUSE = 10.0
 """Seconds between lines of progress where standard error is no terminal."""
 
@@ -34,16 +35,6 @@ def print_json(value: Mapping[str, Any], headline: str) -> None:
 def marked(value: Mapping[str, Any], headline: str) -> dict[str, Any]:
     """A result with the version of the schema and its headline first."""
     return {"schema": SCHEMA, "headline": headline, **value}
-
-
-def be_quiet(quiet: bool) -> None:
-    """Whether this call of the program tells no progress."""
-    _QUIET.set(quiet)
-
-
-def is_quiet() -> bool:
-    """Whether no progress is shown."""
-    return _QUIET.get()
 
 
 def console() -> Any:
@@ -65,7 +56,7 @@ def progress_bar() -> Iterator[Callable[..., None]]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    shown = console.is_terminal and not is_quiet()
+    shown = console.is_terminal and not QUIET.get()
     columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
         begin = shown_at = time.monotonic()
@@ -77,7 +68,7 @@ def progress_bar() -> Iterator[Callable[..., None]]:
             if share is not None:
                 bar.update(task, total=1.0, completed=share)
             now = time.monotonic()
-            if not console.is_terminal and not is_quiet() and now - shown_at >= _PAUSE:
+            if not console.is_terminal and not QUIET.get() and now - shown_at >= _PAUSE:
                 shown_at = now
                 sys.stderr.write(f"bayes-grpo: {plain(stage, 100)} ({now - begin:.0f} s)\n")
                 sys.stderr.flush()

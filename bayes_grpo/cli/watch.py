@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     StoppingFlags,
     named_references,
 )
-from bayes_grpo.cli.terminal import console, is_quiet, marked
+from bayes_grpo.cli.terminal import QUIET, console, marked
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Screen:
         if self._live is not None:
             self._status = status
             self._drawn()
-        elif is_quiet():
+        elif QUIET.get():
             return
         elif sys.stderr.isatty() or status.startswith(("waiting", "cannot")):
             text = status.split(" for ")[0] if status.startswith("no new row") else status

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bayes_grpo.common.files import check_picture, written_whole
+from bayes_grpo.common.text import title_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,19 @@ def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
     from matplotlib.figure import Figure
 
     return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure
+
+
+def one_panel(figure: Canvas | None, size: tuple[float, float]) -> tuple[Canvas, Axes]:
+    """The same with one panel, which has no frame at its top and right."""
+    figure = canvas(figure, size)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def headline(figure: Canvas, text: str, width: int = 120, limit: int = 600, size: float = 10) -> None:
+    """Writes a sentence above the whole figure, in lines of so many characters."""
+    figure.suptitle(title_lines(text, width, limit), fontsize=size, x=0.01, ha="left")
 
 
 def legend_below(figure: Canvas, axes: Axes) -> None:

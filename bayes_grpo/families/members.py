@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.fallen import rows_collapsed
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.families.names import NamedSetting, named_setting, settings_in_name, without_seed
+from bayes_grpo.families.names import SEED, NamedSetting, named_setting, settings_in_name
 from bayes_grpo.logs.run import Provenance, Run, Setting
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
 from bayes_grpo.regimes.built_in.exponential import Exponential
@@ -113,7 +113,7 @@ def repetitions(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
     groups: dict[Any, list[str]] = {}
     for run in runs:
         known = sorted((name, setting_text(value)) for name, value in known_settings(run).items())
-        groups.setdefault((without_seed(run.name), *known), []).append(plain(run.name, 60))
+        groups.setdefault((SEED.sub("", run.name), *known), []).append(plain(run.name, 60))
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 

@@ -23,7 +23,7 @@ _SETTING = re.compile(
     r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![a-z\d]|\.\d)",
     re.IGNORECASE,
 )
-_SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition|s)[\W_]?\d+(?![.\w])", re.IGNORECASE)
+SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition|s)[\W_]?\d+(?![.\w])", re.IGNORECASE)
 """Part of a name that numbers repetitions; any other number may be a setting."""
 
 
@@ -70,15 +70,6 @@ def settings_in_name(name: str) -> dict[str, float]:
         if value > 0.0:
             out[setting] = value
     return out
-
-
-def without_seed(name: str) -> str:
-    """A name less what numbers repetitions in it.
-
-    Args:
-        name: The name.
-    """
-    return _SEED.sub("", name)
 
 
 def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:

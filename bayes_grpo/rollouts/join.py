@@ -107,19 +107,9 @@ def _shifted(
     if known.sum() < _LEAST:
         return []
     expected = (total[last] - total[first])[known] / (many[last] - many[first])[known]
-    return [_compared(reward[known], expected, axis, shift, wide)]
-
-
-def _compared(seen: np.ndarray, expected: np.ndarray, axis: str, shift: int, window: int) -> Joined:
+    seen = reward[known]
     off = np.abs(seen - expected)
-    close = _ROUNDED * np.maximum(np.abs(expected), 1.0)
+    equal = float(np.mean(off <= _ROUNDED * np.maximum(np.abs(expected), 1.0)))
     moves = np.ptp(seen) > 0.0 and np.ptp(expected) > 0.0
-    return Joined(
-        axis=axis,
-        shift=shift,
-        window=window,
-        compared=len(seen),
-        equal=float(np.mean(off <= close)),
-        difference=float(np.median(off)),
-        correlation=float(np.corrcoef(seen, expected)[0, 1]) if moves else 0.0,
-    )
+    correlation = float(np.corrcoef(seen, expected)[0, 1]) if moves else 0.0
+    return [Joined(axis, shift, wide, len(seen), equal, float(np.median(off)), correlation)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from bayes_grpo.common.intervals import Interval, percent, probability_text
+from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.views.document import TONES, Document, Drawing, Sparkline, section, sentence_case, shows, split
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, span, table, words
+from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -147,7 +147,7 @@ def _weighed(d: Diagnosis, name: str) -> str:
 def _modes(d: Diagnosis) -> Tabular:
     def line(name: str, p: float) -> tuple[Cell, ...]:
         mark, onset = name == d.status.finding, d.onsets.get(name)
-        since = "" if onset is None else _steps(onset.step)
+        since = "" if onset is None else ranged(onset.step, ".0f")
         label = label_of(name)
         return words(label, term=label, mark=mark), number(probability_text(p), mark=mark), number(since)
 
@@ -158,12 +158,8 @@ def _modes(d: Diagnosis) -> Tabular:
 
 def _episodes(found: list[Episode]) -> Tabular:
     rows = (
-        (label_of(e.mode), chance(e.probability), number(_steps(e.onset)),
-         number(_steps(e.end) if e.over else "ongoing"), e.severity_text)
+        (label_of(e.mode), chance(e.probability), number(ranged(e.onset, ".0f")),
+         number(ranged(e.end, ".0f") if e.over else "ongoing"), e.severity_text)
         for e in found
     )  # fmt: skip
     return table("Episodes", ("mode", "probability", "from step", "to step", ""), rows)
-
-
-def _steps(i: Interval) -> str:
-    return f"{i.median:.0f} [{i.low:.0f}, {i.high:.0f}]"

@@ -14,10 +14,7 @@ from bayes_grpo.views.document import Document, Drawing, section, sentence_case,
 from bayes_grpo.views.plots.planning import label, plot_plan
 from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
-_LAGS = {
-    "rule": "published rule",
-    "hold": "policy frozen between refreshes",
-}
+_LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6
 """Candidates in the table besides the present settings."""
 
@@ -37,12 +34,7 @@ def stability_document(r: StabilityReport) -> Document:
         do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
         tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if risky else "good",
         table=_lags(r),
-        sections=(
-            section(
-                "Details",
-                r.sentence.removeprefix(f"{r.stable}. "),
-            ),
-        ),
+        sections=(section("Details", r.sentence.removeprefix(f"{r.stable}. ")),),
         unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
         docs="how/plan",
     )

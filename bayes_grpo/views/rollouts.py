@@ -28,10 +28,7 @@ def rollouts_document(s: RolloutSummary) -> Document:
         why=why,
         tone="doubt" if s.joined is not None and not s.joined.matches else "",
         table=tables[0] if tables else None,
-        plot=Drawing(
-            partial(plot_rollouts, s),
-            f"Parts of the gain over the steps. {answer}",
-        ),
+        plot=Drawing(partial(plot_rollouts, s), f"Parts of the gain over the steps. {answer}"),
         sections=(
             section("Group sizes", tables=tables[1:]),
             section("Log", *(() if s.joined is None else (s.joined.sentence,)), r.sentence),

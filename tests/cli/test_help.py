@@ -106,11 +106,11 @@ def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys,
         for stage in ("one", "two\x1b[31m", "three", "four"):
             report(stage)
     assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
-    terminal.be_quiet(True)
+    terminal.QUIET.set(True)
     try:
         with terminal.progress_bar() as report:
             report("one")
         assert capsys.readouterr().err == ""
     finally:
-        terminal.be_quiet(False)
+        terminal.QUIET.set(False)
     assert sys.stderr is not None

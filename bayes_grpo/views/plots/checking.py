@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.checking.result import Check
-from bayes_grpo.common.picture import canvas
+from bayes_grpo.common.picture import one_panel
 from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canv
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (6.0, 2.7))
-    axes, step = figure.add_subplot(), fit.step()
+    figure, axes = one_panel(figure, (6.0, 2.7))
+    step = fit.step()
     loo = np.median(check.residuals.loo, axis=0)
     limit = next(f.limit for f in check.findings if f.name == "outliers")
     axes.axhspan(-limit, limit, color=_BAND, alpha=0.25, lw=0)
@@ -40,5 +40,4 @@ def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canv
     axes.set_xlabel("optimizer step", fontsize=8)
     axes.set_ylabel("sd", fontsize=8)
     axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.picture import canvas, legend_below
-from bayes_grpo.common.text import title_lines
+from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.comparison.result import Comparison
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.6))
     table = next(iter(comparison.posteriors.values())).draws.rows
     step, y = table.step, table.y
     axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
@@ -42,8 +40,6 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
     axes.set_xlabel("optimizer step")
     axes.set_ylabel(comparison.about.reward)
-    axes.spines[["top", "right"]].set_visible(False)
     legend_below(figure, axes)
-    title = f"{comparison.about.run}: {comparison.sentence}"
-    figure.suptitle(title_lines(title, 120), fontsize=10, x=0.01, ha="left")
+    headline(figure, f"{comparison.about.run}: {comparison.sentence}")
     return figure

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import canvas, headline, one_panel
+from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import Trend
@@ -73,14 +73,13 @@ def plot_diagnosis(result: Diagnosis, figure: Canvas | None = None) -> Canvas:
     _mark_onset(list(grid[: len(panels)]), result)
     if result.trends is not None and result.trends.run.resumes:
         _mark_resumes(list(grid[: len(panels)]), result.trends.run.resumes)
-    figure.suptitle(title_lines(result.sentence, 130), fontsize=9.5, x=0.01, ha="left")
+    headline(figure, result.sentence, 130, size=9.5)
     return figure
 
 
 def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure: Canvas | None = None) -> Canvas:
     """Draws a reward function or environment with its trend; a dotted line marks the step since which it falls."""
-    figure = canvas(figure, (3.7, 2.4))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (3.7, 2.4))
     _draw(axes, _Line(title, trend))
     if falls_since is not None:
         axes.axvline(falls_since, color=_ONSET, lw=1.1, ls=":")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.text import drawable
 from bayes_grpo.families.compare_runs import Compared
 from bayes_grpo.families.result import Sweep
 
@@ -34,8 +34,7 @@ def plot_sweep(family: Sweep, figure: Canvas | None = None) -> Canvas:
     """
     import matplotlib as mpl
 
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.6))
     name = family.vary[0]
     values = sorted({run.settings[name] for run in family.runs})
     shades = dict(zip(values, mpl.colormaps["viridis"](np.linspace(0.05, 0.85, len(values))), strict=True))
@@ -61,8 +60,7 @@ def plot_compare_runs(compared: Compared, figure: Canvas | None = None) -> Canva
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.6))
     tail = (1.0 - LEVEL) / 2.0
     for side, reading in ((side, x) for side, readings in compared.readings.items() for x in readings):
         color, step = _SIDES[side], reading.table.step
@@ -81,5 +79,4 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     axes.set_xlabel("optimizer step", fontsize=9)
     axes.set_ylabel("reward" if signal == "reward" else "held-out reward", fontsize=9)
     axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title_lines(sentence, 120, 900), fontsize=10, x=0.01, ha="left")
+    headline(figure, sentence, limit=900)

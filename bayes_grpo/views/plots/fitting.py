@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.text import drawable
 from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.6))
     step, y = fit.step(), fit.observed()
 
     def band(name: str) -> Any:
@@ -53,7 +52,6 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)
     axes.legend(loc="best", fontsize=8, frameon=False)
     axes.set_title(f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
     if title:
-        figure.suptitle(title_lines(title, 120), fontsize=10, x=0.01, ha="left")
+        headline(figure, title)
     return figure

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, probability_text
-from bayes_grpo.common.picture import canvas, legend_below
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import headline, legend_below, one_panel
+from bayes_grpo.common.text import drawable
 from bayes_grpo.forecasting.reach import Reach, reach_of
 from bayes_grpo.forecasting.result import Forecast
 
@@ -43,8 +43,7 @@ def plot_forecast(
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 4.6))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 4.6))
     _draw_fan(axes, forecast)
     axes.plot(forecast.logged_step, forecast.logged, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     _mark(axes, schedule_end(forecast) | dict(events))
@@ -59,7 +58,7 @@ def plot_forecast(
     axes.set_title(f"{drawable(forecast.name)}: forecast to step {forecast.until:g}", fontsize=9, loc="left")
     legend_below(figure, axes)
     if title:
-        figure.suptitle(title_lines(title, 120), fontsize=10, x=0.01, ha="left")
+        headline(figure, title)
     return figure
 
 
@@ -77,8 +76,7 @@ def plot_overview(
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (9.2, 3.7))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (9.2, 3.7))
     if forecast is not None:
         _draw_fan(axes, forecast)
         events = schedule_end(forecast) | dict(events)
@@ -92,7 +90,6 @@ def plot_overview(
     axes.set_ylim(*_view(np.concatenate([run.reward, run.eval_reward]), forecast))
     axes.set_ylabel("reward")
     axes.set_xlabel("optimizer step")
-    axes.spines[["top", "right"]].set_visible(False)
     legend_below(figure, axes)
     return figure
 
@@ -122,7 +119,6 @@ def _draw_fan(axes: Axes, f: Forecast) -> None:
                   label=None if i else "reference runs")  # fmt: skip
     axes.axvline(f.now, color=_DATA, lw=0.8, ls=":", label=f"now: step {f.now:g}")
     axes.set_xlabel("optimizer step")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _mark(axes: Axes, events: Mapping[str, float]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.picture import canvas
+from bayes_grpo.common.picture import canvas, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -58,12 +58,10 @@ def plot_signal(run: Run, name: str, figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (3.6, 2.4))
-    axes = figure.add_subplot()
+    figure, axes = one_panel(figure, (3.6, 2.4))
     _draw(axes, run.step, run.signals[name], name)
     axes.set_title(name.replace("_", " "), fontsize=9, loc="left")
     axes.set_xlabel("optimizer step", fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.text import drawable
 from bayes_grpo.planning.planned import WORDS, Plan
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     Returns:
         The figure; a new one is not registered with pyplot.
     """
-    figure = canvas(figure, (8.0, 5.2))
-    axes, some = figure.subplots(), plan.candidates[:_LISTED]
+    figure, axes = one_panel(figure, (8.0, 5.2))
+    some = plan.candidates[:_LISTED]
     for i, c in enumerate(some):
         axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
         axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
@@ -39,8 +39,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     axes.set_ylim(len(some) - 0.5, -0.5)
     axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title_lines(plan.sentence, 100, 900), fontsize=10, x=0.01, ha="left")
+    headline(figure, plan.sentence, 100, 900)
     return figure
 
 

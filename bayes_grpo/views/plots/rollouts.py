@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.picture import canvas
-from bayes_grpo.common.text import drawable, title_lines
+from bayes_grpo.common.picture import canvas, headline
+from bayes_grpo.common.text import drawable
 from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.summary import RolloutSummary
 
@@ -37,7 +37,7 @@ def plot_rollouts(summary: RolloutSummary, figure: Canvas | None = None) -> Canv
     else:
         axes.text(0.5, 0.5, "No column says what the reward is made of.", ha="center", va="center", fontsize=9)
         axes.set_axis_off()
-    figure.suptitle(title_lines(summary.sentence, 110, 500), fontsize=9, x=0.01, ha="left")
+    headline(figure, summary.sentence, 110, 500, 9)
     return figure
 
 
