@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import Result, fields_of, frame_of
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted
 
 if TYPE_CHECKING:
@@ -134,15 +134,6 @@ class Backtest(Result):
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
 
-    in_json = (
-        "sentence",
-        ("ratio_to_last_value", "ratio"),
-        ("interval_level", LEVEL),
-        ("table", "lines"),
-        "scores",
-        "refused",
-    )
-
     @property
     def lines(self) -> tuple[ScoreLine, ...]:
         """The table: the forecast and the last value; empty where nothing was scored."""
@@ -167,9 +158,14 @@ class Backtest(Result):
             f"({counted(ours.cases, 'forecast')})."
         )
 
+    def contents(self) -> dict[str, Any]:
+        """The table and the sentence too."""
+        more = {"sentence": self.sentence, "ratio_to_last_value": self.ratio, "interval_level": LEVEL}
+        return more | {"table": self.lines} | super().contents()
+
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`."""
-        return frame_of((fields_of(s) for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__)
+        return frame_of(self.scores, ["log", "origin", "name"], Score.__dataclass_fields__)
 
 
 def line_of(name: str, scores: Sequence[Score]) -> ScoreLine:

@@ -192,7 +192,13 @@ class Batch(Result):
     resumed: int
     seconds: float
 
-    in_json = ("sentence", ("interval_level", LEVEL), "logs", "errors", "resumed", "seconds", ("table", "records"))
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level", "logs", "errors")
+    not_in_json = ("frame",)
+
+    def contents(self) -> dict[str, Any]:
+        """The rows too."""
+        return super().contents() | {"table": self.records}
 
     @property
     def logs(self) -> int:

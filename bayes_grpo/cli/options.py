@@ -124,9 +124,7 @@ class Output:
             note: A line for ``--details``.
         """
         if self.json_:
-            further = {
-                k.lower(): {"reason": p.reason} if p.value is None else p.value.to_dict() for k, p in parts.items()
-            }
+            further = {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in parts.items()}
             print_json(result.to_dict() | dict(more) | further, headline_of(result))
             return
         first = bg.view(result)

@@ -74,7 +74,7 @@ def stability(
         limits = internal.limits_of(whole, **planned)
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         planned["curvature"] = whole.stiffest.draws()
-        more = {"measured": whole.to_dict(), "limits": limits.to_dict(), "course": course and course.to_dict()}
+        more = {"measured": whole, "limits": limits, "course": course}
         then = [x for x in (whole, limits, course) if x is not None]
     report = bg.stability(**planned)
     output.show(report, more={"note": note} | more, then=then, note=note and f"Curvature: {note}.")

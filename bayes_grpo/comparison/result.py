@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.results import About, Result, frame_of
 
@@ -94,8 +94,7 @@ class Comparison(Result):
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    in_json = ("sentence", ("table", "lines"), "cautions", "left_out", "not_converged", "about.run", "about.source",
-               "about.signal", "about.rows", "seed")  # fmt: skip
+    not_in_json = ("lines", "window", "posteriors", "loo", "lfo")
 
     @property
     def best(self) -> str:
@@ -105,6 +104,10 @@ class Comparison(Result):
     def line(self, regime: str) -> ComparisonLine:
         """The line of a regime."""
         return next(x for x in self.lines if x.regime == regime)
+
+    def contents(self) -> dict[str, Any]:
+        """The table, without draws and scores of rows."""
+        return {"table": self.lines} | super().contents()
 
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a regime: the fields of `ComparisonLine`."""

@@ -43,7 +43,7 @@ class NamedSetting(Result):
     others: int
     assumed: float | None
 
-    in_json = ("setting", "provenance", ...)
+    also_in_json = ("provenance",)
 
     @property
     def provenance(self) -> str:

@@ -61,7 +61,7 @@ class Exponent(Result):
     runs: int
     values: int
 
-    in_json = (..., "verdict", "sentence")
+    also_in_json = ("verdict", "sentence")
 
     @property
     def verdict(self) -> str:
@@ -135,7 +135,8 @@ class Sweep(Result):
     repetitions: tuple[tuple[str, ...], ...] = ()
     named: tuple[NamedSetting, ...] = ()
 
-    in_json = ("sentence", "converged", ("interval_level", LEVEL), ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "converged", "interval_level")
 
     @property
     def converged(self) -> bool:
