@@ -135,33 +135,33 @@ class Backtest(Result):
     refused: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> tuple[ScoreLine, ...]:
+    def table(self) -> tuple[ScoreLine, ...]:
         """The table: the forecast and the last value; empty where nothing was scored."""
         own = {name: [s for s in self.scores if s.name == name] for name in (FORECAST, LAST_VALUE)}
         return tuple(line_of(name, scores) for name, scores in own.items() if scores)
 
     @property
-    def ratio(self) -> float:
+    def ratio_to_last_value(self) -> float:
         """Mean CRPS of the forecast over that of the last value; NaN where nothing was scored."""
-        crps = {x.name: x.crps for x in self.lines}
+        crps = {x.name: x.crps for x in self.table}
         return crps[FORECAST] / crps[LAST_VALUE] if crps else math.nan
 
     @property
     def sentence(self) -> str:
         """The result in words."""
-        if not self.lines:
+        if not self.table:
             return "no origin of any log could be used; nothing was scored."
-        ours, last = self.lines
+        ours, last = self.table
         return (
-            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio:.2f} times that of the last "
-            f"value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
+            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that of "
+            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
             f"({counted(ours.cases, 'forecast')})."
         )
 
     def contents(self) -> dict[str, Any]:
         """The table and the sentence too."""
-        more = {"sentence": self.sentence, "ratio_to_last_value": self.ratio, "interval_level": LEVEL}
-        return more | {"table": self.lines} | super().contents()
+        more = {"sentence": self.sentence, "ratio_to_last_value": self.ratio_to_last_value, "interval_level": LEVEL}
+        return more | {"table": self.table} | super().contents()
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`."""

@@ -198,7 +198,7 @@ class Batch(Result):
 
     def contents(self) -> dict[str, Any]:
         """The rows too."""
-        return super().contents() | {"table": self.records}
+        return super().contents() | {"table": self.table}
 
     @property
     def logs(self) -> int:
@@ -211,7 +211,7 @@ class Batch(Result):
         return sum(map(bool, self.frame["error"].tolist()))
 
     @property
-    def records(self) -> list[dict[str, Any]]:
+    def table(self) -> list[dict[str, Any]]:
         """Rows as dictionaries, ready for JSON; what is unknown is None."""
         import pandas as pd
 
@@ -221,7 +221,7 @@ class Batch(Result):
     @property
     def sentence(self) -> str:
         """The batch in words."""
-        rows = self.records
+        rows = self.table
         if not rows:
             return "no log was found."
         parts = [f"{counted(len(rows), 'log')}, {self.errors or 'none'} with an error"]
