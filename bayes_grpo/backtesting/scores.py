@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -134,6 +134,9 @@ class Backtest(Result):
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
 
+    interval_level = LEVEL
+    also_in_json = ("sentence", "ratio_to_last_value", "interval_level", "table")
+
     @property
     def table(self) -> tuple[ScoreLine, ...]:
         """The table: the forecast and the last value; empty where nothing was scored."""
@@ -154,14 +157,9 @@ class Backtest(Result):
         ours, last = self.table
         return (
             f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that of "
-            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
-            f"({counted(ours.cases, 'forecast')})."
+            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to "
+            f"come ({counted(ours.cases, 'forecast')})."
         )
-
-    def contents(self) -> dict[str, Any]:
-        """The table and the sentence too."""
-        more = {"sentence": self.sentence, "ratio_to_last_value": self.ratio_to_last_value, "interval_level": LEVEL}
-        return more | {"table": self.table} | super().contents()
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`."""

@@ -193,12 +193,8 @@ class Batch(Result):
     seconds: float
 
     interval_level = LEVEL
-    also_in_json = ("sentence", "interval_level", "logs", "errors")
+    also_in_json = ("sentence", "interval_level", "logs", "errors", "table")
     not_in_json = ("frame",)
-
-    def contents(self) -> dict[str, Any]:
-        """The rows too."""
-        return super().contents() | {"table": self.table}
 
     @property
     def logs(self) -> int:

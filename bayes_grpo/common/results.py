@@ -87,7 +87,7 @@ def headline_of(result: object) -> str:
 
 
 class Result(Shown):
-    """Base of results, which are frozen dataclasses. A class with other keys than its fields overrides `contents`.
+    """Base of results, which are frozen dataclasses.
 
     Attributes:
         also_in_json: Properties that JSON has after the fields, such as the sentence.
@@ -98,7 +98,7 @@ class Result(Shown):
     not_in_json: ClassVar[tuple[str, ...]] = ()
 
     def contents(self) -> dict[str, Any]:
-        """What JSON and tables have: fields in order, then properties, values as they are."""
+        """Fields in order, then properties, for JSON and tables; values as they are."""
         return fields_of(self, *self.not_in_json) | {name: getattr(self, name) for name in self.also_in_json}
 
     def to_dict(self) -> dict[str, Any]:

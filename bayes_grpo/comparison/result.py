@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayes_grpo.common.results import About, Result, frame_of
 
@@ -94,7 +94,7 @@ class Comparison(Result):
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    not_in_json = ("table", "window", "posteriors", "loo", "lfo")
+    not_in_json = ("window", "posteriors", "loo", "lfo")
 
     @property
     def best(self) -> str:
@@ -104,10 +104,6 @@ class Comparison(Result):
     def line(self, regime: str) -> ComparisonLine:
         """The line of a regime."""
         return next(x for x in self.table if x.regime == regime)
-
-    def contents(self) -> dict[str, Any]:
-        """The table, without draws and scores of rows."""
-        return {"table": self.table} | super().contents()
 
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a regime: the fields of `ComparisonLine`."""

@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -45,22 +44,19 @@ class Whole(Result):
 
     level = 0.9
     also_in_json = ("level", "sentence")
-    not_in_json = ("picture", "parts")
+    not_in_json = ("picture",)
 
     @property
     def sentence(self) -> str:
         return "All is well."
 
-    def contents(self) -> dict[str, Any]:
-        return {"table": self.parts} | super().contents()
 
-
-def test_a_class_adds_properties_leaves_out_fields_and_overrides_contents():
+def test_a_class_adds_properties_and_leaves_out_fields():
     about = About("run", "reward", 3, 1.0, 3.0)
     found = Whole((Part("a", HERE),), about, np.array([[1.0, math.nan]]), object()).to_dict()
-    assert list(found) == ["table", "about", "draws", "level", "sentence"]
+    assert list(found) == ["parts", "about", "draws", "level", "sentence"]
     assert found == {
-        "table": [
+        "parts": [
             {"name": "a", "value": {"median": 2.0, "low": 1.0, "high": None, "level": 0.9}, "verdict": "a holds"}
         ],
         "about": {"run": "run", "signal": "reward", "rows": 3, "first_step": 1.0, "last_step": 3.0, "source": ""},
