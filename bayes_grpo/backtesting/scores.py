@@ -157,8 +157,8 @@ class Backtest(Result):
         ours, last = self.table
         return (
             f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that of "
-            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to "
-            f"come ({counted(ours.cases, 'forecast')})."
+            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows "
+            f"to come ({counted(ours.cases, 'forecast')})."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -32,7 +32,8 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_safe(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return value.to_dict() if hasattr(value, "to_dict") else json_safe(fields_of(value))
+        own = getattr(value, "to_dict", None)
+        return json_safe(fields_of(value)) if own is None else own()
     if isinstance(value, np.ndarray):
         return json_safe(value.tolist())
     if isinstance(value, np.generic):
