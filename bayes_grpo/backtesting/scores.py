@@ -156,8 +156,8 @@ class Backtest(Result):
             return "no origin of any log could be used; nothing was scored."
         ours, last = self.table
         return (
-            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that of "
-            f"the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows "
+            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that "
+            f"of the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows "
             f"to come ({counted(ours.cases, 'forecast')})."
         )
 
