@@ -117,9 +117,7 @@ def forecast(
             events = {} if decision is None else {"recommended stop": decision.recommended}
             figure = bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events)
             bg.save_plot(figure, plot)
-    more = {} if decision is None else {"decision": decision}
-    then = () if decision is None else (decision,)
-    output.show(summary, more=more, then=then, run=run, diagnosis=found.diagnosis.value, status=found.status)
+    output.show(summary, then={"decision": decision}, run=run, diagnosis=found.diagnosis.value, status=found.status)
     if ahead.forecast.not_converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

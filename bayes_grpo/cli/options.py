@@ -5,7 +5,7 @@ A group of flags is a frozen dataclass; a command takes it as one parameter (`ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +105,7 @@ class Output:
         *,
         more: Mapping[str, Any] = {},
         parts: Mapping[str, Any] = {},
-        then: Iterable[Any] = (),
+        then: Mapping[str, Any] = {},
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
         status: Status | None = None,
@@ -117,7 +117,7 @@ class Output:
             result: The result.
             more: Further keys of its JSON.
             parts: Further parts of the same analysis by title: under the details, and in the JSON.
-            then: Results that are printed after it.
+            then: Results that are printed after it, by their keys in its JSON; None for one that there is not.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
             status: How the run stands given all that was found; that of the diagnosis alone where None.
@@ -125,7 +125,7 @@ class Output:
         """
         if self.json_:
             further = {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in parts.items()}
-            print_json(result.to_dict() | dict(more) | further, headline_of(result))
+            print_json(result.to_dict() | dict(more) | dict(then) | further, headline_of(result))
             return
         first = bg.view(result)
         if run is not None:
@@ -138,7 +138,7 @@ class Output:
             first = first.with_note(note)
         if diagnosis is not None:
             first = first.given(status or diagnosis.status)
-        for i, document in enumerate((first, *map(bg.view, then))):
+        for i, document in enumerate((first, *(bg.view(x) for x in then.values() if x is not None))):
             if i:
                 console().print()
             bg.print_document(document, console(), details=self.details, short=self.short)

@@ -89,7 +89,7 @@ def rollouts(
                 internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
         if plot is not None:
             bg.save_plot(internal.plot_rollouts(summary), plot)
-    output.show(summary, more=then, then=then.values())
+    output.show(summary, then=then)
 
 
 def _number(name: str, value: str) -> float:

@@ -57,8 +57,7 @@ def stability(
     }
     given = {name: x for name, x in flags.items() if x is not None}
     note, converged = "", True
-    more: dict[str, Any] = {}
-    then: list[Any] = []
+    then: dict[str, Any] = {}
     if measured is None:
         assert log is not None
         fit, failed = _fit_of(log, reading, seed)
@@ -74,10 +73,9 @@ def stability(
         limits = internal.limits_of(whole, **planned)
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         planned["curvature"] = whole.stiffest.draws()
-        more = {"measured": whole, "limits": limits, "course": course}
-        then = [x for x in (whole, limits, course) if x is not None]
+        then = {"measured": whole, "limits": limits, "course": course}
     report = bg.stability(**planned)
-    output.show(report, more={"note": note} | more, then=then, note=note and f"Curvature: {note}.")
+    output.show(report, more={"note": note}, then=then, note=note and f"Curvature: {note}.")
     if not converged:
         raise typer.Exit(EXIT_NOT_CONVERGED)
 

@@ -43,12 +43,8 @@ class NamedSetting(Result):
     others: int
     assumed: float | None
 
+    provenance = "file name"
     also_in_json = ("provenance",)
-
-    @property
-    def provenance(self) -> str:
-        """Where the values come from."""
-        return "file name"
 
     @property
     def sentence(self) -> str:
