@@ -79,13 +79,13 @@ def slow_starts(case: Case, momentum: float, warmup: float, prompts: int, quick:
             f"slow {i}", reward, logged, 4, momentum=momentum, momentum_convention="heavy_ball", refresh_interval=1
         )
         found = compare(log, LAWS[:1] if quick else LAWS, lfo=False, seed=i)
-        verdicts = {x.regime: str(x.verdict) for x in found.lines}
+        verdicts = {x.regime: str(x.verdict) for x in found.table}
         rows.append(
             {
                 "best": found.best,
                 "explained": explained(verdicts),
-                "weights": {x.regime: x.weight for x in found.lines},
-                "difference": {x.regime: x.difference for x in found.lines},
+                "weights": {x.regime: x.weight for x in found.table},
+                "difference": {x.regime: x.difference for x in found.table},
                 "verdicts": verdicts,
             }
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.results import Result, fields_of, frame_of
+from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted
 
 if TYPE_CHECKING:
@@ -134,42 +134,36 @@ class Backtest(Result):
     scores: tuple[Score, ...]
     refused: tuple[str, ...] = ()
 
-    in_json = (
-        "sentence",
-        ("ratio_to_last_value", "ratio"),
-        ("interval_level", LEVEL),
-        ("table", "lines"),
-        "scores",
-        "refused",
-    )
+    interval_level = LEVEL
+    also_in_json = ("sentence", "ratio_to_last_value", "interval_level", "table")
 
     @property
-    def lines(self) -> tuple[ScoreLine, ...]:
+    def table(self) -> tuple[ScoreLine, ...]:
         """The table: the forecast and the last value; empty where nothing was scored."""
         own = {name: [s for s in self.scores if s.name == name] for name in (FORECAST, LAST_VALUE)}
         return tuple(line_of(name, scores) for name, scores in own.items() if scores)
 
     @property
-    def ratio(self) -> float:
+    def ratio_to_last_value(self) -> float:
         """Mean CRPS of the forecast over that of the last value; NaN where nothing was scored."""
-        crps = {x.name: x.crps for x in self.lines}
+        crps = {x.name: x.crps for x in self.table}
         return crps[FORECAST] / crps[LAST_VALUE] if crps else math.nan
 
     @property
     def sentence(self) -> str:
         """The result in words."""
-        if not self.lines:
+        if not self.table:
             return "no origin of any log could be used; nothing was scored."
-        ours, last = self.lines
+        ours, last = self.table
         return (
-            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio:.2f} times that of the last "
-            f"value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come "
-            f"({counted(ours.cases, 'forecast')})."
+            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that "
+            f"of the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows "
+            f"to come ({counted(ours.cases, 'forecast')})."
         )
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`."""
-        return frame_of((fields_of(s) for s in self.scores), ["log", "origin", "name"], Score.__dataclass_fields__)
+        return frame_of(self.scores, ["log", "origin", "name"], Score.__dataclass_fields__)
 
 
 def line_of(name: str, scores: Sequence[Score]) -> ScoreLine:

@@ -192,7 +192,9 @@ class Batch(Result):
     resumed: int
     seconds: float
 
-    in_json = ("sentence", ("interval_level", LEVEL), "logs", "errors", "resumed", "seconds", ("table", "records"))
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level", "logs", "errors", "table")
+    not_in_json = ("frame",)
 
     @property
     def logs(self) -> int:
@@ -205,7 +207,7 @@ class Batch(Result):
         return sum(map(bool, self.frame["error"].tolist()))
 
     @property
-    def records(self) -> list[dict[str, Any]]:
+    def table(self) -> list[dict[str, Any]]:
         """Rows as dictionaries, ready for JSON; what is unknown is None."""
         import pandas as pd
 
@@ -215,7 +217,7 @@ class Batch(Result):
     @property
     def sentence(self) -> str:
         """The batch in words."""
-        rows = self.records
+        rows = self.table
         if not rows:
             return "no log was found."
         parts = [f"{counted(len(rows), 'log')}, {self.errors or 'none'} with an error"]

@@ -69,8 +69,8 @@ class Check(Result):
     regime: str
     converged: bool
 
-    in_json = ("sentence", "misses", "findings", "about.run", "about.source", "regime", "about.signal", "about.rows",
-               "converged")  # fmt: skip
+    also_in_json = ("misses",)
+    not_in_json = ("residuals",)
 
     @property
     def misses(self) -> tuple[str, ...]:

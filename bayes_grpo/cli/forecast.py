@@ -13,7 +13,7 @@ from bayes_grpo.cli import checks
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
-    Horizon,
+    HorizonStep,
     LogFile,
     OutputWithPlot,
     Reading,
@@ -45,7 +45,7 @@ _PATHS = 2000
 )
 def forecast(
     log: LogFile,
-    horizon: Horizon = None,
+    horizon: HorizonStep = None,
     schedule: Annotated[
         str | None,
         typer.Option(help="Learning rate from now on: constant, linear or cosine; default: continued as logged."),
@@ -110,7 +110,7 @@ def forecast(
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
     output.show(
         summary,
-        then={} if decision is None else {"decision": decision},
+        then={"decision": decision},
         run=run,
         diagnosis=found.diagnosis.value,
         status=found.status,

@@ -53,7 +53,7 @@ Signal = Annotated[
     option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
-Horizon = Annotated[
+HorizonStep = Annotated[
     float | None,
     typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else 1.5 times the last."),
 ]
@@ -117,7 +117,7 @@ class Output:
             result: The result.
             more: Further keys of its JSON.
             parts: Further parts of the same analysis by title: under the details, and in the JSON.
-            then: Results that are printed after it, by their keys in the JSON; None is in the JSON alone.
+            then: Results that are printed after it, by their keys in its JSON; None for one that there is not.
             run: Its run, whose reward is drawn on a terminal.
             diagnosis: Its diagnosis: a failure comes first, and otherwise its action is what to do.
             status: How the run stands given all that was found; that of the diagnosis alone where None.
@@ -125,11 +125,8 @@ class Output:
             converged: Whether the sampler converged.
         """
         if self.json_:
-            further = {
-                k.lower(): {"reason": p.reason} if p.value is None else p.value.to_dict() for k, p in parts.items()
-            }
-            later = {k: None if x is None else x.to_dict() for k, x in then.items()}
-            print_json(result.to_dict() | dict(more) | later | further, headline_of(result))
+            further = {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in parts.items()}
+            print_json(result.to_dict() | dict(more) | dict(then) | further, headline_of(result))
         else:
             first = bg.view(result)
             if run is not None:

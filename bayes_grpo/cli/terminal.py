@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import plain
 
 SCHEMA = 1
@@ -22,13 +23,13 @@ _PAUSE = 10.0
 
 
 def print_json(value: Mapping[str, Any], headline: str) -> None:
-    """Writes JSON to standard output; numbers that are not finite are an error, not a literal.
+    """Writes JSON to standard output; numbers that are not finite are null.
 
     Args:
-        value: The result.
+        value: Keys and values, results among them.
         headline: It in one sentence, under the same key whatever the command.
     """
-    json.dump(marked(value, headline), sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
+    json.dump(json_safe(marked(value, headline)), sys.stdout, allow_nan=False, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
 
 

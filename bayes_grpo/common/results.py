@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from operator import attrgetter
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,8 +22,8 @@ def json_safe(value: Any) -> Any:
     """A copy of a value in JSON's types.
 
     Numbers that are not finite are None, NumPy's scalars and arrays Python's numbers and lists, members of an enum
-    their values. Records are mappings of their fields: named tuples, such as intervals, and dataclasses, which may
-    state another dictionary in `to_dict`.
+    their values. Named tuples, such as intervals, and dataclasses are dictionaries of their fields; a dataclass with
+    `to_dict` is what that returns.
     """
     if isinstance(value, Mapping):
         return {_key(k): json_safe(v) for k, v in value.items()}
@@ -35,7 +33,7 @@ def json_safe(value: Any) -> Any:
         return [json_safe(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
         own = getattr(value, "to_dict", None)
-        return json_safe({f.name: getattr(value, f.name) for f in fields(value)}) if own is None else own()
+        return json_safe(fields_of(value)) if own is None else own()
     if isinstance(value, np.ndarray):
         return json_safe(value.tolist())
     if isinstance(value, np.generic):
@@ -50,16 +48,6 @@ def json_safe(value: Any) -> Any:
 def _key(key: Any) -> str:
     """A key; of a number, such as the share of a log's rows, no more digits than it takes to tell it."""
     return f"{key:g}" if isinstance(key, float) else str(key)
-
-
-type Listing = tuple[str | EllipsisType | tuple[str, Any], ...]
-"""What a dictionary holds, in order. An entry is
-
-- the name of a field or property, or a path such as ``"about.run"``, kept under its last name;
-- ``"posterior.*"``: the fields of a named tuple, in its place;
-- a pair: a key, and the name, path, number or further listing that stands under it;
-- ``...``: all fields that the listing does not name, in the order of their declaration.
-"""
 
 
 _LONGEST = 200
@@ -103,51 +91,20 @@ class Result(Shown):
     """Base of results, which are frozen dataclasses.
 
     Attributes:
-        in_json: What stands in the dictionary, in order: by default the fields. A property, such as the sentence,
-            stands there only where it is named.
-        not_in_json: Fields that ``...`` leaves out, such as what only pictures need.
+        also_in_json: Properties that JSON has after the fields, such as the sentence.
+        not_in_json: Fields that it leaves out, such as what only pictures need.
     """
 
-    in_json: ClassVar[Listing] = (...,)
+    also_in_json: ClassVar[tuple[str, ...]] = ()
     not_in_json: ClassVar[tuple[str, ...]] = ()
 
     def contents(self) -> dict[str, Any]:
-        """What `in_json` lists, values as they are."""
-        return _picked(self, self.in_json, self.not_in_json)
+        """Fields in order, then properties, for JSON and tables; values as they are."""
+        return fields_of(self, *self.not_in_json) | {name: getattr(self, name) for name in self.also_in_json}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dictionary; numbers that are not finite become None."""
         return json_safe(self.contents())
-
-
-def _picked(result: Any, listing: Listing, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The entries of a listing, looked up in a result."""
-    out: dict[str, Any] = {}
-    for entry in listing:
-        if isinstance(entry, EllipsisType):
-            named = _named(listing) | set(without)
-            out |= {f.name: getattr(result, f.name) for f in fields(result) if f.name not in named}
-            continue
-        key, what = entry if isinstance(entry, tuple) else (entry.rpartition(".")[2], entry)
-        if key == "*":
-            out |= attrgetter(what.removesuffix(".*"))(result)._asdict()
-        elif isinstance(what, tuple):
-            out[key] = _picked(result, what)
-        else:
-            out[key] = attrgetter(what)(result) if isinstance(what, str) else what
-    return out
-
-
-def _named(listing: Listing) -> set[str]:
-    """Fields and properties of a result that a listing names."""
-    named: set[str] = set()
-    for entry in listing:
-        what = entry[1] if isinstance(entry, tuple) else entry
-        if isinstance(what, tuple):
-            named |= _named(what)
-        elif isinstance(what, str):
-            named.add(what.partition(".")[0])
-    return named
 
 
 @dataclass(frozen=True)
@@ -209,7 +166,7 @@ def frame_of(rows: Iterable[Any], index: str | list[str], columns: Iterable[str]
     """A table of records, numbers as they are: NaN and infinity stay.
 
     Args:
-        rows: Records with the same fields: mappings, dataclasses, or results with what they list (`Result.contents`).
+        rows: Records with the same fields: mappings, dataclasses, or results (`Result.contents`).
             An `Interval` under ``name`` becomes the columns ``name`` (its median), ``name_low`` and ``name_high``; the
             probability inside it stands in the table's ``attrs["interval_level"]``.
         index: Field, or fields, that name a row.

@@ -118,7 +118,7 @@ def compare(
     cut = [] if start is None else [f"{window.reason} Only the rows since step {start:.0f} are compared."]
     missing = (f"{k} is not in the table: {why}" for k, why in left_out.items())
     return Comparison(
-        lines=lines,
+        table=lines,
         sentence=verdict_sentence(lines, about.reward) + "".join(f" {x}: no regime describes that." for x in breaks),
         cautions=(*cut, *cautions, *_doubts(lines, loo), *missing),
         left_out=left_out,

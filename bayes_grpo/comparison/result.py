@@ -69,7 +69,7 @@ class Comparison(Result):
     """Regimes compared on one log.
 
     Attributes:
-        lines: The table, best regime by LOO first.
+        table: A line a regime, the best regime by LOO first.
         sentence: What the data favor, and what they cannot distinguish.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
@@ -82,7 +82,7 @@ class Comparison(Result):
         not_converged: Regimes among those left out whose posterior no sampler reached.
     """
 
-    lines: tuple[ComparisonLine, ...]
+    table: tuple[ComparisonLine, ...]
     sentence: str
     cautions: tuple[str, ...]
     left_out: Mapping[str, str]
@@ -94,21 +94,20 @@ class Comparison(Result):
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    in_json = ("sentence", ("table", "lines"), "cautions", "left_out", "not_converged", "about.run", "about.source",
-               "about.signal", "about.rows", "seed")  # fmt: skip
+    not_in_json = ("window", "posteriors", "loo", "lfo")
 
     @property
     def best(self) -> str:
         """Regime with the highest leave-one-out score."""
-        return self.lines[0].regime
+        return self.table[0].regime
 
     def line(self, regime: str) -> ComparisonLine:
         """The line of a regime."""
-        return next(x for x in self.lines if x.regime == regime)
+        return next(x for x in self.table if x.regime == regime)
 
     def to_frame(self) -> pd.DataFrame:
         """The table, one row a regime: the fields of `ComparisonLine`."""
-        return frame_of(self.lines, "regime")
+        return frame_of(self.table, "regime")
 
 
 def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:

@@ -79,7 +79,7 @@ class Choice(Result):
     optimism: float
     best_score_step: float
 
-    in_json = ("sentence", ...)
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

@@ -87,7 +87,7 @@ class Decision(Result):
     assumed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    in_json = ("sentence", ..., "table")
+    also_in_json = ("sentence", "table")
     not_in_json = _COLUMNS
 
     @property

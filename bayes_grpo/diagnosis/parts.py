@@ -54,7 +54,7 @@ class PartTrend(Result):
     falls_since: float | None
     change: np.ndarray
 
-    in_json = ("name", "kind", "first_step", "before", "now", "p_rises", "adds", "share", "falls_since")
+    not_in_json = ("change",)
 
 
 def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:

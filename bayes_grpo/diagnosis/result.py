@@ -32,8 +32,6 @@ class Onset(Result):
     step: Interval
     severity_text: str
 
-    in_json = ("step.*", "severity_text")
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Diagnosis(ModeProbabilities, Result):
@@ -72,20 +70,8 @@ class Diagnosis(ModeProbabilities, Result):
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: tuple[PartTrend, ...] = ()
 
-    in_json = (
-        *(
-            "status",
-            "sentence",
-            "probability",
-            "failing",
-            "evidence",
-            ("onset", "onsets"),
-            "timeline",
-            "remedies",
-            "missing",
-        ),
-        *(("meta", "about"), "notes", "gain", "parts"),
-    )
+    also_in_json = ("failing",)
+    not_in_json = ("trends", "suggested")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a mode: the probability that it is under way, when it began, and what to do."""

@@ -79,7 +79,7 @@ class Status(Result):
     remedies: tuple[str, ...] = ()
     earlier: str = ""
 
-    in_json = ("sentence", ..., "meaning")
+    also_in_json = ("sentence", "meaning")
 
     @property
     def meaning(self) -> str:

@@ -69,7 +69,7 @@ class ModeTimeline(Result):
     probability: np.ndarray
     seen: bool
 
-    in_json = ("mode", "probability", "under_way", "seen")
+    also_in_json = ("under_way",)
 
     @property
     def under_way(self) -> float:

@@ -54,7 +54,7 @@ class RecipeAnswer(Result):
     spread: Interval
     further: int | None
 
-    in_json = (..., "verdict")
+    also_in_json = ("verdict",)
 
     @property
     def verdict(self) -> str:
@@ -93,7 +93,8 @@ class Compared(Result):
     spread_from: str
     cautions: tuple[str, ...]
 
-    in_json = ("sentence", ("interval_level", LEVEL), ..., "counts")
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level", "counts")
     not_in_json = ("readings",)
 
     @property

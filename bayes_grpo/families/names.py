@@ -43,12 +43,8 @@ class NamedSetting(Result):
     others: int
     assumed: float | None
 
-    in_json = ("setting", "provenance", ...)
-
-    @property
-    def provenance(self) -> str:
-        """Where the values come from."""
-        return "file name"
+    provenance = "file name"
+    also_in_json = ("provenance",)
 
     @property
     def sentence(self) -> str:

@@ -115,12 +115,6 @@ class Summary(Result):
     interval_level: float
     seed: int
 
-    in_json = (
-        ...,
-        ("meta", ("about.run", "about.source", "log_format", "regime", "about.signal", "about.rows", "about.first_step",
-                  "about.last_step", "interval_level", "seed")),
-    )  # fmt: skip
-
     @property
     def answer(self) -> str:
         """Where the reward goes, in one sentence."""

@@ -61,7 +61,7 @@ class ReferencesUsed(Result):
     given: Interval
     curves: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
-    in_json = ("sentence", ...)
+    also_in_json = ("sentence",)
     not_in_json = ("curves",)
 
     @property

@@ -60,25 +60,6 @@ class ForecastSummary(Expected):
     schedule_ends: float
     reference_runs: ReferencesUsed | None = None
 
-    in_json = (
-        ...,
-        (
-            "meta",
-            (
-                "about.run",
-                "about.signal",
-                "about.rows",
-                "about.last_step",
-                "until",
-                "until_from",
-                "draws",
-                "interval_level",
-                "schedule",
-                "schedule_ends",
-            ),
-        ),
-    )
-
     def to_frame(self) -> pd.DataFrame:
         """One row a quantity with its unit: rewards, gains, and probabilities, which have no interval."""
         names = ("now", "at_horizon", "row_at_horizon", "at_infinity", "final", "remaining_gain", "final_gain")

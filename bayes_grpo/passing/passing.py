@@ -73,7 +73,8 @@ class Passing(Result):
     p_sharpening: float
     convergence: Convergence
 
-    in_json = ("sentence", ("interval_level", LEVEL), ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level")
 
     @property
     def verdict(self) -> str:

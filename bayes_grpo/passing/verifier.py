@@ -105,7 +105,8 @@ class VerifierErrors(Result):
     convergence: Convergence
     notes: tuple[str, ...]
 
-    in_json = ("sentence", ("interval_level", LEVEL), ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level")
 
     @property
     def sentence(self) -> str:

@@ -93,18 +93,8 @@ class Plan(Result):
     rate_known: bool = True
     shown: float = math.inf
 
-    in_json = (
-        "sentence",
-        "verdict",
-        ("interval_level", LEVEL),
-        "run",
-        "signal",
-        ...,
-        "present",
-        "recommended",
-        "candidates",
-        "cautions",
-    )
+    interval_level = LEVEL
+    also_in_json = ("sentence", "verdict", "interval_level", "recommended")
 
     @property
     def recommended(self) -> Candidate:

@@ -65,7 +65,7 @@ class StabilityReport(Result):
     failure_risk: FailureRisk
     rate: float | None
 
-    in_json = (..., "sentence")
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

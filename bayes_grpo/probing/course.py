@@ -42,7 +42,7 @@ class StiffnessCourse(Result):
     spread: float
     freedom: float
 
-    in_json = (..., "sentence")
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

@@ -36,7 +36,7 @@ def save_probes(probes: Sequence[Probe], path: str | Path) -> None:
     """
     if not probes:
         raise SettingError("save_probes: expected at least one probe, found none")
-    content = {"format": PROBES_FORMAT, "kind": "probes", "probes": [json_safe(x.to_dict()) for x in probes]}
+    content = {"format": PROBES_FORMAT, "kind": "probes", "probes": json_safe(probes)}
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 

@@ -49,7 +49,7 @@ class ProbeLimits(Result):
     largest_learning_rate: float
     largest_refresh_interval: int
 
-    in_json = (..., "sentence")
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

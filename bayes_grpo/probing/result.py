@@ -36,7 +36,7 @@ class Probe(Result):
     residual: float
     step: float = math.nan
 
-    in_json = (..., "sentence")
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

@@ -66,20 +66,16 @@ def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:
         out = {"reason": answer.reason, "seconds": answer.seconds}
         return out if answer.value is None else out | content(answer.value)
 
-    def forecasted(value: Any) -> dict[str, Any]:
-        decision = None if value.decision is None else value.decision.to_dict()
-        return value.summary.to_dict() | {"decision": decision, "until_from": value.forecast.until_from}
-
     return json_safe(
         {
             "run": page.title,
-            "status": None if found.status is None else found.status.to_dict(),
+            "status": found.status,
             "sentences": [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in page.points],
-            "log": run.to_dict(),
+            "log": run,
             "fit": part(found.fit, lambda v: v.summary.to_dict()),
             "regimes": part(found.regimes, lambda v: v.to_dict()),
             "check": part(found.check, lambda v: v.to_dict()),
-            "forecast": part(found.forecast, forecasted),
+            "forecast": part(found.forecast, lambda v: v.summary.to_dict() | {"decision": v.decision}),
             "diagnosis": part(found.diagnosis, lambda v: v.to_dict()),
             "stability": part(found.stability, lambda v: v.report.to_dict() | {"note": v.note}),
         }

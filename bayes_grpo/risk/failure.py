@@ -100,7 +100,8 @@ class FailureRisk(Result):
     threshold_rates: Interval | None
     draws: np.ndarray
 
-    in_json = ("p", "interval", "near", "near_failed", "repositories", "tried", "beyond", "measured")
+    also_in_json = ("tried",)
+    not_in_json = ("change", "failed", "threshold_rates", "draws")
 
     @property
     def tried(self) -> bool:

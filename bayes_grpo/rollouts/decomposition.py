@@ -74,7 +74,8 @@ class Decomposition(Result):
     course: GainCourse
     notes: tuple[str, ...] = ()
 
-    in_json = ("sentence", ("interval_level", LEVEL), ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level")
 
     @property
     def has_gain(self) -> bool:

@@ -68,7 +68,8 @@ class GroupSummary(Result):
     repeated: float
     sizes: tuple[GroupSize, ...]
 
-    in_json = ("sentence", ("interval_level", LEVEL), ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level")
 
     @property
     def sentence(self) -> str:

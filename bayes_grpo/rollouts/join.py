@@ -36,7 +36,7 @@ class Joined(Result):
     difference: float
     correlation: float
 
-    in_json = ("sentence", "matches", ...)
+    also_in_json = ("sentence", "matches")
 
     @property
     def matches(self) -> bool:

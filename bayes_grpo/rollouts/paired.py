@@ -51,7 +51,8 @@ class ByPrompt(Result):
     p_better: float
     variance_ratio: float
 
-    in_json = ("sentence", ("interval_level", LEVEL), "verdict", ...)
+    interval_level = LEVEL
+    also_in_json = ("sentence", "interval_level", "verdict")
 
     @property
     def verdict(self) -> str:

@@ -60,11 +60,11 @@ class Rollouts(Result):
     bytes: int = 0
     notes: tuple[str, ...] = ()
 
-    in_json = (
-        "sentence", "name", "source", "format", "split", "size", ("steps", "step_count"), "first_step",
-        "last_step", ("prompts", "prompt_count"), ("groups", "group_count"), "group_size", "prompts_per_step",
-        "mean_reward", ("parts", "part_means"), "truncated_share", "files", "bytes", "notes",
+    also_in_json = (
+        "sentence", "size", "step_count", "first_step", "last_step", "prompt_count", "group_count", "group_size",
+        "prompts_per_step", "mean_reward", "part_means", "truncated_share",
     )  # fmt: skip
+    not_in_json = (*_COLUMNS, "parts")
 
     def __post_init__(self) -> None:
         """Freezes arrays and checks shapes."""

@@ -27,7 +27,7 @@ class RolloutSummary(Result):
     joined: Joined | None
     missing: tuple[str, ...]
 
-    in_json = ("sentence", ...)
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

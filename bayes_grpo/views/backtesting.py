@@ -17,7 +17,7 @@ def backtest_document(b: Backtest) -> Document:
         title="Backtest",
         answer=answer.rstrip(".") + ".",
         why=sentence_case(why),
-        table=_scores(b) if b.lines else None,
+        table=_scores(b) if b.table else None,
         sections=(section("Left out", *b.refused),),
         unchecked=f"{counted(len(b.refused), 'cut')} of logs could not be used" if b.refused else "",
         docs="how/forecast",
@@ -29,7 +29,7 @@ def _scores(b: Backtest) -> Tabular:
         at = (number(f"{score:.3f} ({share:.2f})") for score, share in x.by_origin.values())
         return x.name, number(f"{x.crps:.3f}"), number(f"{x.log_score:.2f}"), number(f"{x.coverage:.2f}"), *at
 
-    origins = (f"CRPS (coverage) at {o:.0%}" for o in b.lines[0].by_origin)
+    origins = (f"CRPS (coverage) at {o:.0%}" for o in b.table[0].by_origin)
     heads = ("forecaster", "CRPS", "log score", f"{LEVEL:.0%} coverage", *origins)
     note = "In units of the curve's standard deviation. Small CRPS and large log scores are better."
-    return table("Scores", heads, map(line, b.lines), note)
+    return table("Scores", heads, map(line, b.table), note)

@@ -19,8 +19,8 @@ _SHOWN = 60
 @shows(Batch)
 def batch_document(f: Batch) -> Document:
     """The worst status first."""
-    good = sorted((r for r in f.records if r["status"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
-    bad = [r for r in f.records if r["error"]]
+    good = sorted((r for r in f.table if r["status"]), key=lambda r: -SEVERITY.get(str(r.get("status")), 0))
+    bad = [r for r in f.table if r["error"]]
     hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
     errors = (f"{r['log']}: {r['error']}" for r in bad[:_SHOWN])
     answer, _, why = sentence_case(f.sentence).partition("; ")

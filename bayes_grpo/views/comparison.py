@@ -17,10 +17,10 @@ from bayes_grpo.views.tables import Cell, Tabular, chance, number, table
 def comparison_document(c: Comparison) -> Document:
     """Which regimes the rows favor, their scores, and where the rest differ."""
     answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0].rstrip(".") + ".")
-    left = [x for x in c.lines if "worse" not in (x.verdict, x.verdict_ahead)]
+    left = [x for x in c.table if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)
-        answer, why = f"{len(left)} of {len(c.lines)} regimes fit equally well: {names}.", f"{answer} {why}".strip()
+        answer, why = f"{len(left)} of {len(c.table)} regimes fit equally well: {names}.", f"{answer} {why}".strip()
     return Document(
         title=c.about.run,
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
@@ -54,13 +54,13 @@ def _regimes(c: Comparison) -> Tabular:
 
     heads = ("regime", Cell("elpd difference", term="elpd"), Cell("rows ahead", term="rows ahead"), "verdict")
     note = "± one standard error; below 4 is no difference. Rows ahead: leave-future-out."
-    return table("Regimes, best first", heads, map(line, c.lines), note)
+    return table("Regimes, best first", heads, map(line, c.table), note)
 
 
 def _scores(c: Comparison) -> Tabular:
     rows = (
         (x.regime, number(f"{x.elpd:.1f}"), chance(x.p_worse), number(f"{x.weight:.2f}"), number(f"{x.r2 + 0.0:.2f}"))
-        for x in c.lines
+        for x in c.table
     )
     heads = ("regime", "elpd", Cell("P(worse)", term="P(worse)"), Cell("weight", term="weight"), "R²")
     return table("Scores of the regimes", heads, rows, "Stacking weights are arbitrary among near-equal regimes.")

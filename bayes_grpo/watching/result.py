@@ -143,7 +143,7 @@ class Update(ModeProbabilities, Result):
     seconds: float
     status: Status | None = None
 
-    in_json = ("status", ..., "sentence")
+    also_in_json = ("sentence",)
 
     @property
     def sentence(self) -> str:

@@ -22,23 +22,23 @@ def result():
 
 
 def test_forecast_and_last_value_are_scored_on_the_same_rows(result):
-    assert [x.name for x in result.lines] == [FORECAST, LAST_VALUE]
+    assert [x.name for x in result.table] == [FORECAST, LAST_VALUE]
     for origin, rows in ((0.5, 20), (0.7, 12)):
         assert {s.rows for s in result.scores if s.origin == origin} == {rows}
-    ours, last = result.lines
+    ours, last = result.table
     assert ours.cases == last.cases == 2
-    assert result.ratio == pytest.approx(ours.crps / last.crps)
-    assert f"{result.ratio:.2f} times that of the last value" in result.sentence
+    assert result.ratio_to_last_value == pytest.approx(ours.crps / last.crps)
+    assert f"{result.ratio_to_last_value:.2f} times that of the last value" in result.sentence
     assert "CRPS (coverage) at 70%" in " ".join(text_of(result).split())
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert content["ratio_to_last_value"] == result.ratio
+    assert content["ratio_to_last_value"] == result.ratio_to_last_value
 
 
 def test_the_scores_are_those_of_a_sensible_forecast(result):
     """Rows of an exponential with noise of 0.05; a perfect forecast would score 0.05 · 0.5642 over the curve's sd."""
     perfect = 0.05 * 0.5642 / rows_of(rising_run(40)).scale
-    assert result.lines[0].crps < 2.5 * perfect
-    assert result.lines[0].coverage > 0.6
+    assert result.table[0].crps < 2.5 * perfect
+    assert result.table[0].coverage > 0.6
 
 
 def test_nothing_before_the_origin_knows_what_comes_after(result):

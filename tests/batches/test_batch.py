@@ -71,8 +71,8 @@ def test_a_corrupt_log_is_a_row_among_good_ones(write_logs, tmp_path):
     assert list(found.frame["log"]) == ["run00", "run01", "run02", "empty", "no*where", "gone.json"]
     good = [True, False, True, False, False, False]
     assert found.frame["status"].map(bool).tolist() == found.frame["failing"].notna().tolist() == good
-    assert [not row["error"] for row in found.records] == good
-    assert "found nothing of this pattern" in found.records[4]["error"]
+    assert [not row["error"] for row in found.table] == good
+    assert "found nothing of this pattern" in found.table[4]["error"]
     assert (found.logs, found.errors, found.resumed) == (6, 4, 0)
     assert "6 logs, 4 with an error; " in found.sentence
     json.dumps(found.to_dict(), allow_nan=False)
@@ -183,7 +183,7 @@ def test_a_changed_log_is_done_again_and_a_copy_is_not(write_logs, tmp_path, wri
     shutil.copy(folder / "run00.json", folder / "copy.json")
     first = batch(folder, out=out)
     assert len(lines(out)) == 2
-    assert first.records[0]["failing"] == first.records[1]["failing"] != first.records[2]["failing"]
+    assert first.table[0]["failing"] == first.table[1]["failing"] != first.table[2]["failing"]
     write_trl_log(folder / "run01.json", np.linspace(0.1, 0.5, 31))
     second = batch(folder, out=out)
     assert len(lines(out)) == 3

@@ -101,7 +101,7 @@ def test_json_is_complete(converged: Session):
     result = converged.result
     assert set(result) >= {
         "verdict", "rows", "probabilities", "r2", "r2_latent", "convergence", "warnings", "assumed",
-        "notes", "meta",
+        "notes", "about", "regime",
     }  # fmt: skip
     assert set(by_name(result)) >= {"stiffness", "damping", "fixed_point", "damping_ratio", "half_gain_step"}
     for row in result["rows"]:
@@ -114,10 +114,11 @@ def test_json_is_complete(converged: Session):
     assert p["overdamped"] + p["oscillatory"] + p["unstable"] == pytest.approx(1.0)
     assert result["convergence"]["passed"] is True
     assert result["convergence"]["divergences"] == 0
-    meta = result["meta"]
-    assert (meta["regime"], meta["signal"], meta["rows"]) == ("oscillator", "reward", 40)
-    assert (meta["first_step"], meta["last_step"], meta["interval_level"], meta["seed"]) == (1.0, 40.0, 0.9, 0)
-    assert meta["source"] == str(converged.log)
+    assert (result["regime"], result["interval_level"], result["seed"]) == ("oscillator", 0.9, 0)
+    about = result["about"]
+    assert (about["signal"], about["rows"]) == ("reward", 40)
+    assert (about["first_step"], about["last_step"]) == (1.0, 40.0)
+    assert about["source"] == str(converged.log)
 
 
 def test_files_are_whole_and_alone(converged: Session):
@@ -230,7 +231,7 @@ def test_held_out_reward_alone_is_fitted_and_said_so(tmp_path: Path, curve: np.n
     outcome = call("fit", path, *SHORT, "--json")
     assert outcome.code == NOT_CONVERGED
     result = strict_json(outcome.out)
-    assert result["meta"]["signal"] == "eval_reward"
+    assert result["about"]["signal"] == "eval_reward"
     assert any("held-out reward was fitted instead" in note for note in result["notes"])
     check_refusal(call("fit", path, *SHORT, "--signal", "reward"), path.name, "--signal eval")
 

@@ -29,7 +29,7 @@ def test_forecast_prints_json_and_a_picture(log, tmp_path):
     found = json.loads(done.stdout)
     assert found["at_horizon"]["low"] < 0.85
     assert found["at_horizon"]["level"] == 0.9
-    assert found["meta"]["until"] == 80
+    assert found["until"] == 80
     assert set(found["weights"]) == {"flat", "exponential", "level"}
     assert found["assumed"][0] == "learning rate: constant from now on"
     assert "stays in [0, 1]" in found["assumed"][1]

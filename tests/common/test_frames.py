@@ -41,7 +41,7 @@ def test_comparison():
     lines = tuple(
         ComparisonLine(**fields | {"regime": r, "elpd": e}) for r, e in (("flat", 3.0), ("sigmoid", math.nan))
     )
-    table = made(Comparison, lines=lines).to_frame()
+    table = made(Comparison, table=lines).to_frame()
     assert list(table.index) == ["flat", "sigmoid"]
     assert table.loc["flat", "elpd"] == 3.0
     assert math.isnan(table.loc["sigmoid", "elpd"])

@@ -212,7 +212,7 @@ def test_pictures_and_terminal_hold_every_law(found):
     assert plot_comparison(found, figure=left) is left
     assert (len(left.axes), len(right.axes)) == (1, 0)
     labels = left.axes[0].get_legend_handles_labels()[1]
-    assert {x.split(",")[0] for x in labels} == {"logged", *(x.regime for x in found.lines)}
+    assert {x.split(",")[0] for x in labels} == {"logged", *(x.regime for x in found.table)}
     assert found.sentence in " ".join(left.get_suptitle().split())
     text = text_of(found, details=False)
     assert found.sentence in " ".join(text.split())
@@ -225,7 +225,7 @@ def test_regimes_that_fit_equally_well_are_named_before_what_the_data_speak_agai
     best, other = found.line("exponential"), found.line("flat")
     lines = (best, replace(other, verdict="cannot tell", verdict_ahead=""), replace(other, regime="third"))
     shown = view(
-        replace(found, lines=lines, sentence="The data speak against third; between exponential and flat ....")
+        replace(found, table=lines, sentence="The data speak against third; between exponential and flat ....")
     )
     assert shown.answer == "2 of 3 regimes fit equally well: exponential, flat."
     assert shown.why == "The data speak against third."

@@ -107,7 +107,7 @@ def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
     assert told["verdict"] == summary.verdict
     assert [x["posterior"]["median"] for x in told["rows"]] == [x.posterior.median for x in summary.rows]
     assert made.step()[0] > 45
-    assert told_all["meta"]["first_step"] == 1.0
+    assert told_all["about"]["first_step"] == 1.0
     assert told["verdict"].startswith(there(made.window).lead)
 
 

@@ -45,7 +45,7 @@ class Convergence(Result):
     ebfmi: float
     retried: bool
 
-    in_json = ("passed", "reasons", ...)
+    also_in_json = ("passed", "reasons")
 
     @property
     def reasons(self) -> tuple[str, ...]:

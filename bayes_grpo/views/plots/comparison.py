@@ -31,7 +31,7 @@ def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Can
     table = next(iter(comparison.posteriors.values())).draws.rows
     step, y = table.step, table.y
     axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
-    for i, line in enumerate(comparison.lines):
+    for i, line in enumerate(comparison.table):
         worse = "worse" in (line.verdict, line.verdict_ahead)
         label = f"{line.regime}, R² {line.r2:.2f}" + (" (worse)" if worse else "")
         curve = comparison.posteriors[line.regime].curve_mean
