@@ -18,14 +18,12 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import (
-    Mixture,
     freeze_after_schedule,
     mix_events,
     regimes_and_last_value,
     with_references,
 )
 from bayes_grpo.forecasting.pool import pooled
-from bayes_grpo.forecasting.references import ReferencesUsed
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
@@ -166,17 +164,7 @@ def forecast_of_regimes(
         notes += (f"the reward is {inputs.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
     if used is not None:
         notes += used.notes
-    return _forecast_of(mixture, inputs, requested, notes, used)
-
-
-def _forecast_of(
-    mixture: Mixture,
-    inputs: ForecastInputs,
-    requested: FutureGrid,
-    notes: tuple[str, ...],
-    references: ReferencesUsed | None,
-) -> Forecast:
-    """The result, with the paths cut into now and until the horizon."""
+    # The paths begin now and go on beyond the horizon.
     table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
@@ -200,6 +188,6 @@ def _forecast_of(
         notes=notes,
         name=inputs.name,
         lag=table.lag,
-        reference_runs=references,
+        reference_runs=used,
         fallen=inputs.fallen,
     )
