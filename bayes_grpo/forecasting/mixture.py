@@ -132,7 +132,7 @@ def mix_events(
         seed: Seed.
     """
     moving = np.flatnonzero(requested.rate[requested.horizon] > 0.0)
-    applied = rates.apply(
+    paths, event, settles = rates.apply(
         origin_state(inputs.table.y, inputs.reward),
         requested.logged * len(moving) / requested.shown,
         mixture.paths,
@@ -141,8 +141,8 @@ def mix_events(
         inputs.reward,
         seed_of(seed, "events"),
     )
-    fixed, final = (np.where(applied.event == "", x, applied.settles) for x in (mixture.fixed, mixture.final))
-    return replace(mixture, paths=applied.paths, event=applied.event, fixed=fixed, final=final)
+    fixed, final = (np.where(event == "", x, settles) for x in (mixture.fixed, mixture.final))
+    return replace(mixture, paths=paths, event=event, fixed=fixed, final=final)
 
 
 def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:
