@@ -15,7 +15,7 @@ from bayes_grpo.cli.options import (
     EXIT_INPUT,
     OUTPUT,
     REGIME,
-    Horizon,
+    HorizonStep,
     Jobs,
     LogNames,
     Output,
@@ -43,7 +43,7 @@ def batch(
         option(OUTPUT, help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),
     ] = None,
     regime: Annotated[str, typer.Option(help="Regime to fit.", **REGIME)] = "oscillator",
-    horizon: Horizon = None,
+    horizon: HorizonStep = None,
     signal: Signal = "auto",
     jobs: Jobs = 1,
     dask: Annotated[

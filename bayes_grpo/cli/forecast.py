@@ -14,7 +14,7 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     EXIT_NOT_CONVERGED,
-    Horizon,
+    HorizonStep,
     LogFile,
     Output,
     Plot,
@@ -48,7 +48,7 @@ _PATHS = 2000
 )
 def forecast(
     log: LogFile,
-    horizon: Horizon = None,
+    horizon: HorizonStep = None,
     schedule: Annotated[
         str | None,
         typer.Option(

@@ -52,7 +52,7 @@ Signal = Annotated[
     option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
-Horizon = Annotated[
+HorizonStep = Annotated[
     float | None,
     typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else 1.5 times the last."),
 ]

@@ -16,7 +16,7 @@ from bayes_grpo.cli.options import (
     OUTPUT,
     REGIME,
     Completions,
-    Horizon,
+    HorizonStep,
     LogFile,
     Output,
     Reading,
@@ -37,7 +37,7 @@ from bayes_grpo.common.files import check_writable
 def report(
     log: LogFile,
     out: Annotated[Path, option(OUTPUT, help="Write the page to this file.")] = Path("report.html"),
-    horizon: Horizon = None,
+    horizon: HorizonStep = None,
     regime: Annotated[str, typer.Option(help="Regime whose quantities are shown.", **REGIME)] = "oscillator",
     signal: Signal = "auto",
     up_to_step: UpToStep = None,

@@ -15,7 +15,7 @@ from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
     LOGS,
-    Horizon,
+    HorizonStep,
     Json,
     Reading,
     ReferenceRunsFlag,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @command("watch outputs/run", "watch metrics.jsonl --once --until-alarm", "watch metrics.jsonl --alert wandb")
 def watch(
     log: Annotated[list[Path], typer.Argument(help=LOGS)],
-    horizon: Horizon = None,
+    horizon: HorizonStep = None,
     interval: Annotated[float, typer.Option(help="Seconds between two checks of the files.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[

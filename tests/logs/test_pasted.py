@@ -347,7 +347,9 @@ def test_rewards_of_all_completions_of_a_row_are_averaged(write):
 
 def test_lists_with_a_name_before_them_are_columns(write):
     text = f"My curve, is this fine?\nrewards = {REWARD}\nkl = {[0.1] * 24}\n"
-    assert_read(read_log(write("chat.txt", text)), "lists named rewards, kl", reward=REWARD, signals={"kl": 0.1})
+    run = read_log(write("chat.txt", text))
+    assert run.format == "named_lists"
+    assert_read(run, "lists named rewards, kl", reward=REWARD, signals={"kl": 0.1})
 
 
 @pytest.mark.parametrize(
