@@ -21,9 +21,9 @@ from bayes_grpo.forecasting.mixture import (
     freeze_after_schedule,
     mix_events,
     regimes_and_last_value,
-    with_references,
 )
 from bayes_grpo.forecasting.pool import pooled
+from bayes_grpo.forecasting.references import paths_with_references
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
@@ -151,7 +151,9 @@ def forecast_of_regimes(
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
     if joint is not None:
-        mixture, used = with_references(mixture, requested, joint, inputs.reward, seed)
+        horizon, paths = requested.shown, mixture.paths
+        paths, taken, used = paths_with_references(paths, requested, joint, inputs.reward, horizon, seed)
+        mixture = mixture.following(paths, taken, used.share)
     if several and fallen is None:
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
     mixture = freeze_after_schedule(mixture, requested, inputs.ahead)

@@ -18,9 +18,7 @@ from bayes_grpo.forecasting.fits import Ensemble
 from bayes_grpo.forecasting.inputs import ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
-from bayes_grpo.forecasting.references import REFERENCES_NAME, ReferencesUsed, paths_with_references
-from bayes_grpo.references.joint import JointReading
-from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
 
 REGAINED = (-0.6, 1.5)
@@ -46,6 +44,18 @@ class Mixture:
     fixed: np.ndarray
     final: np.ndarray
     shares: dict[str, float]
+
+    def following(self, paths: RewardPaths, taken: np.ndarray, share: float) -> Mixture:
+        """The same with other paths, of which those that are taken, shape (draws,), follow reference runs."""
+        settles = paths.trend[:, -1]
+        return replace(
+            self,
+            paths=paths,
+            regime=np.where(taken, REFERENCES_NAME, self.regime),
+            fixed=np.where(taken, settles, self.fixed),
+            final=np.where(taken, settles, self.final),
+            shares={k: (1.0 - share) * w for k, w in self.shares.items()} | {REFERENCES_NAME: share},
+        )
 
 
 def regimes_and_last_value(
@@ -92,31 +102,6 @@ def regimes_and_last_value(
         final=trend[:, -1] if ends else fixed,
         shares=dict(shares),
     )
-
-
-def with_references(
-    mixture: Mixture, requested: FutureGrid, joint: JointReading, reward: RewardRange, seed: int
-) -> tuple[Mixture, ReferencesUsed]:
-    """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
-
-    Args:
-        mixture: The mixture.
-        requested: The rows to forecast.
-        joint: The run with its reference runs.
-        reward: Range of the reward.
-        seed: Seed.
-    """
-    paths, taken, used = paths_with_references(mixture.paths, requested, joint, reward, requested.shown, seed)
-    settles = paths.trend[:, -1]
-    moved = replace(
-        mixture,
-        paths=paths,
-        regime=np.where(taken, REFERENCES_NAME, mixture.regime),
-        fixed=np.where(taken, settles, mixture.fixed),
-        final=np.where(taken, settles, mixture.final),
-        shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {REFERENCES_NAME: used.share},
-    )
-    return moved, used
 
 
 def mix_events(
