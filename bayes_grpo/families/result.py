@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
@@ -75,14 +75,14 @@ class Exponent(Result):
     @property
     def sentence(self) -> str:
         """The verdict in words, with its numbers."""
-        setting = self.setting.replace("_", " ")
-        x = self.posterior
+        setting, x = self.setting.replace("_", " "), self.posterior
         numbers = f"exponent {x.median:+.2f} [{x.low:+.2f}, {x.high:+.2f}]"
-        near = f"P(|exponent| < {ROPE:g}) {probability_text(self.p_zero)}"
         if self.verdict == "cannot tell":
             why = ", mostly the prior" if self.contraction < KNOWN else ""
-            return f"whether the {setting} moves the {self.words} is open ({numbers}{why}, {near})"
-        return f"the {setting} {self.verdict} the {self.words} ({numbers}, {near})"
+            return f"Whether the {setting} moves the {self.words} is open ({numbers}{why})."
+        if self.verdict == "does not move":
+            return f"The {setting} does not move the {self.words} ({numbers})."
+        return f"A higher {setting} {'raises' if x.median > 0 else 'lowers'} the {self.words} ({numbers})."
 
 
 @dataclass(frozen=True)
@@ -149,10 +149,11 @@ class Sweep(Result):
     @property
     def sentence(self) -> str:
         """Failed runs first, then what moves what."""
-        known = [e.sentence for e in self.exponents if e.verdict != "cannot tell"]
+        known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
         left = len(self.exponents) - len(known)
-        text = "; ".join([*known, *([f"{left} of {len(self.exponents)} effects are open"] if left else [])])
-        text = f"{text[:1].upper()}{text[1:]} ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        total = counted(len(self.exponents), "effect")
+        counts = f"{left} of {total} are open ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        text = " ".join([*(e.sentence for e in known), counts])
         return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
 
     @property

@@ -64,7 +64,7 @@ def _exponents(f: Sweep) -> Tabular:
             number(f"{e.runs} at {e.values} values"),
             words(e.verdict, mark=e.verdict != "cannot tell"),
         )
-        for e in f.exponents
+        for e in sorted(f.exponents, key=lambda e: e.verdict == "cannot tell")
     )
     heads = ("setting", "quantity", "exponent", Cell("prior", term="prior"), "P(none)", "runs", "verdict")
     note = f"Quantity ∝ setting^exponent; {LEVEL:.0%} intervals. For a plateau: relative change per e-fold."

@@ -62,7 +62,7 @@ def test_the_rate_follows_the_learning_rate_and_the_plateau_does_not():
     assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
     assert 0.5 < rate.contraction <= 1.0
     assert found.to_frame().loc[("rate", "learning_rate"), "verdict"] == "moves"
-    assert "learning rate moves the response rate" in found.sentence
+    assert "learning rate raises the response rate" in found.sentence
 
 
 def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path):
@@ -70,8 +70,8 @@ def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path
     assert rate.posterior.median == pytest.approx(1.0, abs=0.02)
     assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
     assert rate.contraction == pytest.approx(0.96, abs=0.01)
-    assert found.sentence.startswith("The learning rate moves the response rate (exponent +1.0")
-    assert found.sentence.endswith("; 3 of 4 effects are open (90% intervals, 6 runs).")
+    assert found.sentence.startswith("A higher learning rate raises the response rate (exponent +1.0")
+    assert found.sentence.endswith(" 3 of 4 effects are open (90% intervals, 6 runs).")
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_frame().attrs["interval_level"] == 0.9
     figure = plot_sweep(found)
