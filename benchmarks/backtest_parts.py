@@ -147,7 +147,7 @@ def with_hazard(origin: Origin, average: RewardPaths, rates: EventRates, seed: i
     reward, moving = origin.inputs.reward, np.flatnonzero(origin.future.rate > 0.0)
     state = origin_state(origin.inputs.table.y, reward)
     now = np.full(len(average.latent), state.now)
-    return rates.apply(state, len(moving), average, now, moving, reward, seed).paths.rows
+    return rates.apply(state, len(moving), average, now, moving, reward, seed)[0].rows
 
 
 def scores_at(

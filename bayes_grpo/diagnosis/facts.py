@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.failure import shared_rate
 from bayes_grpo.rows.series import is_share
 
@@ -137,12 +137,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
     weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
-    no_kl = weight.value is not None and weight.provenance is not Provenance.ASSUMED and float(weight.value) == 0.0
+    no_kl = weight.given is not None and float(weight.given) == 0.0
     cut = rows.signals.get("completions_clipped_ratio", NOTHING)
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
     judged = rows.judged
     step, by = _checkpoint(trends.reward, rows)
-    planned = total.value if total.value and total.provenance is not Provenance.ASSUMED else None
+    planned = total.given or None
     return Facts(
         rows=y.rows,
         failing=failing,

@@ -18,6 +18,7 @@ import numpy as np
 from bayes_grpo.diagnosis.plausibility import of_groups
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS, stretches
+from bayes_grpo.logs.parts import adding_weights
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import is_share
@@ -386,8 +387,6 @@ def weights_of(run: Run, parts: Mapping[str, np.ndarray], of_mean: bool = False)
         of_mean: Whether the reward is a mean over them. It has as many completions of each as were drawn for a row, so
             that its weights are estimated.
     """
-    from bayes_grpo.rollouts.parts import adding_weights  # a fit looks at rows too, and needs no weights
-
     known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in parts.values()], axis=0)
     found = adding_weights(run.reward[known], {name: x[known] for name, x in parts.items()})
     if found or not of_mean or not known.any():

@@ -80,15 +80,10 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return z, tangents[0] / (1.0 + jnp.cosh(z))
 
 
-def _centred_slope(z: Array) -> Array:
-    # 2 p (1 - p) (1 - 2p)
-    return -jnp.tanh(0.5 * z) / (1.0 + jnp.cosh(z))
-
-
 CENTRED = Flow(
     coordinate=lambda z: z + jnp.sinh(z),
     position=centred_logit,
     failure=lambda z: jax.nn.sigmoid(-z),
-    slope=_centred_slope,
+    slope=lambda z: -jnp.tanh(0.5 * z) / (1.0 + jnp.cosh(z)),  # 2 p (1 - p) (1 - 2p)
 )
 """Advantages only centered: dp/dt = (p (1 - p))²."""

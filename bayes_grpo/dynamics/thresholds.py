@@ -28,18 +28,8 @@ def published_threshold(momentum: ArrayLike, refresh_interval: ArrayLike) -> np.
     return (1.0 - checked_momentum(momentum)) / interval
 
 
-def delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure: float = 1.0) -> np.ndarray:
-    """Companion matrix of constant delay on (x[t], x[t−1], …, x[t−K_ref]).
-
-    Args:
-        gain: g = η K (effective learning rate).
-        momentum: μ.
-        refresh_interval: Age of the delayed gradient in steps.
-        lag_exposure: Share of the gradient evaluated late, the rest at x[t].
-
-    Returns:
-        Matrix of shape (K_ref + 1, K_ref + 1); one application is one optimizer step.
-    """
+def _delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure: float) -> np.ndarray:
+    """Companion matrix of constant delay on (x[t], x[t−1], …, x[t−K_ref]): one application is one optimizer step."""
     matrix = np.eye(refresh_interval + 1, k=-1)
     matrix[0, 0] = 1.0 + momentum - gain * (1.0 - lag_exposure)
     matrix[0, 1] -= momentum
@@ -47,15 +37,8 @@ def delay_map(gain: float, momentum: float, refresh_interval: int, lag_exposure:
     return matrix
 
 
-def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, refresh: bool = False) -> np.ndarray:
-    """One optimizer step of the hold model on (x[t], x[t−1], x at the last refresh), shape (..., 3, 3).
-
-    Args:
-        gain: g = η K (effective learning rate), any shape.
-        momentum: μ.
-        lag_exposure: Share of the gradient evaluated at the frozen policy, the rest at x[t]; broadcasts with the gain.
-        refresh: Whether the sampling policy is renewed at the start of this step.
-    """
+def _hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike, refresh: bool = False) -> np.ndarray:
+    """One step of the hold model on (x[t], x[t−1], x at the last refresh), (..., 3, 3); ``refresh`` renews the last."""
     g, e = np.broadcast_arrays(np.asarray(gain, dtype=np.float64), np.asarray(lag_exposure, dtype=np.float64))
     step = np.zeros((*g.shape, 3, 3))
     step[..., 0, 0] = 1.0 + momentum - g * (1.0 - e)
@@ -67,10 +50,10 @@ def hold_step(gain: ArrayLike, momentum: float, lag_exposure: ArrayLike = 1.0, r
 
 
 def hold_map(gain: ArrayLike, momentum: float, refresh_interval: int, lag_exposure: ArrayLike = 1.0) -> np.ndarray:
-    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2); as `hold_step`."""
+    """Map of (x, previous x) over one whole refresh cycle of the hold model, shape (..., 2, 2)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        later = np.linalg.matrix_power(hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
-        cycle = later @ hold_step(gain, momentum, lag_exposure, refresh=True)
+        later = np.linalg.matrix_power(_hold_step(gain, momentum, lag_exposure), refresh_interval - 1)
+        cycle = later @ _hold_step(gain, momentum, lag_exposure, refresh=True)
     return cycle[..., :2, :2]
 
 
@@ -96,7 +79,7 @@ def spectral_radius(
     mu = float(checked_momentum(momentum))
     _check_exposure(lag_exposure)
     if lag_model == "delay":
-        return float(_radius(delay_map(gain, mu, interval, lag_exposure)))
+        return float(_radius(_delay_map(gain, mu, interval, lag_exposure)))
     if lag_model == "hold":
         return float(_radius(hold_map(gain, mu, interval, lag_exposure)) ** (1.0 / interval))
     raise SettingError(f"lag model: expected delay or hold, found {lag_model!r}")

@@ -143,13 +143,12 @@ class SmoothedDraws:
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
 
-def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
-    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others."""
-    return smoothed_by(draws, summarize_draws(draws.target, draws.z, seed))
+def smoothed_at(draws: Draws, seed: int, summary: tuple[np.ndarray, ...] | None = None) -> SmoothedDraws:
+    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others.
 
-
-def smoothed_by(draws: Draws, found: tuple[np.ndarray, ...]) -> SmoothedDraws:
-    """The same out of a summary that is there already."""
+    ``summary`` is what `summarize_draws` has found at them, where that is there already.
+    """
+    found = summarize_draws(draws.target, draws.z, seed) if summary is None else summary
     n, marginalized = len(draws.rows.y), found[0]
     levels = {p.name: marginalized[..., i] for i, p in enumerate(draws.regime.marginalized)}
     logged = (x[..., :n] for x in found[1:])
@@ -219,7 +218,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
     draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
-    return smoothed_by(draws, summary), found
+    return smoothed_at(draws, seed, summary), found
 
 
 def _restart(chain: Chain, start: Start) -> Start:

@@ -101,7 +101,7 @@ def _tree_in(path: Path) -> DataTree:
     """The content of a file, in memory."""
     import xarray as xr
 
-    check_file(path)
+    _check(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about files that are refused anyway
         with xr.open_datatree(path, engine="h5netcdf", decode_times=False, decode_timedelta=False) as opened:
@@ -147,12 +147,8 @@ _CHEAP = 64_000_000
 _DEPTH, _OBJECTS = 3, 1_000
 
 
-def check_file(path: Path) -> None:
-    """Looks through a file before its arrays are read.
-
-    Raises:
-        FitFileError: It is no HDF5 file, or one that claims what no fit has.
-    """
+def _check(path: Path) -> None:
+    """Raises `FitFileError` for a file that claims what no fit has, before its arrays are read."""
     import h5py
 
     with h5py.File(path, "r") as file:

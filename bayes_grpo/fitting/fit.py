@@ -175,10 +175,7 @@ def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: t
         "window_reason": window.reason,
         "rate_ended": math.nan if ended is None else ended,
         "notes": "\n".join([*run.notes, *notes]),
-    } | {
-        f"{name.replace('-', '_')}_version": version(name)
-        for name in ("bayes-grpo", "jax", "numpyro", "arviz", "numpy")
-    }
+    } | {f"{name}_version": version(name) for name in _VERSIONS}
 
 
 _CHUNK = 500

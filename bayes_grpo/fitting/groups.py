@@ -29,28 +29,22 @@ def dataset(variables: Mapping[str, Any], attributes: Mapping[str, Any] | None =
 
 def priors_to_group(priors: Mapping[str, Prior], sampled_levels: Iterable[str]) -> Dataset:
     """Median of each parameter; of a prior that is not normal in its coordinate the quantiles (`Prior.quantiles`)."""
-    known = {
-        name: (
-            () if p.quantiles is None else ("normal_score",),
-            p.median if p.quantiles is None else np.asarray(p.quantiles),
-            {"median": p.median, "spread": p.spread, "distribution": p.name},
-        )
-        for name, p in priors.items()
-    }
+    known = {}
+    for name, p in priors.items():
+        words = {"median": p.median, "spread": p.spread, "distribution": p.name}
+        known[name] = ((), p.median, words) if p.quantiles is None else ("normal_score", np.asarray(p.quantiles), words)
     return dataset(known, {"sampled_levels": " ".join(sampled_levels)})
 
 
 def priors_of_group(group: Dataset) -> dict[str, Prior]:
     """The priors again."""
-    return {
-        str(name): Prior(
-            float(x.attrs["median"]),
-            float(x.attrs["spread"]),
-            tuple(x.to_numpy().tolist()) if x.ndim else None,
-            str(x.attrs["distribution"]),
+    found = {}
+    for name, x in group.data_vars.items():
+        quantiles = tuple(x.to_numpy().tolist()) if x.ndim else None
+        found[str(name)] = Prior(
+            float(x.attrs["median"]), float(x.attrs["spread"]), quantiles, str(x.attrs["distribution"])
         )
-        for name, x in group.data_vars.items()
-    }
+    return found
 
 
 def settings_to_group(settings: Settings) -> Dataset:
@@ -67,11 +61,7 @@ def settings_to_group(settings: Settings) -> Dataset:
 def settings_of_group(group: Dataset) -> dict[str, dict[str, Any]]:
     """Setting → its value, provenance and note."""
     return {
-        str(name): {
-            "value": x.attrs.get("value", x.item()),
-            "provenance": str(x.attrs["provenance"]),
-            "note": str(x.attrs["note"]),
-        }
+        str(name): {"value": x.attrs.get("value", x.item())} | {k: str(x.attrs[k]) for k in ("provenance", "note")}
         for name, x in group.data_vars.items()
     }
 

@@ -70,7 +70,8 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
         return FitWindow(_after_fall(trend, fallen), reason)
     if lost is not None and lost[1] < trend.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
-        return FitWindow(_bottom(trend, *lost), reason)
+        inside = np.flatnonzero((trend.step >= lost[0]) & (trend.step <= lost[1]))  # of them the lowest
+        return FitWindow(float(trend.step[inside[int(np.argmin(trend.mean[inside]))]]), reason)
     return FitWindow()
 
 
@@ -123,9 +124,3 @@ def _after_fall(trend: Trend, fallen: Fallen) -> float:
     low = np.flatnonzero(y[half:] <= float(later.mean() + _AS_LOW * later.std()))
     first = half + int(low[0]) if len(low) else half
     return float(trend.raw_step[first - 1]) if len(y) - first >= MIN_WINDOW_ROWS and first else fallen.best_step
-
-
-def _bottom(trend: Trend, first: float, last: float) -> float:
-    """Step between two at which a trend is lowest."""
-    inside = np.flatnonzero((trend.step >= first) & (trend.step <= last))
-    return float(trend.step[inside[int(np.argmin(trend.mean[inside]))]])

@@ -48,20 +48,6 @@ class RewardPaths(NamedTuple):
     rows: np.ndarray
 
 
-class Met(NamedTuple):
-    """Paths after unmodeled events.
-
-    Attributes:
-        paths: The paths; those without an event are unchanged.
-        event: Name of the event of each draw, "" without one, shape (draws,).
-        settles: Where each draw with an event settles, NaN for the others, shape (draws,).
-    """
-
-    paths: RewardPaths
-    event: np.ndarray
-    settles: np.ndarray
-
-
 class Span(NamedTuple):
     """How far an event can lead, as changes of the reward, both positive.
 
@@ -192,7 +178,7 @@ class EventRates:
         possible: np.ndarray,
         reward: RewardRange,
         seed: int,
-    ) -> Met:
+    ) -> tuple[RewardPaths, np.ndarray, np.ndarray]:
         """Paths of which as many meet an event as it is probable.
 
         From a row that is drawn evenly from the possible ones on, a path leaves its trend and is, `THRESHOLDS.settled`
@@ -206,6 +192,9 @@ class EventRates:
             possible: Rows of the paths at which an event may begin, shape (k,).
             reward: Paths with an event stay inside this range.
             seed: Seed.
+
+        Returns:
+            The paths; name of the event of each draw, "" without one; and where it settles, NaN without one.
         """
         draws, horizon = paths.latent.shape
         rng = np.random.default_rng(seed)
@@ -230,7 +219,7 @@ class EventRates:
                 moved = np.clip(x[chosen] + shift, reward.low, reward.high)
                 x[chosen] = np.where(w > 0.0, moved, x[chosen])
             event[chosen], settles[chosen] = name, to
-        return Met(RewardPaths(latent, trend, rows), event, settles)
+        return RewardPaths(latent, trend, rows), event, settles
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> EventRates:

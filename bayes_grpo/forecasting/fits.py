@@ -48,7 +48,7 @@ class Bounded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Regimes fitted to the same rows; made by `weight_regimes`.
+    """Regimes fitted to the same rows; made by `fit_ensemble`.
 
     Attributes:
         draws: Regime → draws, the marginalized parameters among them.
@@ -134,20 +134,13 @@ def fit_ensemble(
         found[regime.name] = draws.sample_marginalized(seed_of(seed, "levels", regime.name))
     if not found:
         raise FitError(f"no regime could be fitted for the forecast: {'; '.join(notes)}")
-    return weight_regimes(found, reward or RewardRange(), tuple(notes), tuple(lost))
+    return _weighted(found, reward or RewardRange(), tuple(notes), tuple(lost))
 
 
-def weight_regimes(
-    draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...] = (), not_converged: tuple[str, ...] = ()
+def _weighted(
+    draws: Mapping[str, Draws], reward: RewardRange, notes: tuple[str, ...], not_converged: tuple[str, ...]
 ) -> Ensemble:
-    """Regimes with weights from their one-step-ahead predictive densities, see `forecast_weights`.
-
-    Args:
-        draws: Regime → draws on the same rows, the marginalized parameters among them.
-        reward: Range of the reward.
-        notes: Regimes left out, with reasons.
-        not_converged: Regimes left out because no sampler converged.
-    """
+    """Regimes, by their draws on the same rows, with weights from one-step-ahead densities, see `forecast_weights`."""
     in_range = {k: bounded(reward, x.priors["fixed_point"], x.flat("fixed_point")) for k, x in draws.items()}
     evidence = {name: x.log_evidence + in_range[name].log_factor for name, x in draws.items()}
     trending = {name: x.regime.has_trend for name, x in draws.items()}
@@ -162,7 +155,7 @@ def trusted(fitted: Ensemble) -> Ensemble:
         return fitted
     rest = {name: x for name, x in fitted.draws.items() if name not in rough}
     note = f"{', '.join(rough)} left out: too few points fit these rows"
-    return weight_regimes(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
+    return _weighted(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:

@@ -18,14 +18,12 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import (
-    Mixture,
     freeze_after_schedule,
     mix_events,
     regimes_and_last_value,
-    with_references,
 )
 from bayes_grpo.forecasting.pool import pooled
-from bayes_grpo.forecasting.references import ReferencesUsed
+from bayes_grpo.forecasting.references import paths_with_references
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Provenance, Setting
@@ -153,7 +151,9 @@ def forecast_of_regimes(
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
     if joint is not None:
-        mixture, used = with_references(mixture, requested, joint, inputs.reward, seed)
+        horizon, paths = requested.shown, mixture.paths
+        paths, taken, used = paths_with_references(paths, requested, joint, inputs.reward, horizon, seed)
+        mixture = mixture.following(paths, taken, used.share)
     if several and fallen is None:
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
     mixture = freeze_after_schedule(mixture, requested, inputs.ahead)
@@ -166,17 +166,7 @@ def forecast_of_regimes(
         notes += (f"the reward is {inputs.reward.sentence}: draws that settle outside are replaced, paths are clipped",)
     if used is not None:
         notes += used.notes
-    return _forecast_of(mixture, inputs, requested, notes, used)
-
-
-def _forecast_of(
-    mixture: Mixture,
-    inputs: ForecastInputs,
-    requested: FutureGrid,
-    notes: tuple[str, ...],
-    references: ReferencesUsed | None,
-) -> Forecast:
-    """The result, with the paths cut into now and until the horizon."""
+    # The paths begin now and go on beyond the horizon.
     table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
@@ -200,6 +190,6 @@ def _forecast_of(
         notes=notes,
         name=inputs.name,
         lag=table.lag,
-        reference_runs=references,
+        reference_runs=used,
         fallen=inputs.fallen,
     )

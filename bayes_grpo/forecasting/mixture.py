@@ -18,9 +18,7 @@ from bayes_grpo.forecasting.fits import Ensemble
 from bayes_grpo.forecasting.inputs import ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
 from bayes_grpo.forecasting.paths import allot, regime_paths
-from bayes_grpo.forecasting.references import REFERENCES_NAME, ReferencesUsed, paths_with_references
-from bayes_grpo.references.joint import JointReading
-from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate
 
 REGAINED = (-0.6, 1.5)
@@ -46,6 +44,18 @@ class Mixture:
     fixed: np.ndarray
     final: np.ndarray
     shares: dict[str, float]
+
+    def following(self, paths: RewardPaths, taken: np.ndarray, share: float) -> Mixture:
+        """The same with other paths, of which those that are taken, shape (draws,), follow reference runs."""
+        settles = paths.trend[:, -1]
+        return replace(
+            self,
+            paths=paths,
+            regime=np.where(taken, REFERENCES_NAME, self.regime),
+            fixed=np.where(taken, settles, self.fixed),
+            final=np.where(taken, settles, self.final),
+            shares={k: (1.0 - share) * w for k, w in self.shares.items()} | {REFERENCES_NAME: share},
+        )
 
 
 def regimes_and_last_value(
@@ -94,31 +104,6 @@ def regimes_and_last_value(
     )
 
 
-def with_references(
-    mixture: Mixture, requested: FutureGrid, joint: JointReading, reward: RewardRange, seed: int
-) -> tuple[Mixture, ReferencesUsed]:
-    """A mixture in which a share of the paths follows the reference runs, and a record of what they changed.
-
-    Args:
-        mixture: The mixture.
-        requested: The rows to forecast.
-        joint: The run with its reference runs.
-        reward: Range of the reward.
-        seed: Seed.
-    """
-    paths, taken, used = paths_with_references(mixture.paths, requested, joint, reward, requested.shown, seed)
-    settles = paths.trend[:, -1]
-    moved = replace(
-        mixture,
-        paths=paths,
-        regime=np.where(taken, REFERENCES_NAME, mixture.regime),
-        fixed=np.where(taken, settles, mixture.fixed),
-        final=np.where(taken, settles, mixture.final),
-        shares={k: (1.0 - used.share) * w for k, w in mixture.shares.items()} | {REFERENCES_NAME: used.share},
-    )
-    return moved, used
-
-
 def mix_events(
     mixture: Mixture, inputs: ForecastInputs, requested: FutureGrid, rates: EventRates, seed: int
 ) -> Mixture:
@@ -132,7 +117,7 @@ def mix_events(
         seed: Seed.
     """
     moving = np.flatnonzero(requested.rate[requested.horizon] > 0.0)
-    applied = rates.apply(
+    paths, event, settles = rates.apply(
         origin_state(inputs.table.y, inputs.reward),
         requested.logged * len(moving) / requested.shown,
         mixture.paths,
@@ -141,8 +126,8 @@ def mix_events(
         inputs.reward,
         seed_of(seed, "events"),
     )
-    fixed, final = (np.where(applied.event == "", x, applied.settles) for x in (mixture.fixed, mixture.final))
-    return replace(mixture, paths=applied.paths, event=applied.event, fixed=fixed, final=final)
+    fixed, final = (np.where(event == "", x, settles) for x in (mixture.fixed, mixture.final))
+    return replace(mixture, paths=paths, event=event, fixed=fixed, final=final)
 
 
 def freeze_after_schedule(mixture: Mixture, requested: FutureGrid, ahead: RemainingRate) -> Mixture:

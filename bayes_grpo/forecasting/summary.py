@@ -88,7 +88,8 @@ def summarize_forecast(
         SettingError: A reward to reach that is no finite number, or outside the reward's range.
     """
     f = forecast
-    size = default_threshold(f) if threshold is None else float(threshold)
+    usual = 0.01 * (f.high - f.low) if math.isfinite(f.high - f.low) else 0.1 * float(np.std(f.logged))
+    size = usual if threshold is None else float(threshold)
     gain = f.latent[:, -1] - f.latent_now
     change = f.trend - f.latent_now[:, None]
     peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
@@ -121,12 +122,6 @@ def summarize_forecast(
         reference_runs=f.reference_runs,
     )
     return replace(summary, sentence=_sentence(f, summary))
-
-
-def default_threshold(forecast: Forecast) -> float:
-    """Gain that counts where the user does not say, reward."""
-    span = forecast.high - forecast.low
-    return 0.01 * span if math.isfinite(span) else 0.1 * float(np.std(forecast.logged))
 
 
 def _sentence(f: Forecast, s: ForecastSummary) -> str:

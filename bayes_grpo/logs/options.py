@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.run import SIGNALS, Provenance, Setting
-from bayes_grpo.logs.table import to_float
+from bayes_grpo.logs.table import leaves, to_float
 from bayes_grpo.logs.trainers import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
@@ -316,18 +316,11 @@ _MAX_TEXT = 1_000
 def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers and texts of a nested configuration under keys joined by "/"; items of a list under their numbers."""
     found: dict[str, Any] = {}
-
-    def add(name: str, value: Any, depth: int) -> None:
-        if isinstance(value, list | tuple):
-            value = dict(enumerate(value[:_MAX_ITEMS]))
-        if isinstance(value, Mapping):
-            begin = f"{name}/" if name else ""
-            for key, inner in value.items() if depth and len(found) < _MAX_ENTRIES else ():
-                add(begin + str(key).replace(".", "/"), inner, depth - 1)
-        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
-            found.setdefault(name, value)
-
-    add("", config, _MAX_DEPTH + 1)
+    for key, value in leaves(config, _MAX_DEPTH, _MAX_ITEMS):
+        if len(found) == _MAX_ENTRIES:
+            break
+        if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _MAX_TEXT):
+            found.setdefault(key.replace(".", "/"), value)
     return found
 
 

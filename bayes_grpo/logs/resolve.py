@@ -86,7 +86,8 @@ def resolve_settings(
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
     found |= _from_rows(columns, rows)
-    repeated = _constants(parsed.table)
+    constant = {k: float(x[0]) for k, x in settings_in_rows(parsed.table).items() if np.ptp(x) == 0}
+    repeated = {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in constant.items()}
     in_records = configured(repeated, "{!r} in every record")
     found |= {k: replace(v, provenance=Provenance.LOGGED) for k, v in in_records.items()}
     found |= configured(parsed.config, "{!r} next to the records")
@@ -129,12 +130,6 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
     if assumed:
         return Setting("constant", Provenance.ASSUMED, f"{schedule.note} is {schedule.value} decay, but {why}")
     return replace(schedule, note="; ".join(x for x in (schedule.note, f"taken as constant: {why}") if x))
-
-
-def _constants(table: Table) -> dict[str, float]:
-    """Settings that the records repeat, and that never change."""
-    first = {k: float(x[0]) for k, x in settings_in_rows(table).items() if np.ptp(x) == 0}
-    return {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in first.items()}
 
 
 def settings_in_rows(table: Table) -> dict[str, np.ndarray]:

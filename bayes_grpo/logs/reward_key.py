@@ -16,6 +16,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.hygiene import ROLLOUTS
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
+from bayes_grpo.logs.parts import summing_weights
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 
@@ -104,8 +105,6 @@ _NOT_A_MEAN = re.compile(
 )
 _PART = re.compile(r"component|bonus|penalty|shaping")
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
-_ADDS_UP = 0.02
-"""Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _NOT_A_PART = frozenset((
     *_WHOLE, "best", "final", "running", "moving", "ema", "smoothed", "cumulative", "gold", "true", "target",
@@ -174,10 +173,7 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
     columns = columns[:, np.isfinite(columns).all(axis=0)]
     if columns.shape[1] <= 2 * len(columns):
         return {}
-    y, *parts = columns - columns.mean(axis=1, keepdims=True)
-    x = np.column_stack(parts)
-    rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-    return found if y.any() and float(rest.std()) < _ADDS_UP * float(y.std()) else {}
+    return {} if summing_weights(columns[0], columns[1:].T) is None else found
 
 
 def _words(key: str) -> set[str]:

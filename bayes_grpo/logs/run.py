@@ -59,6 +59,11 @@ class Setting:
     provenance: Provenance = Provenance.ASSUMED
     note: str = ""
 
+    @property
+    def given(self) -> Any:
+        """The value; None where it is only assumed."""
+        return None if self.provenance is Provenance.ASSUMED else self.value
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,16 +81,22 @@ def to_floats(values: list[Any]) -> np.ndarray:
     return array
 
 
-def flatten(row: Mapping[Any, Any], prefix: str = "", depth: int = _MAX_FLATTEN_DEPTH) -> dict[str, Any]:
-    """One level of keys out of nested mappings, joined by "/"; the first spelling of a key wins."""
-    flat: dict[str, Any] = {}
+def leaves(row: Mapping[Any, Any], depth: int, items: int = 0, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys joined by "/" and values out of nested mappings, and out of the first items of lists, by their numbers."""
     for key, value in row.items():
-        name = f"{prefix}{key}"
+        if items and isinstance(value, list | tuple):
+            value = dict(enumerate(value[:items]))
         if not isinstance(value, Mapping):
-            flat.setdefault(name, value)
+            yield f"{prefix}{key}", value
         elif depth:
-            for inner, content in flatten(value, f"{name}/", depth - 1).items():
-                flat.setdefault(inner, content)
+            yield from leaves(value, depth - 1, items, f"{prefix}{key}/")
+
+
+def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """One level of keys out of nested mappings; the first spelling of a key wins."""
+    flat: dict[str, Any] = {}
+    for key, value in leaves(row, _MAX_FLATTEN_DEPTH):
+        flat.setdefault(key, value)
     return flat
 
 

@@ -102,7 +102,8 @@ def smooth_curve(table: Series, cuts: np.ndarray | None = None) -> SmoothCurve |
     if not slices or float(np.ptp(table.y)) <= 0.0:
         return None
     time = (table.step - table.step[0]) / float(np.median(np.diff(table.step)))
-    clocks = [time, *(_early(time, span) for span in _EARLY)]
+    # Some run with the logarithm of the rows since a span, and as fast as these at the end of the run.
+    clocks = [time, *((time[-1] + span) * np.log1p(time / span) for span in _EARLY)]
     deviation = {k: _contrasts(x.stop - x.start) for k, x in slices.items()}
     best: tuple[float, float, float, dict[int, np.ndarray]] | None = None
     for length, clock in product(_LENGTHS, clocks):
@@ -144,8 +145,3 @@ def _contrasts(n: int) -> np.ndarray:
 def _matern(time: np.ndarray, length: float) -> np.ndarray:
     r = np.sqrt(3.0) * np.abs(time[:, None] - time) / length
     return (1.0 + r) * np.exp(-r)
-
-
-def _early(time: np.ndarray, span: float) -> np.ndarray:
-    """A clock that runs with the logarithm of the rows since ``span``, and as fast as these at the end of the run."""
-    return (time[-1] + span) * np.log1p(time / span)

@@ -17,7 +17,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import RunLike, logs_at, read_log
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.references.nearby import NearbyRuns
 from bayes_grpo.rows.rows_of import rows_of
@@ -135,7 +135,7 @@ def why_not(run: Run, table: Series, other: Run, rows: Series) -> str:
         return f"another reward: {plain(its, 60)} in place of {plain(key, 60)}"
     for name in ("reward_low", "reward_high"):
         a, b = getattr(run.settings, name), getattr(other.settings, name)
-        known = [x.value for x in (a, b) if x.value is not None and x.provenance is not Provenance.ASSUMED]
+        known = [x.given for x in (a, b) if x.given is not None]
         if len(known) == 2 and known[0] != known[1]:
             return f"another range of the reward: {name} {known[1]:g} in place of {known[0]:g}"
     large, small = sorted((float(np.max(np.abs(table.y))), float(np.max(np.abs(rows.y)))), reverse=True)

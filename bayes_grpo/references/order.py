@@ -61,15 +61,8 @@ def overlap(a: Windows, b: Windows) -> np.ndarray:
     return common / np.sqrt(w * v)
 
 
-def scores_of_pairs(curves: Sequence[SmoothCurve]) -> tuple[np.ndarray, np.ndarray]:
-    """What every pair of runs says of the share of the variance that they share.
-
-    Args:
-        curves: Runs, cut at the same steps.
-
-    Returns:
-        Products of weighted rows of the same steps, and their variances without sharing, shape (runs, runs) each.
-    """
+def _scores_of_pairs(curves: Sequence[SmoothCurve]) -> tuple[np.ndarray, np.ndarray]:
+    """Products of weighted rows of every pair of runs, and their variances without sharing, shape (runs, runs) each."""
     k = len(curves)
     score, information = np.zeros((k, k)), np.zeros((k, k))
     weighed = [{s.place: (window_of(c, s), *c.scored(s)) for s in c.stretches} for c in curves]
@@ -87,13 +80,8 @@ def scores_of_pairs(curves: Sequence[SmoothCurve]) -> tuple[np.ndarray, np.ndarr
     return score + score.T, information + information.T
 
 
-def groups_of_one_order(score: np.ndarray, information: np.ndarray) -> list[tuple[int, ...]]:
-    """Groups of runs that share an order, the clearest first; a run is in one of them or in none.
-
-    Args:
-        score: Products of the rows of pairs, shape (runs, runs).
-        information: Their variances without sharing.
-    """
+def _groups_of_one_order(score: np.ndarray, information: np.ndarray) -> list[tuple[int, ...]]:
+    """Groups of runs that share an order, by `_scores_of_pairs`, the clearest first; a run is in one at most."""
     left, out = list(range(len(score))), []
     known = information[information > 0.0]
     least = threshold(len(left), max(float(np.median(known)), 1.0)) if len(known) else math.inf
@@ -208,7 +196,7 @@ def orders_of(curves: Sequence[SmoothCurve]) -> list[DataOrder]:
     Args:
         curves: Runs, cut at the same steps.
     """
-    groups = groups_of_one_order(*scores_of_pairs(curves)) if len(curves) > 1 else []
+    groups = _groups_of_one_order(*_scores_of_pairs(curves)) if len(curves) > 1 else []
     return [order_among(curves, members) for members in groups]
 
 

@@ -91,7 +91,7 @@ def transfer_forecast(
         return None
     skip = max(0, n - _ROWS)
     n, step, y = n - skip, step[skip:], y[skip:]
-    curves = _continued(np.stack([_along(references[j], step) for j in used]), n)
+    curves = _continued(np.stack([np.interp(step, *references[j].known, right=np.nan) for j in used]), n)
     if curves is None:
         return None
     centre = curves.mean(axis=0)
@@ -119,7 +119,8 @@ def transfer_forecast(
     weight = softmax(score)
     kept = np.flatnonzero(weight >= 1e-4)
     mean, cov, sd, shift = (np.stack([found[i][k] for i in kept]) for k in (1, 2, 3, 4))
-    root = np.stack([_root(c) for c in cov])
+    value, vector = np.linalg.eigh(cov)
+    root = vector * np.sqrt(np.maximum(value, 0.0))[:, None, :]
     return TransferForecast(weight[kept] / weight[kept].sum(), mean, root, sd, shift, float(gain))
 
 
@@ -135,20 +136,10 @@ def _conditioned(
     return score, expected[n:] + across.T @ half, cov[n:, n:] - across.T @ across
 
 
-def _root(cov: np.ndarray) -> np.ndarray:
-    value, vector = np.linalg.eigh(cov)
-    return vector * np.sqrt(np.maximum(value, 0.0))
-
-
 def _reaches(curve: SmoothCurve, step: np.ndarray) -> bool:
     """Whether a reference run was there for most of the rows, and still is after the last."""
     there, _ = curve.known
     return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
-
-
-def _along(curve: SmoothCurve, step: np.ndarray) -> np.ndarray:
-    """A reference run's curve at steps, NaN after its end."""
-    return np.interp(step, *curve.known, right=np.nan)
 
 
 def _continued(curves: np.ndarray, n: int) -> np.ndarray | None:

@@ -124,17 +124,12 @@ def _candidates(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     return np.array(kinds), np.stack(columns, axis=1) * sd, np.array(first), np.array(last)
 
 
-def _grid(total: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Precisions, sums of squares and log marginal likelihoods at every point of the grid."""
+def _scan(total: np.ndarray, y: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log Bayes factor of every candidate against none, and its expected size in its prior sd, shape (m,) each."""
     precision = np.linalg.inv(total)
     squares = 1e-6 + np.maximum(np.einsum("i,gij,j->g", y, precision, y), 0.0)
     prior = np.log(np.multiply.outer(_INTEGRATED_WEIGHT, _WALK_WEIGHT).ravel())
-    return precision, squares, prior - 0.5 * np.linalg.slogdet(total)[1] - 0.5 * (len(y) - 1.0) * np.log(squares)
-
-
-def _scan(total: np.ndarray, y: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log Bayes factor of every candidate against none, and its expected size in its prior sd, shape (m,) each."""
-    precision, squares, log = _grid(total, y)
+    log = prior - 0.5 * np.linalg.slogdet(total)[1] - 0.5 * (len(y) - 1.0) * np.log(squares)
     across = precision @ columns
     weight = 1.0 + np.einsum("nm,gnm->gm", columns, across)
     seen = np.einsum("n,gnm->gm", y, across)

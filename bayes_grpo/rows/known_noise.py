@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import NoiseLevel, is_share
 
 SMOOTHING_WIDTH = 8.0
@@ -84,7 +84,7 @@ def _level(
 ) -> NoiseLevel | None:
     """The sd of a typical row, by the best evidence that there is; None where the batch is unknown."""
     y = run.reward[kept]
-    group, prompts = (_given(run, name) for name in ("group_size", "prompts_per_step"))
+    group, prompts = run.settings.group_size.given, run.settings.prompts_per_step.given
     if not group or not prompts:
         return None
     groups = prompts * float(np.median(run.window[kept]))
@@ -168,9 +168,3 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     from scipy.ndimage import gaussian_filter1d
 
     return gaussian_filter1d(values, min(SMOOTHING_WIDTH, len(values) / 4.0), mode="nearest")
-
-
-def _given(run: Run, name: str) -> float | None:
-    """A known setting; None where it is only assumed."""
-    setting = getattr(run.settings, name)
-    return None if setting.value is None or setting.provenance is Provenance.ASSUMED else float(setting.value)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.run import Setting
 from bayes_grpo.rows.series import is_share
 
 ASSUMED_SHARE = 0.9
@@ -57,7 +57,7 @@ def reward_range(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardR
 
     With one end alone where only that is set.
     """
-    low, high = _given_ends(settings)
+    low, high = settings["reward_low"].given, settings["reward_high"].given
     if low is None and high is None:
         if not is_share(values):
             return RewardRange()
@@ -73,7 +73,7 @@ def both_ends(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRang
     1 above a lowest one. A highest reward of 3 says that rewards are summed, not that one is below 0; one of 1 with
     rows in [0, 1] is a share. Where rows lie elsewhere, one end alone says nothing of levels.
     """
-    low, high = _given_ends(settings)
+    low, high = settings["reward_low"].given, settings["reward_high"].given
     if low is not None and high is not None:
         return RewardRange(float(low), float(high))
     ends = (0.0 if low is None else float(low), 1.0 if high is None else float(high))
@@ -86,10 +86,3 @@ def both_ends(values: np.ndarray, settings: Mapping[str, Setting]) -> RewardRang
     else:
         guess = "1 is taken for the highest (--set reward_high)"
     return RewardRange(*ends, ASSUMED_SHARE, f"rewards all lie in [0, 1], so {guess}")
-
-
-def _given_ends(settings: Mapping[str, Setting]) -> tuple[float | None, float | None]:
-    """Lowest and highest reward, each None unless the log, the config or the user sets it."""
-    ends = (settings["reward_low"], settings["reward_high"])
-    low, high = (None if s.provenance is Provenance.ASSUMED else s.value for s in ends)
-    return low, high

@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import Provenance, Run, Settings
+from bayes_grpo.logs.run import Run, Settings
 from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Optimizer, Series, is_share, row_blocks
@@ -117,12 +117,11 @@ def _outlier_notes(outliers: np.ndarray) -> tuple[str, ...]:
 def _optimizer(settings: Settings) -> Optimizer:
     """Momentum and refresh interval of a run, or the commonest values where they are unknown."""
     momentum, convention, refresh = settings.momentum, settings.momentum_convention, settings.refresh_interval
-    unknown = [s for s in (momentum, refresh) if s.value is None or s.provenance is Provenance.ASSUMED]
     return Optimizer(
         momentum=0.9 if momentum.value is None else float(momentum.value),
         convention=convention.value or "ema",
         refresh=1.0 if refresh.value is None else float(refresh.value),
-        given=not unknown,
+        given=None not in (momentum.given, refresh.given),
     )
 
 

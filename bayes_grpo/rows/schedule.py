@@ -163,21 +163,15 @@ def logged_rate(run: Run, step: np.ndarray) -> tuple[np.ndarray, float]:
     reference = float(logged[known].max()) if logged is not None and known.any() else float("nan")
     given = run.settings.learning_rate.value
     named = reference if given is None else float(given)
-    if run.settings.schedule.value != "logged" or logged is None or not known.any():
-        return _scheduled(run, step), named
+    schedule, total = run.settings.schedule.value, run.settings.total_steps.value
+    if schedule != "logged" or logged is None or not known.any():
+        decays = schedule in ("linear", "cosine") and total
+        return decay(schedule, step, 0.0, float(total)) if decays else np.ones(len(step)), named
     known = np.isfinite(logged) & (logged >= 0)
     # A row's steps ran between the rate logged before it and its own: their mean.
     at_end = np.interp(step, run.step[known], logged[known])
     before = np.interp(np.concatenate([step[:1], step[:-1]]), run.step[known], logged[known])
     return 0.5 * (at_end + before) / reference, named
-
-
-def _scheduled(run: Run, step: np.ndarray) -> np.ndarray:
-    """Learning rate by a schedule that is set, as a share of its peak."""
-    schedule, total = run.settings.schedule.value, run.settings.total_steps.value
-    if schedule not in ("linear", "cosine") or not total:
-        return np.ones(len(step))
-    return decay(schedule, step, 0.0, float(total))
 
 
 class FutureGrid(NamedTuple):

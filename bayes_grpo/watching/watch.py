@@ -19,7 +19,7 @@ from bayes_grpo.common.files import check_writable, written_whole
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import PathLike
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.following import Following, last_step
 from bayes_grpo.watching.notify import RetryQueue
 from bayes_grpo.watching.result import Memory, Update, Watching
@@ -155,10 +155,8 @@ def _looks(
 
 def ended(run: Run) -> bool:
     """Whether a run has reached the length that its log or its user states."""
-    planned = run.settings.total_steps
-    if planned.value is None or planned.provenance is Provenance.ASSUMED:
-        return False
-    return last_step(run) >= float(planned.value)
+    planned = run.settings.total_steps.given
+    return planned is not None and last_step(run) >= float(planned)
 
 
 def _waiting(follow: Following, looked: str, seconds: float) -> str:

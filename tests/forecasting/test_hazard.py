@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -137,7 +138,8 @@ def with_events(before, possible, chance, sizes=SIZES):
     rate = -np.log1p(-min(total, 1.0 - 1e-12)) / total
     own = EventRates({name: Rate(rate * p, sizes[name]) for name, p in chance.items()}, {})
     now = np.full(len(before.latent), 0.6)
-    return own.apply(OriginState(0.6, 0.01, 40, 8, SPANS), 40, before, now, possible, SHARE, 3)
+    found = own.apply(OriginState(0.6, 0.01, 40, 8, SPANS), 40, before, now, possible, SHARE, 3)
+    return SimpleNamespace(**dict(zip(("paths", "event", "settles"), found, strict=True)))
 
 
 def test_as_many_paths_meet_an_event_as_it_is_probable():

@@ -8,8 +8,8 @@ import pytest
 
 from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError, SettingError
+from bayes_grpo.logs.parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.decompose import decompose
-from bayes_grpo.rollouts.parts import adding_weights, is_form, is_task
 from bayes_grpo.rollouts.shares import Factors, redrawn, shapley, spread_out
 from tests.helpers.made_rollouts import Course, rollouts_of, true_shares, with_gates
 from tests.helpers.runs import make_run

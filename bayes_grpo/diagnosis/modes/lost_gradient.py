@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
 
 _NAMES = {"loss": "loss", "clip_ratio": "clip ratio"}
 _ONE = {"loss": "centered advantages average to 0", "clip_ratio": "every ratio is 1"}
@@ -84,7 +84,7 @@ def zeros_text(rows: RunSoFar, run: Run) -> str:
     if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
         return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
     updates = run.settings.refresh_interval
-    if float(updates.value or 1.0) > 1.0 and updates.provenance is not Provenance.ASSUMED:
+    if float(updates.given or 1.0) > 1.0:
         return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {_WHY[zero[0]]}"
     why = f"{shown}. That is normal with one update a rollout: {' and '.join(_ONE[name] for name in zero)}"
     norm = rows.signals.get("grad_norm", NOTHING)

@@ -59,7 +59,11 @@ class WeightedPoints:
 
         See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples.
         """
-        return _effective(self.log_weight)
+        top = self.log_weight.max(initial=-np.inf)
+        if not np.isfinite(top):
+            return 0.0
+        weight = np.exp(self.log_weight - top)
+        return float(weight.sum() ** 2 / (weight**2).sum())
 
     @property
     def pareto_k(self) -> float:
@@ -132,15 +136,6 @@ class WeightDiagnostics:
         """The same in a sentence; empty where they can."""
         why = "; ".join(self.reasons)
         return f"{why[0].upper()}{why[1:]}." if why else ""
-
-
-def _effective(log_weight: np.ndarray) -> float:
-    """Effective number of weighted points, 0 where every weight is 0."""
-    top = log_weight.max(initial=-np.inf)
-    if not np.isfinite(top):
-        return 0.0
-    weight = np.exp(log_weight - top)
-    return float(weight.sum() ** 2 / (weight**2).sum())
 
 
 _DEGREES = 5.0
@@ -250,7 +245,7 @@ def adaptive_points(
     while True:
         parts = [d + math.log(n / len(z)) for d, n in zip(densities, counts, strict=True)]
         base = densities[0] - np.logaddexp.reduce(parts, axis=0)  # log of the prior over the mixture of proposals
-        power, points = _largest_power(base, likelihood), WeightedPoints(z, base + likelihood)
+        power, points = _largest_power(z, base, likelihood), WeightedPoints(z, base + likelihood)
         # A heavy tail of weights lies where no kernel is yet: the next ones are drawn there.
         enough = power == 1.0 and points.effective >= settings.effective and points.pareto_k <= settings.pareto_k
         if enough or rounds >= settings.rounds:
@@ -278,11 +273,11 @@ def _finite(log_likelihood: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(log_likelihood), log_likelihood, -np.inf)
 
 
-def _largest_power(base: np.ndarray, likelihood: np.ndarray) -> float:
+def _largest_power(z: np.ndarray, base: np.ndarray, likelihood: np.ndarray) -> float:
     """The largest power ≤ 1 of the likelihood at which the points keep an effective size."""
 
     def kept(power: float) -> bool:
-        return _effective(base + power * likelihood) >= _ADAPTED
+        return WeightedPoints(z, base + power * likelihood).effective >= _ADAPTED
 
     if kept(1.0):
         return 1.0

@@ -233,9 +233,9 @@ def _dicts(text: str) -> Iterator[_Found]:
         piece = line.text
         if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at = 0
+        at, indent = 0, len(piece) - len(piece.lstrip()) if line.bars else 0
         while True:
-            if display is None or (at == 0 and _OPEN.match(piece, _indent(piece) if line.bars else 0)):
+            if display is None or (at == 0 and _OPEN.match(piece, indent)):
                 start = _OPEN.search(piece, at)
                 if start is None:
                     display = None
@@ -255,10 +255,6 @@ def _dicts(text: str) -> Iterator[_Found]:
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, display = end, None
     yield _Found({}, _NO_BARS, passed)
-
-
-def _indent(text: str) -> int:
-    return len(text) - len(text.lstrip())
 
 
 class _Display:

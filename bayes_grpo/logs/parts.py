@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-ADDS_UP = 0.02
+_ADDS_UP = 0.02
 """Standard deviation that parts may leave of the total, over the total's, to count as adding up to it."""
 _ROWS = 50_000
 _LEAST = 1e-6
@@ -42,13 +42,18 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
     for values in used.values():
         known &= np.isfinite(values)
     used = {k: v for k, v in used.items() if known.any() and np.ptp(v[known]) > 0.0}
-    if known.sum() < len(used) + 2 or not used or np.ptp(y[known]) == 0.0:
+    if known.sum() < len(used) + 2 or not used:
         return {}
-    x = np.column_stack([v[known] for v in used.values()])
-    x, y = x - x.mean(axis=0), y[known] - y[known].mean()
-    scale = x.std(axis=0)
-    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
-    if float(np.std(y - x @ weight)) > ADDS_UP * float(y.std()):
+    x, y = np.column_stack([v[known] for v in used.values()]), y[known]
+    if (weight := summing_weights(y, x)) is None:
         return {}
-    counts = np.abs(weight) * scale > _LEAST * float(y.std())
+    counts = np.abs(weight) * x.std(axis=0) > _LEAST * float(y.std())
     return {name: float(w) for name, w, counted in zip(used, weight, counts, strict=True) if counted}
+
+
+def summing_weights(total: np.ndarray, x: np.ndarray) -> np.ndarray | None:
+    """Weights, shape (k,), of columns, shape (n, k), that add up to a total but for a constant; None if none do."""
+    x, y = x - x.mean(axis=0), total - total.mean()
+    scale = np.where(np.ptp(x, axis=0) > 0.0, x.std(axis=0), 1.0)
+    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
+    return weight if float(np.std(y - x @ weight)) < _ADDS_UP * float(y.std()) else None
