@@ -93,21 +93,21 @@ _FACTS = {"signal": str, "start": float, "reference_rate": float, "from_rest": i
 
 
 def rows_to_groups(rows: Series) -> dict[str, Dataset]:
-    """Columns of the rows as `constant_data`; `rows` with what holds for all of them; the noise that the log states."""
+    """Columns of the rows as `constant_data`; what holds for all of them as `series`; the noise that the log states."""
     columns = {"step": rows.step, "gap": rows.gap()} | {name: getattr(rows, name) for name in _COLUMNS}
     facts = {name: kind(getattr(rows, name)) for name, kind in _FACTS.items()}
     optimizer = rows.optimizer._replace(given=int(rows.optimizer.given))
     variables = {f"row_{k}": ("step", v) for k, v in columns.items() if v is not None}
     return {
         "constant_data": dataset(variables, step=rows.step),
-        "rows": dataset({}, facts | optimizer._asdict()),
+        "series": dataset({}, facts | optimizer._asdict()),
         "noise_level": dataset({}, {} if rows.level is None else rows.level._asdict()),
     }
 
 
 def rows_of_groups(tree: DataTree, notes: tuple[str, ...]) -> Series:
     """The same rows as `bayes_grpo.rows.rows_of.rows_of` gave when the fit was made."""
-    observed, constant, facts = tree["observed_data"].dataset, tree["constant_data"].dataset, tree["rows"].attrs
+    observed, constant, facts = tree["observed_data"].dataset, tree["constant_data"].dataset, tree["series"].attrs
     known = tree["noise_level"].attrs
     level = {name: kind(known[name]) for name, kind in get_type_hints(NoiseLevel).items() if known}
     optimizer = {name: kind(facts[name]) for name, kind in get_type_hints(Optimizer).items()}

@@ -49,7 +49,7 @@ class Fit(Shown):
             - `posterior_mean`: of the latent reward and of the unforced regime;
             - `trajectories`: at 400 of the draws, each under its chain and draw, the unforced regime (``curve``), the
               latent reward of this run (``latent``) and this run measured again (``rows``);
-            - `observed_data`, `constant_data`, `rows`, `noise_level`: the rows, and what holds for all of them;
+            - `observed_data`, `constant_data`, `series`, `noise_level`: the rows, and what holds for all of them;
             - `priors`, `settings` (of the run), `convergence` (R-hat and ESS by parameter).
 
             Attributes hold regime, versions, seed, notes and the log's hash; those of `sample_stats` the sampler's
@@ -103,7 +103,7 @@ class Fit(Shown):
     @property
     def signal(self) -> str:
         """What was fitted: "reward" or "eval_reward"."""
-        return self.data["rows"].attrs["signal"]
+        return self.data["series"].attrs["signal"]
 
     @property
     def about(self) -> About:

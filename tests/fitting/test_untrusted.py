@@ -22,6 +22,15 @@ def refused(path) -> str:
     return message
 
 
+def test_a_loaded_fit_needs_its_file_no_more(tmp_path):
+    """`DataTree.load` leaves a variable in the file that has the name of a group."""
+    fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
+    (tmp_path / "fit.nc").unlink()
+    for node in fit.data.subtree:
+        for variable in node.dataset.variables.values():
+            assert variable.to_numpy().shape == variable.shape
+
+
 def test_a_whole_one_is_read(tmp_path):
     fit = load_fit(save(saved_tree(), tmp_path / "fit.nc"))
     assert fit.as_draws.values["fixed_point"].shape == (2, 6)
@@ -49,7 +58,7 @@ def test_attributes_of_another_type(tmp_path, name, value, said):
 
 
 def changed_attribute(file):
-    file["rows"].attrs["start"] = "soon"
+    file["series"].attrs["start"] = "soon"
 
 
 def missing_attribute(file):
@@ -86,7 +95,7 @@ FORGED = [
     ("settings/momentum", "provenance", None),
     ("convergence/rhat", None, None),
     ("/", "notes", 7),
-    ("rows", "start", "soon"),
+    ("series", "start", "soon"),
     ("noise_level", "sd", 0.1),
     ("/", "window_start", None),
 ]
