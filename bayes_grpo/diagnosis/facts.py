@@ -233,9 +233,11 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
         size = np.abs(w.value)
         quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
+        # Steps without reward variance have hardly a gradient, and half of the early ones may be such steps.
+        ordinary = float(np.quantile(size[:quarter], 0.75)) if signal == "grad_norm" else 0.0
         if signal == "kl" and late < THRESHOLDS.calm_kl:
             continue
-        if early > 0.0 and late > most * early:
+        if early > 0.0 and late > max(most * early, THRESHOLDS.doubled * ordinary):
             words = f"{name} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
             found.append(Sign(words=words, strong=late > strong * early))
     return tuple(sorted(found, key=lambda s: not s.strong))

@@ -72,7 +72,7 @@ def _references(s: ForecastSummary) -> str:
     if s.reference_runs is None or not s.reference_runs.count:
         return ""
     used = s.reference_runs
-    what = f"{percent(used.share)} of the paths follow them" if used.share else "no path follows them"
+    what = f"{percent(used.share)} of the paths follow them" if used.share else "the forecast gives them no weight"
     return f"{used.named}, {what}" + ("" if used.order_share is None else ", and they share this run's data order")
 
 

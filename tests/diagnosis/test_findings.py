@@ -112,6 +112,18 @@ def test_a_few_noisy_rows_show_no_ceiling():
     assert diagnose(make_run(steps(40), many, **settings)).status.status == "done"
 
 
+def test_steps_without_variance_at_the_beginning_are_no_growth_of_the_gradient_norm():
+    """Where rewards are equal the norm is near 0: 0.6 in all late rows and in a third of the early ones is calm."""
+    n = 80
+    norm = np.where((np.arange(n) < 20) & (np.arange(n) % 3 > 0), 0.006, 0.6)
+    calm = diagnose(make_run(steps(n), 0.3 + 0.005 * steps(n), signals={"grad_norm": norm})).status
+    assert (calm.status, "norm" in calm.headline) == ("fine", False)
+    grown = diagnose(
+        make_run(steps(n), 0.3 + 0.005 * steps(n), signals={"grad_norm": np.geomspace(0.1, 9.0, n)})
+    ).status
+    assert "gradient norm grew" in grown.headline
+
+
 def test_the_last_checkpoint_is_nothing_to_go_back_to():
     """A gradient norm that grew a hundredfold while both rewards are at their best: nothing is lost."""
     n = 60
