@@ -31,7 +31,7 @@ from bayes_grpo.trl import BayesGRPOCallback
 from benchmarks.common import keep, say
 from benchmarks.peers.trl_tiny import trainer
 
-QUESTION = {"cost_per_step": 1.0, "value_per_reward": 1000.0}
+COSTS = {"cost_per_step": 1.0, "value_per_reward": 1000.0}
 SIZE = 256
 """Width of the matrices that a computing step multiplies."""
 
@@ -124,7 +124,7 @@ def pairs_of(kind: str, pairs: int, steps: int, seconds: float) -> dict[str, Any
     work, found, ours = work_of(kind, seconds), {True: [], False: []}, []
     for pair in range(pairs):
         for with_ours in (pair % 2 == 0, pair % 2 == 1):
-            callback = Timed(costs=QUESTION, finish=0.0) if with_ours else None
+            callback = Timed(costs=COSTS, finish=0.0) if with_ours else None
             found[with_ours].append(run(steps, work, callback))
             ours += [] if callback is None else [callback]
             took = found[with_ours][-1].clock.sum()
@@ -166,7 +166,7 @@ def spread(values: Sequence[float]) -> float:
 
 def calls_of(steps: int) -> dict[str, Any]:
     """Milliseconds inside the callback for a row of the log."""
-    ours = Timed(costs=QUESTION, finish=0.0, every=1.0)
+    ours = Timed(costs=COSTS, finish=0.0, every=1.0)
     run(steps, lambda: time.sleep(0.05), ours)
     kinds = {"elapsed": 1e3 * np.array(ours.seconds), "processor": 1e3 * np.array(ours.processor)}
     numbers = {"median_ms": 0.5, "p99_ms": 0.99, "largest_ms": 1.0}

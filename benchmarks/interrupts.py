@@ -36,7 +36,7 @@ COMMANDS = {
     "fit": ("fit", "{log}", "--num-samples", "20000", "--out", "{out}/fit.nc", "--plot", "{out}/fit.png"),
     "compare": ("compare", "{log}", "--plot", "{out}/compare.png", "--json"),
     "forecast": ("forecast", "{log}", "--horizon", "400", "--plot", "{out}/forecast.png"),
-    "backtest": ("forecast", "--backtest", "{log}", "{other}", "--jobs", "2"),
+    "backtest": ("forecast", "--backtest", "{log}", "{other}"),
     "diagnose": ("diagnose", "{log}", "--plot", "{out}/diagnose.png"),
     "report": ("report", "{log}", "--horizon", "400", "--out", "{out}/page.html"),
     "plan": ("plan", "{log}", "--budget", "400"),

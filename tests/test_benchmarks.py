@@ -9,8 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer.main
 
+from bayes_grpo.cli.app import program
 from benchmarks.common import RESULTS, keep
+from benchmarks.interrupts import COMMANDS
 from benchmarks.lab import learners
 from benchmarks.lab.learners import record
 
@@ -54,6 +57,13 @@ def test_every_program_keeps_its_result(path: Path):
     assert names
     begins = f"learn_{path.stem}" if path.parent == LEARNERS else path.stem
     assert all(name.startswith(begins) for name in names)
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_every_flag_of_a_command_that_is_interrupted_is_one_that_it_takes(words: tuple[str, ...]):
+    command = getattr(typer.main.get_command(program(words[:1])), "commands")[words[0]]  # noqa: B009
+    taken = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= taken
 
 
 def test_a_learner_says_how_it_was_called(tmp_path: Path, monkeypatch):

@@ -204,7 +204,7 @@ class Reading:
     ] = None
 
     def read(self, log: list[Path], up_to_step: float | None = None, known: Mapping[str, Any] = {}) -> Run:
-        """Reads a log up to step ``at``, with the settings that flags give."""
+        """Reads a log up to a step, with the settings that flags give."""
         options = self.options(known)
         if len(log) > 1:
             checks.one_run(log, lambda path: bg.read_log(path, **options))

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 import bayes_grpo as bg
 from bayes_grpo import internal
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    THERE,
-    OutputWithPlot,
-    Reading,
-    RewardPart,
-    Seed,
-    Signal,
-    Vary,
-    names_in,
-)
+from bayes_grpo.cli.options import LogNames, OutputWithPlot, Reading, RewardPart, Seed, Signal, Vary, names_in
 from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")
 def sweep(
-    logs: Annotated[
-        list[str],
-        typer.Argument(help="Logs of several runs: files, folders, patterns.", callback=THERE),
-    ],
+    logs: LogNames,
     vary: Vary = None,
     signal: Signal = "auto",
     part: RewardPart = None,

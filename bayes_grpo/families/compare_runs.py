@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text, span_text
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.seeds import seed_of
@@ -64,9 +64,8 @@ class RecipeAnswer(Result):
     @property
     def numbers(self) -> str:
         """Probability and difference."""
-        d = self.difference
         better = f"P(B better than A) {probability_text(self.p_better)}"
-        return f"{better}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}]"
+        return f"{better}, difference {span_text(self.difference, '+.3g', level=False)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,14 +123,17 @@ def setting_text(value: Any) -> str:
 
 
 def named_settings(runs: Sequence[Run], vary: Sequence[str] | None = None) -> dict[str, NamedSetting]:
-    """Settings that names of the runs state, each with what is assumed of the other runs.
+    """Settings that names of the runs state, each with what is assumed of the other runs; all values are above 0.
 
     Args:
         runs: The runs.
         vary: Settings to look for; None for all that differ.
     """
     names, found = [run.name for run in runs], settings_that_differ(runs)
-    every = {name: named_setting(name, names, x) for name, x in found.items() if vary is None or name in vary}
+    wanted = {
+        k: x for k, x in found.items() if (vary is None or k in vary) and all(v is None or _positive(v) for v in x)
+    }
+    every = {name: named_setting(name, names, x) for name, x in wanted.items()}
     return {name: x for name, x in every.items() if x is not None}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
@@ -76,7 +76,7 @@ class Exponent(Result):
     def sentence(self) -> str:
         """The verdict in words, with its numbers."""
         setting, x = self.setting.replace("_", " "), self.posterior
-        numbers = f"exponent {x.median:+.2f} [{x.low:+.2f}, {x.high:+.2f}]"
+        numbers = f"exponent {span_text(x, '+.2f', level=False)}"
         if self.verdict == "cannot tell":
             why = ", mostly the prior" if self.contraction < KNOWN else ""
             return f"Whether the {setting} moves the {self.words} is open ({numbers}{why})."

@@ -29,13 +29,7 @@ from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
-from bayes_grpo.fitting.groups import (
-    convergence_to_groups,
-    dataset,
-    priors_to_group,
-    rows_to_groups,
-    settings_to_group,
-)
+from bayes_grpo.fitting.groups import convergence_to_groups, dataset, priors_to_group, rows_to_groups, settings_to_group
 from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

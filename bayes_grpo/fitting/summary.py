@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common import imports
-from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent
+from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
@@ -374,7 +374,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
     ratio = interval(fit.draws(name) / known.sd, level)
     words = (
         f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.evidence} (give or take "
-        f"{100 * math.expm1(known.spread):.0f}%); the rows show {ratio.median:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
+        f"{100 * math.expm1(known.spread):.0f}%); the rows show {span_text(ratio, '.2f', level=False)} "
         "times as much"
     )
     if abs(np.log(ratio.median)) <= CHANCE * known.spread:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.passing.model import PHASE_STEPS, pass_at_of, pass_data, pass_model, phases_of, sample_strata
@@ -95,7 +95,7 @@ class Passing(Result):
         """The verdict with its numbers."""
         first, last = self.phases[0], self.phases[-1]
         moves = " and ".join(
-            f"pass@{k} from {a.median:.0%} to {b.median:.0%} ({c.median:+.0%} [{c.low:+.0%}, {c.high:+.0%}])"
+            f"pass@{k} from {a.median:.0%} to {b.median:.0%} ({span_text(c, '+.0%', level=False)})"
             for k, a, b, c in (
                 (1, first.pass_1, last.pass_1, self.change_1),
                 (self.k, first.pass_k, last.pass_k, self.change_k),

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.passing.model import phases_of, sample_strata
@@ -111,13 +111,13 @@ class VerifierErrors(Result):
     @property
     def sentence(self) -> str:
         """The rates and what they are worth."""
-        accept, reject = (f"{i.median:.0%} [{i.low:.0%}, {i.high:.0%}]" for i in (self.false_accept, self.false_reject))
-        o, g = self.overstated, self.gain_right
+        accept, reject = (span_text(i, ".0%", level=False) for i in (self.false_accept, self.false_reject))
+        over = span_text(self.overstated, "+.1%", level=False)
+        gain = span_text(self.gain_right, "+.0%", level=False)
         return (
             f"The verifier accepts {accept} of the wrong answers and rejects {reject} of the right ones ({LEVEL:.0%}, "
-            f"{self.labels} labels by {self.labels_by}). The accepted share less the right share is {o.median:+.1%} "
-            f"[{o.low:+.1%}, {o.high:+.1%}]. The accepted share changed by {self.gain_accepted:+.0%}, the right one by "
-            f"{g.median:+.0%} [{g.low:+.0%}, {g.high:+.0%}]."
+            f"{self.labels} labels by {self.labels_by}). The accepted share less the right share is {over}. "
+            f"The accepted share changed by {self.gain_accepted:+.0%}, the right one by {gain}."
         )
 
 

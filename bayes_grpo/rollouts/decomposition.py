@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result
 
 RISEN = 0.95
@@ -120,4 +120,4 @@ def _moved(share: GainShare) -> str:
 
 
 def _ranged(x: Interval) -> str:
-    return f"{x.median:.3g} [{x.low:.3g}, {x.high:.3g}]"
+    return span_text(x, ".3g", level=False)

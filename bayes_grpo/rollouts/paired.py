@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, probability_text, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.cells import PromptCells, Variances, cells_of, variances_of
@@ -62,11 +62,11 @@ class ByPrompt(Result):
     @property
     def sentence(self) -> str:
         """The same in words."""
-        d = self.difference
+        difference = span_text(self.difference, "+.3g", level=False)
         head = self.verdict if self.verdict != "cannot tell" else "Cannot tell which is better"
         return (
             f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
-            f"{probability_text(self.p_better)}, difference {d.median:+.3g} [{d.low:+.3g}, {d.high:+.3g}] ({LEVEL:.0%} "
+            f"{probability_text(self.p_better)}, difference {difference} ({LEVEL:.0%} "
             f"interval, of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
         )
 

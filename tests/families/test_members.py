@@ -98,6 +98,15 @@ def test_runs_whose_names_state_no_value_are_at_the_middle_of_the_others():
     assert differences(runs[1:2], runs[2:3]) == ("lora rank 8 in A, 32 in B (file names)",)
 
 
+def test_a_setting_that_a_log_states_to_be_0_is_not_varied():
+    names = ("base", "lr_1e-6_beta0.01", "lr_2e-6_beta0.04", "lr_4e-6")
+    runs = [relaxing(name, seed=i) for i, name in enumerate(names)]
+    runs.append(relaxing("lr_4e-6_zero", seed=4, kl_weight=0.0))
+    assert varied_in(runs) == ["learning_rate"]  # 0 has no logarithm
+    with pytest.raises(SettingError, match="kl_weight: expected a number above 0 for run lr_4e-6_zero"):
+        members_of(runs[1:3] + runs[4:], ["kl_weight"])
+
+
 def test_a_name_states_what_a_flag_gives_all_logs_and_a_log_what_a_name_does(tmp_path, write_trl_log):
     for name, rate in (("base", None), ("lr_2e-6", None), ("lr_3e-6", 4e-6)):
         write_trl_log(tmp_path / f"{name}.json", GROUPS[0].reward, learning_rate=rate)

@@ -22,11 +22,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from bayes_grpo.dynamics.reduction import (
-    effective_learning_rate,
-    mean_lag,
-    oscillator_coefficients,
-)
+from bayes_grpo.dynamics.reduction import effective_learning_rate, mean_lag, oscillator_coefficients
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.regimes.common import (
