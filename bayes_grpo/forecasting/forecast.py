@@ -151,8 +151,8 @@ def forecast_of_regimes(
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
     if joint is not None:
-        horizon, paths = requested.shown, mixture.paths
-        paths, taken, used = paths_with_references(paths, requested, joint, inputs.reward, horizon, seed)
+        row = requested.shown
+        paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
         mixture = mixture.following(paths, taken, used.share)
     if several and fallen is None:
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
@@ -170,7 +170,7 @@ def forecast_of_regimes(
     table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
-        step=requested.step[requested.horizon],
+        step=requested.step[requested.of_forecast],
         latent=paths.latent[:, 1:h],
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],

@@ -195,7 +195,7 @@ class FutureGrid(NamedTuple):
     logged: int = 0
 
     @property
-    def horizon(self) -> slice:
+    def of_forecast(self) -> slice:
         """Where the rows of the forecast lie in the columns."""
         return slice(1, 1 + self.shown)
 

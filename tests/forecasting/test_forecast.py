@@ -173,10 +173,10 @@ def test_bad_input_is_said_in_a_sentence():
 def test_future_rows_keep_the_logs_spacing_and_window():
     table = rows_of(rising_run())
     ahead = future_grid(table, 60.0, CONSTANT)
-    np.testing.assert_array_equal(ahead.step[ahead.horizon], np.arange(41.0, 61.0))
+    np.testing.assert_array_equal(ahead.step[ahead.of_forecast], np.arange(41.0, 61.0))
     assert ahead.step[0] == 40.0
     assert ahead.window[0] == 0.0
-    np.testing.assert_array_equal(ahead.window[ahead.horizon], 1.0)
+    np.testing.assert_array_equal(ahead.window[ahead.of_forecast], 1.0)
     assert future_grid(table, 10000.0, CONSTANT).shown == 96
 
 
