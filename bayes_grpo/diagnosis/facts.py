@@ -159,7 +159,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or bool(rows.idle_lately > THRESHOLDS.dead),
+        idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,

@@ -176,6 +176,11 @@ class Logged:
         """The values of the last part of the rows, at least three."""
         return self.value[-max(THRESHOLDS.least_rows, self.rows // part) :]
 
+    @property
+    def lately(self) -> float:
+        """Mean of the last rows, `THRESHOLDS.trend_rows` of them at most; NaN without any."""
+        return float(self.value[-THRESHOLDS.trend_rows :].mean()) if self.rows else np.nan
+
 
 NOTHING = Logged(np.empty(0), np.empty(0))
 """A signal without rows."""
@@ -350,24 +355,30 @@ class RunSoFar:
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
+    def without_spread(self, least_share: float) -> Logged | None:
+        """Which rows have no group with spread, of the rows that tell; None where neither signal of a spread does.
+
+        Args:
+            least_share: Share of groups without spread from which on a row has none, where the share is logged.
+        """
+        share, spread = (self.signals.get(name, NOTHING) for name in ("frac_reward_zero_std", "reward_std"))
+        if share.rows >= THRESHOLDS.least_rows:
+            return Logged(share.step, share.value >= least_share)
+        if spread.rows < THRESHOLDS.least_rows or self.uses_eval:
+            return None
+        largest = max(float(np.abs(self.reward.value).max()), 1e-9)
+        return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
+
     @cached_property
     def idle(self) -> Logged | None:
-        """Which rows have no group with any spread, of the rows that tell; None where no signal does."""
-        share, spread, loss = (self.signals.get(k, NOTHING) for k in ("frac_reward_zero_std", "reward_std", "loss"))
-        if share.rows >= THRESHOLDS.least_rows:
-            return Logged(share.step, share.value >= THRESHOLDS.dead_groups)
-        if spread.rows >= THRESHOLDS.least_rows and not self.uses_eval:
-            largest = max(float(np.abs(self.reward.value).max()), 1e-9)
-            return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
+        """Which rows have no group with any spread, or else a loss of 0 among others; None where no signal tells."""
+        if (found := self.without_spread(THRESHOLDS.dead_groups)) is not None:
+            return found
+        loss = self.signals.get("loss", NOTHING)
         other = np.abs(loss.value[loss.value != 0.0])
         if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_typical:
             return Logged(loss.step, loss.value == 0.0)
         return None
-
-    @property
-    def idle_lately(self) -> float:
-        """Share of the last rows that are idle; NaN where no signal tells."""
-        return np.nan if self.idle is None else float(self.idle.value[-THRESHOLDS.trend_rows :].mean())
 
     @property
     def waste(self) -> float:
