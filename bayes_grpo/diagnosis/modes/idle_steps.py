@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
