@@ -33,7 +33,7 @@ def story(
         happened: Sudden events that are over, a clause each.
     """
     if timeline is None or trends is None:
-        return "Cannot progress: the log has fewer than three rewards."
+        return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
     parts = [_now(estimate, timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
