@@ -66,7 +66,7 @@ def forecast(
     Args:
         source: A run or what `read_log` makes one of.
         horizon: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
-            else 1.5 times the last logged step.
+            else half as far again as the log.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
