@@ -26,7 +26,7 @@ from bayes_grpo.forecasting.pool import pooled
 from bayes_grpo.forecasting.references import paths_with_references
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, gather_references
 from bayes_grpo.references.joint import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime

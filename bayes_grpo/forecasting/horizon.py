@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.settings import Setting
 
 AHEAD = 1.5
 """Horizon in units of the last logged step, where no planned length lies ahead."""

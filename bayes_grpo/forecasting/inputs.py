@@ -10,7 +10,8 @@ from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trend import reward_trend
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range, span_of
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of

@@ -19,7 +19,7 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened

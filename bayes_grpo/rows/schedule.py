@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.series import Series
 
 SHAPES = ("constant", "linear", "cosine")

@@ -19,7 +19,7 @@ from bayes_grpo.forecasting.forecast import ALONE, forecast
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded, shared
