@@ -122,7 +122,7 @@ class Facts:
         return self.rate_spent is not None or self.planned is not None
 
     @property
-    def top(self) -> bool:
+    def at_top(self) -> bool:
         """Whether it is at the top of that range, with rows enough to tell it from a lower level."""
         return self.level > THRESHOLDS.solved and not self.least_level < THRESHOLDS.easy
 
