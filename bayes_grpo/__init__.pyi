@@ -31,10 +31,10 @@ from .fitting.summary import summarize as summarize
 from .forecasting.forecast import forecast as forecast
 from .forecasting.result import Forecast as Forecast
 from .logs.reading import read_log as read_log
-from .logs.run import Provenance as Provenance
 from .logs.run import Run as Run
-from .logs.run import Setting as Setting
-from .logs.run import Settings as Settings
+from .logs.settings import Provenance as Provenance
+from .logs.settings import Setting as Setting
+from .logs.settings import Settings as Settings
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
 from .planning.stability import stability as stability

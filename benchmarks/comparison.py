@@ -33,7 +33,8 @@ import numpy as np
 from bayes_grpo import compare, read_log
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.dynamics.state_space import dense
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of

@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of

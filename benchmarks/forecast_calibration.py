@@ -56,7 +56,8 @@ def priors_of(regime: Any, table: Any = None) -> dict[str, Any]:
 
 def empty_run(schedule: str, rows: int = ROWS) -> Any:
     """Steps and a logged learning rate; rewards come later."""
-    from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+    from bayes_grpo.logs.run import Run
+    from bayes_grpo.logs.settings import Provenance, Setting, Settings
 
     step = np.arange(1.0, rows + 1)
     done = step / rows

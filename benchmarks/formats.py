@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bayes_grpo import read_log
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.logs.run import Provenance
+from bayes_grpo.logs.settings import Provenance
 from benchmarks.common import keep
 from tests.helpers.trainer_samples import SAMPLES, Sample
 

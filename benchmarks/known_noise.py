@@ -34,7 +34,8 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.picture import canvas, save_plot
 from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, NEAREST_RATE, row_noise
 from bayes_grpo.rows.padding import shared

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.order import orders_of
 from bayes_grpo.rows.series import Series

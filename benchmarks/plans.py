@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import StoppingCosts
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.watching.result import Watching
 from bayes_grpo.watching.update import update_of
 from benchmarks.common import keep, say

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.helpers.selection import every, part
 
 CACHE = "BAYES_GRPO_CACHE"

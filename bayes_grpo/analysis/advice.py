@@ -37,33 +37,32 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
     if ahead is None:
         return status
     chance = f"{percent(ahead.p_gain)} chance of a gain above {ahead.threshold:.2g} by step {ahead.until:g}"
+    evidence = f"{status.evidence} and the forecast"
     if status.status == "done" and ahead.p_gain >= LIKELY:
-        return replace(
-            status, status="fine", action=f"go on: {chance}.", evidence=f"{status.evidence} and the forecast"
-        )
+        return replace(status, status="fine", action=f"go on: {chance}.", evidence=evidence)
     if status.status == "fine":
         do = f"no further gain expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
-        return replace(status, action=do, evidence=f"{status.evidence} and the forecast")
+        return replace(status, action=do, evidence=evidence)
     return status
 
 
 def _priced(status: Status, decision: Decision) -> Status:
     """What the costs say of a run that does not fail."""
-    rests = f"{status.evidence} and the costs given"
+    evidence = f"{status.evidence} and the costs given"
     if decision.back is not None:
-        return replace(status, action=_small(decision.back.sentence), evidence=rests)
+        return replace(status, action=_small(decision.back.sentence), evidence=evidence)
     if status.status == "watch" and not status.action.startswith("go on"):
         return status  # what was found is to be looked at, whatever further steps are worth
     pays = f"going on pays with probability {probability_text(decision.probability_pays)}"
     if decision.choice is not None and decision.stops_now:
         do = f"stop: {pays}; take the checkpoint of step {decision.choice.step:g}."
-        return status if status.status == "done" else replace(status, action=do, evidence=rests)
+        return status if status.status == "done" else replace(status, action=do, evidence=evidence)
     if decision.recommended > decision.now:
         do = f"go on to step {decision.recommended:g}: {pays}."
-        return replace(status, status=_moving(status), action=do, evidence=rests)
+        return replace(status, status=_moving(status), action=do, evidence=evidence)
     if status.status == "done":
         return status
-    return replace(status, action=f"stop: no later step is expected to pay; {pays}.", evidence=rests)
+    return replace(status, action=f"stop: no later step is expected to pay; {pays}.", evidence=evidence)
 
 
 def _moving(status: Status) -> StatusWord:

@@ -21,7 +21,7 @@ class AnalysisSettings:
     """Settings of an analysis.
 
     Attributes:
-        horizon: Horizon of the forecast, an optimizer step; None for the planned length, else 1.5 times the last step.
+        horizon: Horizon of the forecast, an optimizer step; None for the planned length, else half as far again.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
         costs: Costs and values of a decision about stopping; None for no decision.

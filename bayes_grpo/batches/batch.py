@@ -56,7 +56,7 @@ def batch(
         do: Some of "fit", "forecast" and "diagnose". How the run stands is in every row.
         regime: Regime to fit.
         horizon: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
-            that lies ahead, else 1.5 times its last step; the table says which.
+            that lies ahead, else half as far again; the table says which.
         signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
         out: File for the table: .parquet or .csv.
         resume: Whether to use the journal's rows; otherwise the journal is emptied first.

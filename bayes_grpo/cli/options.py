@@ -55,7 +55,7 @@ Signal = Annotated[
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 HorizonStep = Annotated[
     float | None,
-    typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else 1.5 times the last."),
+    typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else half as far again."),
 ]
 Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by commas.", metavar=NAMES, **REGIME)]
 RewardPart = Annotated[

@@ -182,7 +182,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
-    "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.top),
+    "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.at_top),
     "more prompts": ActionRow(
         lambda f: f"use more prompts per step if noise hides the rise (noise of one row: {f.noise:.2g})",
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,

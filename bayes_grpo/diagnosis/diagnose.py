@@ -57,9 +57,8 @@ def diagnose(
     run = as_run(run)
     shown = of_groups(run if up_to_step is None else run.until(up_to_step))
     if not len(shown.step) and not len(shown.eval_step):
-        raise FitError(
-            f"--up-to-step: expected rows up to step {up_to_step:g}, found none in {run.name}; choose a later step"
-        )
+        expected = f"expected rows up to step {up_to_step:g}, found none in {run.name}"
+        raise FitError(f"up_to_step (--up-to-step): {expected}; choose a later step")
     steps = np.concatenate([shown.step, shown.eval_step])
     about = AboutLog(
         name=shown.name,

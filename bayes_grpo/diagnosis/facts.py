@@ -10,9 +10,10 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import fallen_of
+from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.resumed import Resume, near_resume
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
 from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
@@ -121,7 +122,7 @@ class Facts:
         return self.rate_spent is not None or self.planned is not None
 
     @property
-    def top(self) -> bool:
+    def at_top(self) -> bool:
         """Whether it is at the top of that range, with rows enough to tell it from a lower level."""
         return self.level > THRESHOLDS.solved and not self.least_level < THRESHOLDS.easy
 
@@ -159,7 +160,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or bool(rows.idle_lately > THRESHOLDS.dead),
+        idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
         all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
         constant=rows.constant,
         truncated=truncated,

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.rows import Logged, lost_strength
+from bayes_grpo.diagnosis.logged import Logged, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, stretches
+from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.rows.series import stretches
 
 
 def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
-    """Whether a reward is lost at each of its rows, by the rows up to it (`rows.lost_strength`), shape (n,).
+    """Whether a reward is lost at each of its rows, by the rows up to it (`logged.lost_strength`), shape (n,).
 
     Args:
         trend: Of a reward.
@@ -55,7 +56,7 @@ class Fallen(NamedTuple):
 
 
 def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: float | None = None) -> Fallen | None:
-    """What a reward has lost at its last row, by the rule of the diagnosis (`rows.lost_strength`); None if it has not.
+    """What a reward has lost at its last row, by the rule of the diagnosis (`lost_strength`); None if it has not.
 
     Args:
         trend: Of the reward.

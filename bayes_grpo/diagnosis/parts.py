@@ -2,13 +2,13 @@
 
     share of part i in the gain of the mean = w_i Δr_i / Σ_j w_j Δr_j
 
-The weights are those with which the logged parts add up to the logged reward (`rows.weights_of`), where they do;
+The weights are those with which the logged parts add up to the logged reward (`weights_of`), where they do;
 otherwise every part keeps its own unit, and there is no share. Every Δr_i is the change of the part's trend.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,12 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import last_near_best
-from bayes_grpo.diagnosis.rows import Logged, weights_of
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.logs.parts import adding_weights
+from bayes_grpo.logs.run import Run
 
 FUNCTION, ENVIRONMENT = "reward function", "environment"
 """Kinds of parts."""
@@ -39,7 +41,7 @@ class PartTrend(Result):
         p_rises: Probability that it rises; NaN where it is constant.
         adds: What its change adds to the reward; NaN where the parts do not add up to it.
         share: Share of the gain of the reward; NaN where the reward has no clear gain or the parts do not add up to it.
-        falls_since: Last step near its best, where it has fallen since (`rows.Logged.loss`); None where it has not.
+        falls_since: Last step near its best, where it has fallen since (`logged.Logged.loss`); None where it has not.
         change: Draws of what its change adds, or of its change where the parts do not add up, shape (draws,).
     """
 
@@ -55,6 +57,24 @@ class PartTrend(Result):
     change: np.ndarray
 
     not_in_json = ("change",)
+
+
+def weights_of(run: Run, parts: Mapping[str, np.ndarray], of_mean: bool = False) -> dict[str, float]:
+    """Weights with which parts add up to the reward; empty where they do not.
+
+    Args:
+        run: The run.
+        parts: Reward functions or environments, on its steps.
+        of_mean: Whether the reward is a mean over them. It has as many completions of each as were drawn for a row, so
+            that its weights are estimated.
+    """
+    known = np.isfinite(run.reward) & np.all([np.isfinite(x) for x in parts.values()], axis=0)
+    found = adding_weights(run.reward[known], {name: x[known] for name, x in parts.items()})
+    if found or not of_mean or not known.any():
+        return found
+    weights = np.linalg.lstsq(np.stack([x[known] for x in parts.values()], axis=1), run.reward[known], rcond=1e-8)[0]
+    one = bool(np.all(weights >= 0.0)) and abs(float(weights.sum()) - 1.0) < THRESHOLDS.whole
+    return dict(zip(parts, weights.tolist(), strict=True)) if one else {}
 
 
 def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
+from bayes_grpo.diagnosis.logged import fall_text
 from bayes_grpo.diagnosis.mode import failure_names, label_of
-from bayes_grpo.diagnosis.rows import RunSoFar, fall_text
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, StatusWord
 from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -55,11 +56,11 @@ def status_of(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunS
 
 
 def _line(
-    status: StatusWord, finding: str, p: float, text: str, facts: Facts, rests: str, *, of: str = "", first: str = ""
+    status: StatusWord, finding: str, p: float, text: str, facts: Facts, evidence: str, *, of: str = "", first: str = ""
 ) -> Status:
     """A line with the actions of a finding, or of ``of``; ``first`` goes before them."""
     do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
-    return Status(status, finding, p, f"{text}.", do, rests, tuple(x for x in rest if x != do))
+    return Status(status, finding, p, f"{text}.", do, evidence, tuple(x for x in rest if x != do))
 
 
 def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> Status | None:
@@ -108,7 +109,7 @@ def _beneath(rows: RunSoFar, facts: Facts) -> Status | None:
 def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> Status | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
     idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
-    if not (facts.top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
+    if not (facts.at_top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])
     share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
@@ -118,7 +119,7 @@ def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> Status
         return _line(
             "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
         )
-    if facts.top:
+    if facts.at_top:
         text = (
             f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score can show more"
         )

@@ -29,11 +29,11 @@ def story(
         estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         trends: Its trends; None likewise.
-        first: Finding of the top line; the story begins with it where it is under way.
+        first: Finding of the status; the story begins with it where it is under way.
         happened: Sudden events that are over, a clause each.
     """
     if timeline is None or trends is None:
-        return "Cannot progress: the log has fewer than three rewards."
+        return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
     parts = [_now(estimate, timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
@@ -54,7 +54,7 @@ def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, fir
     if found:
         found.sort(key=lambda e: (e.mode != first, e.mode not in MODES, -e.probability))
         lead, *others = map(_episode, found)
-        if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the top line calls the task solved
+        if first == "plateaued" and found[0].mode in LEFT_BY_SOLVED:  # the status calls the task solved
             lead = f"expected for a solved task: {lead}"
         return f"{lead[:1].upper()}{lead[1:]}." + "".join(f" Also {other}." for other in others)
     progress = progress_text(trends)

@@ -104,7 +104,7 @@ class Thresholds:
     material_part: float = _row(0.1, "of the largest", "change of a reward function that counts")
     described: float = _row(0.15, "of the means' range", "that a rise covers, before its episode is described")
 
-    # Rows (bayes_grpo.diagnosis.rows): what the definitions of failures use
+    # Rows (bayes_grpo.diagnosis.logged): what the definitions of failures use
     window_part: int = _row(8, "1 / log", "a running mean is over an eighth of the rows")
     few_rows: float = _row(6.0, "rows", "by which few rows make their noise less certain: 1 + 6/n")
     trend_rows: int = _row(12, "rows", "that a verdict on a trend needs at least")

@@ -17,8 +17,8 @@ from bayes_grpo.diagnosis.mode import Mode, all_modes
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import stretches
 from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.rows.series import stretches
 
 _READERS = 100
 """Number of probability thresholds at which an episode is cut; their spread gives the interval of its ends."""
@@ -142,9 +142,8 @@ def episodes_of(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) ->
         closed = step[ends[ends < last_row]] if goes_on < THRESHOLDS.probable else step[ends]
         while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
             out.pop()  # at most thresholds the previous episode and this one are one
-        severity_text = mode.text(
-            rows, trends, float(step[first]), float(step[last]) if last < last_row else rows.last_step
-        )
+        until = float(step[last]) if last < last_row else rows.last_step
+        severity_text = mode.text(rows, trends, float(step[first]), until)
         shown = float(p[last] if last == last_row else p[peak])
         out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, severity_text))
     if out and not out[-1].over and (began := mode.began(rows)) is not None:

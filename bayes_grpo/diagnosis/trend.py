@@ -224,17 +224,6 @@ def _posterior(
     return np.concatenate(out), float(np.sqrt(found.share @ found.squares / freedom))
 
 
-def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
-    """First and last place of every stretch in which a condition holds.
-
-    Args:
-        holds: Shape (n,).
-        least: Length of a stretch that counts.
-    """
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(int)))
-    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2) if b - a >= least]
-
-
 def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
     """Step from which a learning rate is spent; None where it is not, or was not logged.
 

@@ -20,7 +20,8 @@ from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.families.names import SEED, NamedSetting, named_setting, settings_in_name
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 
 from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
-from bayes_grpo.logs.run import Settings
+from bayes_grpo.logs.settings import Settings
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.series import NoiseLevel, Optimizer, Series
 

@@ -95,7 +95,8 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     cut = window.cut(run)
     kept = cut.reward if run.has_reward and signal != "eval" else cut.eval_reward
     known = kept[np.isfinite(kept)]
-    instead = f'fit the rows before (--up-to-step {window.start_step:.0f}) or all rows (--all-rows, rows="all")'
+    before = f"--up-to-step {window.start_step:.0f}, run.until({window.start_step:.0f})"
+    instead = f'fit the rows before ({before}) or all rows (--all-rows, rows="all")'
     if len(known) < MIN_WINDOW_ROWS:
         raise FitError(
             f"{run.source}: {window.reason} A fit needs {MIN_WINDOW_ROWS} rows since then, found {len(known)}; "

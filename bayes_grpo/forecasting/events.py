@@ -196,7 +196,7 @@ class EventRates:
         Returns:
             The paths; name of the event of each draw, "" without one; and where it settles, NaN without one.
         """
-        draws, horizon = paths.latent.shape
+        draws, length = paths.latent.shape
         rng = np.random.default_rng(seed)
         order = rng.permutation(draws)
         event, settles = np.full(draws, "", dtype="U16"), np.full(draws, np.nan)
@@ -213,7 +213,7 @@ class EventRates:
             change = least + np.interp(even, np.linspace(0.0, 1.0, len(sizes)), sizes) * (most - least)
             to = np.clip(now[chosen] + SIGN[name] * change, reward.low, reward.high)
             begins = rng.choice(possible, len(chosen))
-            w = np.clip((np.arange(horizon) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
+            w = np.clip((np.arange(length) - begins[:, None] + 1) / THRESHOLDS.settled, 0.0, 1.0)
             shift = np.where(w > 0.0, w * (to[:, None] - trend[chosen]), 0.0)
             for x in (trend, latent, rows):
                 moved = np.clip(x[chosen] + shift, reward.low, reward.high)

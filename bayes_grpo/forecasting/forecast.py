@@ -17,16 +17,12 @@ from bayes_grpo.forecasting.events import shipped_event_rates
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
 from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
-from bayes_grpo.forecasting.mixture import (
-    freeze_after_schedule,
-    mix_events,
-    regimes_and_last_value,
-)
+from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
 from bayes_grpo.forecasting.pool import pooled
 from bayes_grpo.forecasting.references import paths_with_references
 from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, gather_references
 from bayes_grpo.references.joint import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
@@ -66,7 +62,7 @@ def forecast(
     Args:
         source: A run or what `read_log` makes one of.
         horizon: Horizon, an optimizer step after the last logged one; None for the planned length where it lies ahead,
-            else 1.5 times the last logged step.
+            else half as far again as the log.
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
@@ -151,8 +147,8 @@ def forecast_of_regimes(
     shares = pooled(inputs.table, fitted, requested.logged) if several else fitted.weights
     mixture, used = regimes_and_last_value(inputs, fitted, requested, shares, draws, seed, fallen), None
     if joint is not None:
-        horizon, paths = requested.shown, mixture.paths
-        paths, taken, used = paths_with_references(paths, requested, joint, inputs.reward, horizon, seed)
+        row = requested.shown
+        paths, taken, used = paths_with_references(mixture.paths, requested, joint, inputs.reward, row, seed)
         mixture = mixture.following(paths, taken, used.share)
     if several and fallen is None:
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
@@ -170,7 +166,7 @@ def forecast_of_regimes(
     table, reward, paths, h = inputs.table, inputs.reward, mixture.paths, 1 + requested.shown
     return Forecast(
         now=float(table.step[-1]),
-        step=requested.step[requested.horizon],
+        step=requested.step[requested.of_forecast],
         latent=paths.latent[:, 1:h],
         rows=paths.rows[:, 1:h],
         trend=paths.trend[:, 1:h],

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.settings import Setting
 
 AHEAD = 1.5
 """Horizon in units of the last logged step, where no planned length lies ahead."""
@@ -18,8 +18,8 @@ class Horizon(NamedTuple):
 
     Attributes:
         until: Optimizer step.
-        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", to which is added
-            where a planned length is reached.
+        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", "half as far again
+            as the rows reach"; to the last two is added where a planned length is reached.
     """
 
     until: float
@@ -28,11 +28,14 @@ class Horizon(NamedTuple):
     @property
     def sentence(self) -> str:
         """What a forecast says of a default horizon; "" of one that was given."""
-        return "" if self.origin == GIVEN else f"forecast to step {self.until:g}, {_WORDS.get(self.origin)}"
+        if self.origin == GIVEN:
+            return ""
+        reached = f"{self.origin.removesuffix(_REACHED)} (the planned length is reached)"
+        return f"forecast to step {self.until:g}, {_WORDS.get(self.origin, reached)}"
 
 
 _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
-_BEYOND = f"{_FURTHER}, the planned length being reached"
+_REACHED = ", the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
 _AS_FAR = "half as far again as the rows reach"
@@ -40,7 +43,6 @@ _WORDS = {
     _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",
     _FURTHER: f"{_FURTHER} (total_steps is not logged)",
-    _BEYOND: f"{_FURTHER} (the planned length is reached)",
 }
 
 
@@ -67,6 +69,4 @@ def horizon_of(
     late = last > first > _LATE * last
     further = last + (AHEAD - 1.0) * (last - first) if late else AHEAD * last
     step = float(math.ceil(further)) if last == round(last) else further
-    if late and planned is None:
-        return Horizon(step, _AS_FAR)
-    return Horizon(step, _FURTHER if planned is None else _BEYOND)
+    return Horizon(step, (_AS_FAR if late else _FURTHER) + ("" if planned is None else _REACHED))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trend import reward_trend
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range, span_of
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
@@ -90,12 +91,8 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
     """The run with a decay that the user sets; it also covers the past where no learning rate was logged."""
     if schedule not in ("linear", "cosine") or not total_steps or "learning_rate" in run.signals:
         return run
-    given = replace(
-        run.settings,
-        schedule=Setting(schedule, Provenance.USER),
-        total_steps=Setting(total_steps, Provenance.USER),
-    )
-    return replace(run, settings=given)
+    planned = {"schedule": schedule, "total_steps": total_steps}
+    return run.with_settings({name: Setting(value, Provenance.USER) for name, value in planned.items()})
 
 
 def fallen_in(run: Run, table: Series) -> Fallen | None:

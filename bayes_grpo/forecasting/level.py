@@ -53,23 +53,23 @@ def level_of(y: np.ndarray) -> Level:
 
 
 def level_paths(
-    level: Level, horizon: int, count: int, seed: int, reward: RewardRange
+    level: Level, length: int, count: int, seed: int, reward: RewardRange
 ) -> tuple[RewardPaths, np.ndarray]:
     """Constant paths, in the form of `bayes_grpo.forecasting.paths.regime_paths`.
 
     Args:
         level: The last-value forecast.
-        horizon: Number of rows.
+        length: Number of rows.
         count: Number of paths.
         seed: Seed.
         reward: Paths stay inside this range.
 
     Returns:
-        The paths, shape (count, horizon), and their level, shape (count,).
+        The paths, shape (count, length), and their level, shape (count,).
     """
     rng = np.random.default_rng(seed)
     at = rng.permutation(level.mean + level.sd * ndtri((np.arange(count) + 0.5) / max(count, 1)))
     at = np.clip(at, reward.low, reward.high)
-    latent = np.repeat(at[:, None], horizon, axis=1)
+    latent = np.repeat(at[:, None], length, axis=1)
     rows = np.clip(latent + level.row_sd * rng.standard_normal(latent.shape), reward.low, reward.high)
     return RewardPaths(latent, latent.copy(), rows), at

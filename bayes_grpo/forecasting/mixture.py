@@ -116,7 +116,7 @@ def mix_events(
         rates: Event rates.
         seed: Seed.
     """
-    moving = np.flatnonzero(requested.rate[requested.horizon] > 0.0)
+    moving = np.flatnonzero(requested.rate[requested.of_forecast] > 0.0)
     paths, event, settles = rates.apply(
         origin_state(inputs.table.y, inputs.reward),
         requested.logged * len(moving) / requested.shown,

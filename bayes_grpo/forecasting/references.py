@@ -105,7 +105,7 @@ class ReferencesUsed(Result):
 
 
 def paths_with_references(
-    paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange, horizon: int, seed: int
+    paths: RewardPaths, future: FutureGrid, known: JointReading, reward: RewardRange, row: int, seed: int
 ) -> tuple[RewardPaths, np.ndarray, ReferencesUsed]:
     """Paths of a forecast, shifted by the shared data order and in part replaced by those of reference runs.
 
@@ -114,7 +114,7 @@ def paths_with_references(
         future: Future rows, shape (h,).
         known: The run with its reference runs.
         reward: Range of the reward; where it is known, paths are clipped to it.
-        horizon: Row whose distribution is reported with and without reference runs.
+        row: The one whose distribution is reported with and without reference runs.
         seed: Seed.
 
     Returns:
@@ -140,8 +140,8 @@ def paths_with_references(
         share=count / len(latent),
         same_order=() if known.order is None else tuple(known.names[i] for i in known.order.members),
         order_share=None if known.order is None else known.order.share,
-        without=interval(paths.rows[:, horizon]),
-        given=interval(rows[:, horizon]),
+        without=interval(paths.rows[:, row]),
+        given=interval(rows[:, row]),
         curves=tuple((c.table.step, c.smooth) for c in known.curves),
     )
     return RewardPaths(latent, trend, rows), taken, used

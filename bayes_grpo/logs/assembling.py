@@ -18,7 +18,8 @@ from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of,
 from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, Table
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")

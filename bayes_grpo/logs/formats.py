@@ -19,7 +19,7 @@ from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened
@@ -189,8 +189,6 @@ NO_ROWS = Parsed(Table.from_rows(()))
 _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 """Keys under which steps are written as text; the first is that of ms-swift."""
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")
-
-
 _REWARDS = ("rewards", "reward")
 """Keys under which scripts write the rewards of all completions of a row."""
 
@@ -204,7 +202,7 @@ def _of_list(key: str, values: list[Any]) -> dict[str, float]:
 
 
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
-    """Records as rows: those of an evaluation marked, "5/300" under a step's key as step 5 of 300 planned ones.
+    """Records as rows: those of an evaluation marked, a list of rewards as its mean, "5/300" as step 5 of 300 planned.
 
     What is no record is left out with a note.
     """

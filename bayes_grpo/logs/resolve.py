@@ -13,7 +13,7 @@ from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
 

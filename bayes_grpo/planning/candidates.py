@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
-from bayes_grpo.logs.run import Provenance, Run
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.rows.series import Series
 
 PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")

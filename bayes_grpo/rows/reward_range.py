@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.logs.run import Setting
+from bayes_grpo.logs.settings import Setting
 from bayes_grpo.rows.series import is_share
 
 ASSUMED_SHARE = 0.9

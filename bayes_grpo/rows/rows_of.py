@@ -10,7 +10,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import Run, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Settings
 from bayes_grpo.rows.known_noise import row_noise
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Optimizer, Series, is_share, row_blocks

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.logs.run import Provenance, Run, Setting
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.rows.series import Series
 
 SHAPES = ("constant", "linear", "cosine")
@@ -103,7 +104,7 @@ def schedule_of(
         return stays
     if schedule is not None:
         if total is None:
-            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N")
+            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N, total_steps=N")
         return replace(stays, shape=schedule, total_steps=float(total))
     if logged in ("linear", "cosine") and total is not None:
         note = "" if given else f"learning rate: {logged} decay to 0 at step {total:g}, the trainer's default"
@@ -195,7 +196,7 @@ class FutureGrid(NamedTuple):
     logged: int = 0
 
     @property
-    def horizon(self) -> slice:
+    def of_forecast(self) -> slice:
         """Where the rows of the forecast lie in the columns."""
         return slice(1, 1 + self.shown)
 

@@ -208,3 +208,14 @@ def row_blocks(n: int, limit: int) -> Blocks:
     """At most ``limit`` blocks of ``n`` rows; a row a block where there are no more rows than that."""
     edges = np.unique(np.linspace(0, n, min(n, limit) + 1).astype(int))
     return Blocks(edges[:-1], np.diff(edges).astype(float))
+
+
+def stretches(holds: np.ndarray, least: int = 1) -> list[tuple[int, int]]:
+    """First and last place of every stretch in which a condition holds.
+
+    Args:
+        holds: Shape (n,).
+        least: Length of a stretch that counts.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(int)))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2) if b - a >= least]

@@ -60,7 +60,7 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"
-    because = diagnosis.evidence.get(mode, "")
+    text += f": {because}" if (because := diagnosis.evidence.get(mode, "")) else ""
     status = diagnosis.status  # one thing to do now, whatever else was found
     return Alarm(
         finding=mode,
@@ -68,9 +68,7 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
         step=diagnosis.about.last_step,
         rows=rows,
         since=None if onset is None else onset.step,
-        sentence=plain(
-            f"{text[:1].upper()}{text[1:]}{': ' if because else ''}{because}. Do now: {status.action}", 1200
-        ),
+        sentence=plain(f"{text[:1].upper()}{text[1:]}. Do now: {status.action}", 1200),
         remedies=tuple(plain(x, 500) for x in diagnosis.remedies.get(mode, ())),
         name=plain(diagnosis.about.name),
         status=status.status,

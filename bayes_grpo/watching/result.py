@@ -34,7 +34,7 @@ class Watching:
     """What to compute at every look. Checked when it is made.
 
     Attributes:
-        horizon: Horizon of the forecasts, optimizer step; by default the planned length, else 1.5 times the last step.
+        horizon: Horizon of the forecasts, optimizer step; by default the planned length, else half as far again.
         costs: Costs, values and gains behind the advice to stop; None for no advice.
         signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.trend import stretches
+from bayes_grpo.rows.series import stretches
 from benchmarks.lab.settings import REWARDS, LabNumbers
 from benchmarks.lab.training import DeepTrajectory
 from benchmarks.lab.true_events import (

@@ -9,7 +9,8 @@ from bayes_grpo.decision.costs import StoppingCosts, with_checkpoints
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.recall import recalled
 from bayes_grpo.diagnosis.trend import fit_trend
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.decision.test_decision import made
 
 STEP = np.arange(2.0, 101.0, 2.0)

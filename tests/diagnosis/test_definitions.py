@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
+from bayes_grpo.diagnosis.logged import Logged, lost_strength
 from bayes_grpo.diagnosis.mode import MEASURED, MOST_PROBABLE, all_modes
-from bayes_grpo.diagnosis.rows import Logged, RunSoFar, lost_strength
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, MODES
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps

@@ -192,6 +192,10 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
     assert len(err.strip().splitlines()) == 1
 
 
+def test_a_log_of_two_rewards_says_that_it_cannot_tell():
+    assert diagnose(make_run(steps(2), [0.1, 0.2])).sentence == "Cannot tell: the log has fewer than three rewards."
+
+
 def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
     rng = np.random.default_rng(5)
     up = np.r_[np.linspace(0.2, 0.8, 60), np.full(60, 0.8)] + 0.02 * rng.standard_normal(120)

@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from bayes_grpo import diagnose, plot_diagnosis, read_log, view
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.diagnosis.facts import facts_of
-from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
-from bayes_grpo.diagnosis.rows import RunSoFar, weights_of
+from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall, weights_of
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.plots.diagnosis import plot_part
 from tests.diagnosis.conftest import ROWS

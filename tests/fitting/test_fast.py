@@ -22,7 +22,8 @@ from bayes_grpo.fitting.sampling.target import (
     state_space,
     target_of,
 )
-from bayes_grpo.logs.run import Run, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import shared

@@ -16,9 +16,10 @@ from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
 from bayes_grpo.forecasting import fits
 from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
+from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.logs.run import Provenance, Setting, Settings
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.rows.padding import padded, shared
@@ -48,6 +49,16 @@ def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
     assert (given.until, given.until_from) == (50.0, "given")
     planned = summarize_forecast(alone(schedule="linear", total_steps=90, draws=200))
     assert planned.until_from == "planned length"
+
+
+def test_a_horizon_says_where_it_comes_from_where_rows_begin_late_and_the_plan_is_over():
+    reached = {"total_steps": Setting(150.0, Provenance.CONFIG)}
+    whole, late = horizon_of(reached, 200.0), horizon_of(reached, 200.0, first=100.0)
+    assert (whole.until, late.until) == (300.0, 250.0)
+    assert whole.origin == "1.5 times the last step, the planned length being reached"
+    assert late.origin == "half as far again as the rows reach, the planned length being reached"
+    assert late.sentence == "forecast to step 250, half as far again as the rows reach (the planned length is reached)"
+    assert horizon_of({}, 200.0, first=100.0).sentence.endswith("(they begin at a late step)")
 
 
 @pytest.mark.parametrize("name", few(["exponential", "oscillator", "sigmoid", "flat"], "exponential"))
@@ -173,10 +184,10 @@ def test_bad_input_is_said_in_a_sentence():
 def test_future_rows_keep_the_logs_spacing_and_window():
     table = rows_of(rising_run())
     ahead = future_grid(table, 60.0, CONSTANT)
-    np.testing.assert_array_equal(ahead.step[ahead.horizon], np.arange(41.0, 61.0))
+    np.testing.assert_array_equal(ahead.step[ahead.of_forecast], np.arange(41.0, 61.0))
     assert ahead.step[0] == 40.0
     assert ahead.window[0] == 0.0
-    np.testing.assert_array_equal(ahead.window[ahead.horizon], 1.0)
+    np.testing.assert_array_equal(ahead.window[ahead.of_forecast], 1.0)
     assert future_grid(table, 10000.0, CONSTANT).shown == 96
 
 

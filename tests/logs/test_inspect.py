@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.picture import save_plot
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.views.plots.logs import plot_run
 from tests.helpers import shown
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.logs.run import Provenance, Setting
+from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.report.result import save_report
 from bayes_grpo.report.run_page import report_run
 from tests.helpers.browser import PHONE, look

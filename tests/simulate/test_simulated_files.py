@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import OutputError, SettingError
-from bayes_grpo.logs.run import Settings
+from bayes_grpo.logs.settings import Settings
 from bayes_grpo.simulate import trainer_log
 from bayes_grpo.simulate.trainer_log import trainer_state, write_json, write_runs
 

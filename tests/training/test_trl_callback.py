@@ -18,7 +18,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from transformers import TrainerCallback  # pyright: ignore[reportMissingImports]
 
 from bayes_grpo.logs.reading import read_log
-from bayes_grpo.logs.run import Provenance
+from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.trl import BayesGRPOCallback
 from benchmarks.peers.trl_tiny import trainer
 from tests.training.test_background import gone

@@ -49,11 +49,9 @@ class ApparentGain(Mode):
             best = max(gain.shares, key=lambda s: s.share.median)
             return f"{span_text(best.share, '.0%')} of the gain is {best.words}"
         parts = _gains(rows.until(last))
-        return (
-            ""
-            if parts is None
-            else f"format, length and finishing changed by {parts[0]:.2g}, the task reward by {parts[1]:.2g}"
-        )
+        if parts is None:
+            return ""
+        return f"format, length and finishing changed by {parts[0]:.2g}, the task reward by {parts[1]:.2g}"
 
 
 def _gains(rows: RunSoFar) -> tuple[float, float] | None:

@@ -1,6 +1,6 @@
 """Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
 
-`bayes_grpo.diagnosis.rows.lost_strength` defines a lost reward. Every threshold applies to running means of the rows
+`bayes_grpo.diagnosis.logged.lost_strength` defines a lost reward. Every threshold applies to running means of the rows
 and to their standard errors.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar, fall_text
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import span_text
+from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import NOTHING, RunSoFar
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 

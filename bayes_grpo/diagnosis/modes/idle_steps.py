@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import Logged, RunSoFar
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
@@ -19,10 +20,7 @@ class IdleSteps(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows that are idle."""
-        idle = _idle(rows)
-        if idle is None or not idle.rows:
-            return np.nan
-        return float(idle.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.dead
+        return (_idle(rows) or NOTHING).lately / THRESHOLDS.dead
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Number of idle rows, and their time where it is logged."""

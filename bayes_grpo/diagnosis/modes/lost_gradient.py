@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
-from bayes_grpo.diagnosis.rows import NOTHING, Logged, RunSoFar
+from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 from bayes_grpo.logs.run import Run
@@ -35,8 +36,7 @@ class LostGradient(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows with spread whose gradient norm is exactly 0."""
         lost = lost_rows(rows)
-        few = lost.rows < THRESHOLDS.trend_rows
-        return np.nan if few else float(lost.value[-THRESHOLDS.trend_rows :].mean()) / THRESHOLDS.half
+        return np.nan if lost.rows < THRESHOLDS.trend_rows else lost.lately / THRESHOLDS.half
 
     def began(self, rows: RunSoFar) -> Interval | None:
         """Step of the first row of the last stretch of such rows."""
@@ -59,26 +59,18 @@ class LostGradient(Mode):
 
 def lost_rows(rows: RunSoFar) -> Logged:
     """Of the rows whose groups have spread: whether the gradient norm is 0 at a positive learning rate."""
-    norm, share, spread = (
-        rows.signals.get(name, NOTHING) for name in ("grad_norm", "frac_reward_zero_std", "reward_std")
-    )
-    if share.rows >= THRESHOLDS.least_rows:
-        with_spread = share.step[share.value < THRESHOLDS.half]
-    elif spread.rows >= THRESHOLDS.least_rows and not rows.uses_eval:
-        largest = max(float(np.abs(rows.reward.value).max()), 1e-9)
-        with_spread = spread.step[spread.value > THRESHOLDS.dead_spread * largest]
-    else:
+    flat = rows.without_spread(THRESHOLDS.half)
+    if flat is None:
         return NOTHING
-    rate = rows.signals.get("learning_rate", NOTHING)
-    kept = np.isin(norm.step, with_spread) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
+    norm, rate = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "learning_rate"))
+    kept = np.isin(norm.step, flat.step[~flat.value]) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
     return Logged(norm.step[kept], norm.value[kept] == 0.0)
 
 
 def zeros_text(rows: RunSoFar, run: Run) -> str:
     """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
     zero = [name for name in _NAMES if _reads_as_zero(rows, name)]
-    lost = lost_rows(rows)
-    if not zero or (lost.rows and lost.value[-THRESHOLDS.trend_rows :].mean() > THRESHOLDS.half):
+    if not zero or lost_rows(rows).lately > THRESHOLDS.half:
         return ""
     shown = " and ".join("the {} is 0 in {} of {} rows".format(_NAMES[name], *_count(rows, name)) for name in zero)
     if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:

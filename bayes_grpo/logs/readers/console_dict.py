@@ -64,7 +64,7 @@ class _Found(NamedTuple):
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
-    """Recognises dicts with a reward inside lines of text."""
+    """Recognizes dicts with a reward inside lines of text."""
     if JSON_START.match(source.head):
         return None
     rows = sum(names_reward(found.row) for found in _dicts(source.head))

@@ -24,7 +24,7 @@ _HELD_OUT = ("val-core/", "val-aux/")
 
 
 def _sniff_mlflow(source: Source) -> Evidence | None:
-    """Recognises the tables of the database, or the description of a run in a folder."""
+    """Recognizes the tables of the database, or the description of a run in a folder."""
     described = source.path.name == MLFLOW_RUN and "run_id" in _about(source)
     return Evidence(3) if described or has_columns(source.tables, _MLFLOW_TABLES) else None
 

@@ -143,7 +143,7 @@ _NAME = re.compile(r"\A(?:[\w.@-]+/)*+\w+")
 
 
 def _sniff_csv_table(source: Source) -> Evidence | None:
-    """Recognises a header over rows of the same width, with a name that metrics have."""
+    """Recognizes a header over rows of the same width, with a name that metrics have."""
     if (found := header(source)) is None:
         return None
     names = [normal(name) for name in found[0]]
@@ -168,7 +168,7 @@ _TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags",
 
 
 def _sniff_wandb_csv(source: Source) -> Evidence | None:
-    """Recognises the paired bounds of a chart export, or the columns of a runs table."""
+    """Recognizes the paired bounds of a chart export, or the columns of a runs table."""
     if (found := header(source)) is None:
         return None
     names = found[0]

@@ -264,7 +264,7 @@ def _named_lists(text: str) -> list[dict[str, Any]]:
 
 
 def _sniff_named_lists(source: Source) -> Evidence | None:
-    """Recognises lists of numbers of which one is named as a reward, where nothing else fits."""
+    """Recognizes lists of numbers of which one is named as a reward, where nothing else fits."""
     found = _named_lists(source.head) if "[" in source.head else []
     return Evidence(0) if any(names_reward(record) for record in found) else None
 

@@ -173,7 +173,7 @@ def _tables_in(page: str) -> tuple[Parsed, ...]:
 
 
 def _sniff_marked_table(source: Source) -> Evidence | None:
-    """Recognises a page with a table of metrics, by its ending or its beginning."""
+    """Recognizes a page with a table of metrics, by its ending or its beginning."""
     marked = source.path.suffix.lower() in _SUFFIXES or source.head.lstrip()[:20].lower().startswith(_PAGE)
     found = _tables_in(source.text) if marked else text_tables(source.head)
     return Evidence(2 if marked else 1, sum(x.table.n for x in found)) if found else None
@@ -204,7 +204,7 @@ class _Cell(NamedTuple):
 
 
 def _sniff_notebook(source: Source) -> Evidence | None:
-    """Recognises an object with cells, by the ending of its name or by its fields."""
+    """Recognizes an object with cells, by the ending of its name or by its fields."""
     if source.head.lstrip()[:1] != "{":
         return None
     if source.path.suffix.lower() == ".ipynb" or sum(mark in source.head for mark in _MARK) >= 2:

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from bayes_grpo.diagnosis.status import MODES
-from bayes_grpo.logs.run import Provenance, Run, Setting, Settings
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.simulate.settings import Numbers
 from bayes_grpo.simulate.training import simulate
 from benchmarks.lab.learners.public_logs import CLASSES
