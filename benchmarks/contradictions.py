@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.analysis.advice import UNCHANGED, advised, given
+from bayes_grpo.analysis.result import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.decision.costs import StoppingCosts

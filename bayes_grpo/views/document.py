@@ -18,7 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from bayes_grpo.analysis.advice import UNCHANGED
+from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
 from bayes_grpo.views.tables import Tabular

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.analysis.advice import UNCHANGED
+from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent
 from bayes_grpo.forecasting.horizon import Horizon
 from bayes_grpo.forecasting.references import REFERENCES_NAME
