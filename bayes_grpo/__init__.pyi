@@ -1,9 +1,9 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
+from .analysis.analyze import AnalysisSettings as AnalysisSettings
 from .analysis.analyze import analyze as analyze
 from .analysis.result import Analysis as Analysis
 from .analysis.result import forecast_given as forecast_given
-from .analysis.settings import AnalysisSettings as AnalysisSettings
 from .backtesting.backtest import backtest as backtest
 from .backtesting.backtest import backtest_logs as backtest_logs
 from .backtesting.scores import Backtest as Backtest

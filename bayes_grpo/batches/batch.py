@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.analysis.analyze import AnalysisSettings
 from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_of, keep_row, table_of, write_table
 from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
 from bayes_grpo.common.errors import BayesGrpoError, SettingError

@@ -8,9 +8,8 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from bayes_grpo.analysis.analyze import analyze
+from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.results import json_safe
@@ -33,7 +32,7 @@ def report_run(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of.
         settings: Horizon, costs, seed and all else of the analysis.
-        without: Names in `bayes_grpo.analysis.settings.PARTS` that are left out, for a faster page.
+        without: Names in `bayes_grpo.analysis.analyze.PARTS` that are left out, for a faster page.
         progress: Called at every stage with a short phrase and the share of the work that is done.
 
     Returns:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.analysis.analyze import AnalysisSettings
 from bayes_grpo.decision.costs import StoppingCosts
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
