@@ -11,8 +11,24 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.timeline import Episode
-from bayes_grpo.views.document import TONES, Document, Drawing, Sparkline, section, sentence_case, shows, split
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
+from bayes_grpo.views.document import (
+    TONES,
+    Cell,
+    Document,
+    Drawing,
+    Sparkline,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""

@@ -10,9 +10,23 @@ from bayes_grpo.common.text import every
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 from bayes_grpo.planning.result import StabilityReport
-from bayes_grpo.views.document import Document, Drawing, section, sentence_case, shows, split
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.planning import label, plot_plan
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
 _LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6
