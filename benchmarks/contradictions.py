@@ -45,8 +45,8 @@ from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.schedule import future_grid
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching

@@ -245,7 +245,7 @@ def _diagnosis(work: _Work) -> Diagnosis:
 def _stability(work: _Work) -> Stable:
     from bayes_grpo.planning.curvature import curvature_of
     from bayes_grpo.planning.stability import stability
-    from bayes_grpo.risk.change import Change
+    from bayes_grpo.risk.threshold import Change
 
     made = _fit_of(work)
     logged, optimizer = made.as_draws.rows.reference_rate, made.as_draws.rows.optimizer

@@ -11,7 +11,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import every
 from bayes_grpo.dynamics.reduction import effective_learning_rate
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.threshold import Change, change
 
 
 class FittedCurvature(NamedTuple):

@@ -36,8 +36,8 @@ from bayes_grpo.planning.outlook import (
 from bayes_grpo.planning.planned import LEAST_BETTER, Candidate, Plan
 from bayes_grpo.references.gather import RunSources
 from bayes_grpo.references.nearby import NearbyRuns
-from bayes_grpo.risk.change import change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
+from bayes_grpo.risk.threshold import change
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.series import Series
 

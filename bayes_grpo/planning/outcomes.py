@@ -20,7 +20,7 @@ from bayes_grpo.diagnosis.status import ModeProbabilities
 from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.candidates import setting_of
 from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_references
-from bayes_grpo.risk.change import Change, change
+from bayes_grpo.risk.threshold import Change, change
 from bayes_grpo.rows.series import Series
 
 _NAMED = 5

@@ -31,8 +31,8 @@ from bayes_grpo.planning.outlook import (
 )
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import sentence_case, view
