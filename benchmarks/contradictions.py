@@ -38,9 +38,9 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
-from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log

@@ -14,8 +14,8 @@ from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
-from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
 from bayes_grpo.forecasting.pool import pooled

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_grpo.common.results import Shown
 from bayes_grpo.diagnosis.fallen import Fallen
-from bayes_grpo.forecasting.horizon import GIVEN
+from bayes_grpo.forecasting.expected import GIVEN
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.schedule import RemainingRate
 
@@ -45,7 +45,7 @@ class Forecast(Shown):
         notes: Remarks on the computation for the user.
         name: Name of the run.
         lag: Mean age of the policy behind a logged row, in steps, see `Series.lag`.
-        until_from: Source of the horizon, see `bayes_grpo.forecasting.horizon`.
+        until_from: Source of the horizon, see `bayes_grpo.forecasting.expected`.
         reference_runs: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.
         not_converged: Regimes left out because no sampler converged.
