@@ -23,7 +23,7 @@ from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state,
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS, ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
-from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.mixture import allot, regime_paths
 from bayes_grpo.forecasting.pool import pool_features, shipped_pool
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime
