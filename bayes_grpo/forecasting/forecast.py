@@ -53,7 +53,7 @@ def forecast(
 ) -> Forecast:
     """Forecasts the reward of a run.
 
-    Every regime is fitted to the run under priors for forecasting (`bayes_grpo.forecasting.priors`). The weights of
+    Every regime is fitted to the run under priors for forecasting (`bayes_grpo.forecasting.fits`). The weights of
     the regimes come from their one-step-ahead predictive densities (`bayes_grpo.forecasting.fits`). With several
     regimes, the last-value forecaster gets a learned share (`bayes_grpo.forecasting.pool`), because the trend of a
     regime may be wrong. A few paths meet an unmodeled event, a collapse or a take-off, as often as other logs did

@@ -7,7 +7,7 @@ import pytest
 from bayes_grpo.backtesting.backtest import backtest, backtest_logs
 from bayes_grpo.backtesting.scores import FORECAST, LAST_VALUE, Backtest
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
