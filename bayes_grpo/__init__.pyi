@@ -28,8 +28,8 @@ from .fitting.fit import fit as fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import summarize as summarize
+from .forecasting.forecast import Forecast as Forecast
 from .forecasting.forecast import forecast as forecast
-from .forecasting.result import Forecast as Forecast
 from .logs.reading import read_log as read_log
 from .logs.run import Run as Run
 from .logs.settings import Provenance as Provenance

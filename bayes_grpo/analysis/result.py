@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.summary import Summary
-    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.forecast import Forecast
     from bayes_grpo.forecasting.summary import ForecastSummary
     from bayes_grpo.planning.result import StabilityReport
 

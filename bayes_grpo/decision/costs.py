@@ -16,7 +16,7 @@ from bayes_grpo.logs.finding import saved_checkpoints
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
-    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.forecast import Forecast
 
 LEAST_SCORES = 2
 """Fewer held-out scores than this do not distinguish checkpoints."""

@@ -24,7 +24,7 @@ from bayes_grpo.decision.recall import recalled, rewards_at_stops
 from bayes_grpo.decision.result import Back, Decision
 
 if TYPE_CHECKING:
-    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.forecast import Forecast
 
 
 def decide(

@@ -19,7 +19,7 @@ from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
 from bayes_grpo.diagnosis.trend import fit_trend
 
 if TYPE_CHECKING:
-    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.forecast import Forecast
 
 
 class Recall(NamedTuple):

@@ -20,7 +20,7 @@ from bayes_grpo.rows.schedule import PLAN_OVER
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayes_grpo.forecasting.result import Forecast
+    from bayes_grpo.forecasting.forecast import Forecast
 
 
 @dataclass(frozen=True)

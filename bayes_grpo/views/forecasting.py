@@ -9,8 +9,8 @@ from functools import partial
 from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent
 from bayes_grpo.forecasting.expected import Horizon
+from bayes_grpo.forecasting.forecast import Forecast
 from bayes_grpo.forecasting.references import REFERENCES_NAME
-from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.document import (
     Cell,
