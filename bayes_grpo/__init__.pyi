@@ -15,7 +15,7 @@ from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot
 from .comparison.compare import compare as compare
 from .comparison.result import Comparison as Comparison
-from .decision.costs import StoppingCosts as StoppingCosts
+from .decision.decide import StoppingCosts as StoppingCosts
 from .decision.decide import decide as decide
 from .decision.result import Decision as Decision
 from .diagnosis.diagnose import diagnose as diagnose

@@ -26,7 +26,7 @@ import numpy as np
 from bayes_grpo.analysis.result import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose

@@ -26,7 +26,7 @@ from bayes_grpo.logs.run import Run
 if TYPE_CHECKING:
     from bayes_grpo.checking.result import Check
     from bayes_grpo.comparison.result import Comparison
-    from bayes_grpo.decision.costs import StoppingCosts
+    from bayes_grpo.decision.decide import StoppingCosts
     from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -211,7 +211,7 @@ def _check(work: _Work) -> Check:
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.decision.costs import with_checkpoints
+    from bayes_grpo.decision.decide import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.progress import Progress, or_silent
-from bayes_grpo.decision.costs import check_amount
+from bayes_grpo.decision.decide import check_amount
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.analysis.analyze import AnalysisSettings
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
 from bayes_grpo.report.result import Report, save_report
