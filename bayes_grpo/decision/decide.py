@@ -21,8 +21,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.decision.checkpoints import Checkpoints
-from bayes_grpo.decision.recall import recalled, rewards_at_stops
+from bayes_grpo.decision.checkpoints import Checkpoints, recalled, rewards_at_stops
 from bayes_grpo.decision.result import Back, Decision
 from bayes_grpo.logs.finding import saved_checkpoints
 from bayes_grpo.logs.run import Run
