@@ -98,7 +98,7 @@ _NEEDS = {
         "forecasting.summary",
     ),
     "diagnosis": ("diagnosis.diagnose",),
-    "stability": ("planning.curvature", "planning.stability"),
+    "stability": ("planning.stability", "planning.stability"),
 }
 """Part → modules that compute it. They are imported only for requested parts, before any thread starts."""
 _FEW = 2
@@ -243,8 +243,7 @@ def _diagnosis(work: _Work) -> Diagnosis:
 
 
 def _stability(work: _Work) -> Stable:
-    from bayes_grpo.planning.curvature import curvature_of
-    from bayes_grpo.planning.stability import stability
+    from bayes_grpo.planning.stability import curvature_of, stability
     from bayes_grpo.risk.threshold import Change
 
     made = _fit_of(work)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bayes_grpo.fitting.summary import Summary
     from bayes_grpo.forecasting.forecast import Forecast
     from bayes_grpo.forecasting.summary import ForecastSummary
-    from bayes_grpo.planning.result import StabilityReport
+    from bayes_grpo.planning.stability import StabilityReport
 
 _LONGEST = 600
 """Characters of a reason."""

@@ -9,7 +9,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, percent, probability_te
 from bayes_grpo.common.text import every
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
-from bayes_grpo.planning.result import StabilityReport
+from bayes_grpo.planning.stability import StabilityReport
 from bayes_grpo.views.document import (
     Cell,
     Document,
