@@ -21,8 +21,7 @@ from bayes_grpo.diagnosis.probabilities import probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
-from bayes_grpo.planning.outcomes import ReferenceOutcomes, reference_outcomes, run_failed
+from bayes_grpo.planning.outcomes import UNMOVED, Grid, ReferenceOutcomes, reference_outcomes, run_failed, setting_of
 from bayes_grpo.planning.outlook import (
     Base,
     Exponents,

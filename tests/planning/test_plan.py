@@ -18,7 +18,7 @@ from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
+from bayes_grpo.planning.outcomes import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
     LEAST_SD,
     Base,
