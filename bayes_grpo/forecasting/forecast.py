@@ -29,7 +29,7 @@ from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, gather_references
-from bayes_grpo.references.joint import JointReading, read_jointly
+from bayes_grpo.references.transfer import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
 
