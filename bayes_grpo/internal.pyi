@@ -12,7 +12,7 @@ from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
-from .references.nearby import NearbyRuns as NearbyRuns
+from .references.gather import NearbyRuns as NearbyRuns
 from .rollouts.labels import labels_of as labels_of
 from .rollouts.labels import to_label as to_label
 from .rollouts.labels import write_labels as write_labels

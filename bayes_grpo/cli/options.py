@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo import Diagnosis, Run, StoppingCosts
     from bayes_grpo.diagnosis.status import Status
-    from bayes_grpo.references.nearby import NearbyRuns
+    from bayes_grpo.references.gather import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""

@@ -33,8 +33,7 @@ from bayes_grpo.planning.outlook import (
     reward_of_one_run,
 )
 from bayes_grpo.planning.planned import LEAST_BETTER, Candidate, Plan
-from bayes_grpo.references.gather import RunSources
-from bayes_grpo.references.nearby import NearbyRuns
+from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
 from bayes_grpo.risk.threshold import change
 from bayes_grpo.rows.reward_range import reward_range
