@@ -1,4 +1,4 @@
-"""A change of settings, and the probability of failure as a logistic function of its severity, with a threshold per run.
+"""A change of settings, and P(failure) as a logistic function of its severity, with a random threshold per run.
 
 Numbers are logarithms of ratios; a KL weight may be 0 and has its own scale. A setting that is unknown on either side
 counts as unchanged.
