@@ -8,8 +8,8 @@ from .backtesting.backtest import backtest as backtest
 from .backtesting.backtest import backtest_logs as backtest_logs
 from .backtesting.scores import Backtest as Backtest
 from .batches.batch import batch as batch
-from .checking.check import check as check
-from .checking.result import Check as Check
+from .checking import Check as Check
+from .checking import check as check
 from .common.errors import BayesGrpoError as BayesGrpoError
 from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot

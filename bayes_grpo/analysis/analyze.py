@@ -24,7 +24,7 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
-    from bayes_grpo.checking.result import Check
+    from bayes_grpo.checking import Check
     from bayes_grpo.comparison.result import Comparison
     from bayes_grpo.decision.decide import StoppingCosts
     from bayes_grpo.diagnosis.result import Diagnosis
@@ -92,7 +92,7 @@ _WORDS = {
 _NEEDS = {
     "fit": ("fitting.fit", "fitting.summary"),
     "regimes": ("comparison.compare",),
-    "check": ("checking.check",),
+    "check": ("checking",),
     "forecast": (
         "forecasting.forecast",
         "forecasting.summary",
@@ -205,7 +205,7 @@ def _regimes(work: _Work) -> Comparison:
 
 
 def _check(work: _Work) -> Check:
-    from bayes_grpo.checking.check import check
+    from bayes_grpo.checking import check
 
     return check(_fit_of(work))
 

@@ -18,7 +18,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, StatusWord
 
 if TYPE_CHECKING:
-    from bayes_grpo.checking.result import Check
+    from bayes_grpo.checking import Check
     from bayes_grpo.comparison.result import Comparison
     from bayes_grpo.decision.result import Decision
     from bayes_grpo.diagnosis.result import Diagnosis

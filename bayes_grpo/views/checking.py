@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayes_grpo.checking.result import ALERT, Check
+from bayes_grpo.checking import ALERT, Check
 from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, table, words
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings, check, fit, save_fit
-from bayes_grpo.checking.check import Residuals, combined, findings_of, residuals_of
-from bayes_grpo.checking.result import Finding, check_sentence
+from bayes_grpo.checking import Finding, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.changes import CLEAR_FACTOR

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.checking.result import Check
+from bayes_grpo.checking import Check
 from bayes_grpo.common.picture import one_panel
 from bayes_grpo.fitting.result import Fit
 
