@@ -4,9 +4,9 @@ from .analysis.analyze import AnalysisSettings as AnalysisSettings
 from .analysis.analyze import analyze as analyze
 from .analysis.result import Analysis as Analysis
 from .analysis.result import forecast_given as forecast_given
-from .backtesting.backtest import backtest as backtest
-from .backtesting.backtest import backtest_logs as backtest_logs
-from .backtesting.scores import Backtest as Backtest
+from .backtesting import Backtest as Backtest
+from .backtesting import backtest as backtest
+from .backtesting import backtest_logs as backtest_logs
 from .batches.batch import batch as batch
 from .checking import Check as Check
 from .checking import check as check

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import DRAWS, POINTS
-from bayes_grpo.backtesting.scores import FORECAST as AVERAGED
-from bayes_grpo.backtesting.scores import Score, ScoreLine, covered, crps, line_of, log_score
+from bayes_grpo.backtesting import DRAWS, POINTS, Score, ScoreLine, covered, crps, line_of, log_score
+from bayes_grpo.backtesting import FORECAST as AVERAGED
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings

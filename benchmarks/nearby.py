@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.references import share_of_paths

@@ -29,8 +29,7 @@ import numpy as np
 from scipy.special import expit
 
 from bayes_grpo import Run, forecast, read_log, rows_of
-from bayes_grpo.backtesting.backtest import DRAWS, MIN_BACKTEST_ROWS, ORIGINS
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import DRAWS, MIN_BACKTEST_ROWS, ORIGINS, crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
