@@ -44,9 +44,9 @@ from .regimes.parameters import Prior as Prior
 from .regimes.parameters import Quantity as Quantity
 from .regimes.registry import REGIMES as REGIMES
 from .regimes.registry import get_regime as get_regime
-from .report.result import Report as Report
-from .report.result import save_report as save_report
-from .report.run_page import report_run as report_run
+from .report import Report as Report
+from .report import report_run as report_run
+from .report import save_report as save_report
 from .rollouts.reading import read_rollouts as read_rollouts
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
