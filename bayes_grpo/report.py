@@ -16,8 +16,8 @@ from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import percent
-from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.results import Shown, json_safe
+from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, Status

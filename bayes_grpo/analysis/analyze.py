@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stable
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
-from bayes_grpo.common.progress import StageProgress, or_silent
+from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.runtime import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.probabilities import probabilities_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.decision.decide import check_amount
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.reading import PathLike, read_log
