@@ -40,9 +40,8 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.html import html_of
 from bayes_grpo.views.logs import columns, settings
-from bayes_grpo.views.plots.checking import plot_residuals
 from bayes_grpo.views.plots.diagnosis import plot_part
-from bayes_grpo.views.plots.fitting import plot_fit
+from bayes_grpo.views.plots.fitting import plot_fit, plot_residuals
 from bayes_grpo.views.plots.forecasting import plot_overview
 from bayes_grpo.views.plots.logs import plot_signal
 

@@ -21,7 +21,7 @@ from bayes_grpo.views.document import (
     split,
     table,
 )
-from bayes_grpo.views.plots.comparison import plot_comparison
+from bayes_grpo.views.plots.fitting import plot_comparison
 
 
 @shows(Comparison)
