@@ -271,7 +271,7 @@ class Document:
 
     def unless_changed(self, status: Status | None) -> Document:
         """The same, its answer under a condition where the run fails."""
-        if status is None or not status.alarming:
+        if status is None or not status.alarming or not self.condition:
             return self
         return replace(self, answer=f"{self.condition}{sentence_case(self.answer, upper=False)}")
 
