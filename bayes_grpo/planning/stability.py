@@ -15,8 +15,12 @@ from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, published_threshold
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+    critical_gain,
+    effective_learning_rate,
+    published_threshold,
+)
 from bayes_grpo.planning.result import CurvatureSource, StabilityReport, Verdict
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk, shared_rate

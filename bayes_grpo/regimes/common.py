@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.oscillator import oscillator_step
-from bayes_grpo.dynamics.relaxation import relaxation_step
+from bayes_grpo.dynamics.discretization import oscillator_step, relaxation_step
 from bayes_grpo.dynamics.state_space import (
     Entry,
     Matrix,
