@@ -16,11 +16,17 @@ from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, Start, converged, sample_chains
+from bayes_grpo.fitting.sampling.nuts import (
+    Chain,
+    Convergence,
+    SamplerSettings,
+    Start,
+    check_convergence,
+    converged,
+    sample_chains,
+)
 from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.series import Series
 
 

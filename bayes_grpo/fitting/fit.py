@@ -29,10 +29,17 @@ from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
-from bayes_grpo.fitting.groups import convergence_to_groups, dataset, priors_to_group, rows_to_groups, settings_to_group
-from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
+from bayes_grpo.fitting.result import (
+    FORMAT,
+    Fit,
+    convergence_to_groups,
+    dataset,
+    model_hash,
+    priors_to_group,
+    rows_to_groups,
+    settings_to_group,
+)
+from bayes_grpo.fitting.sampling.nuts import Convergence, SamplerSettings
 from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
@@ -231,7 +238,7 @@ def fit(
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all"
             (`bayes_grpo.fitting.window`).
-        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`, or → a NumPyro
+        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.base.Prior`, or → a NumPyro
             distribution over its values.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.series import Series, is_share
 
 _LAST = 10

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, Convergence, SamplerSettings, check_convergence, sample_model
 from bayes_grpo.rollouts.passes import PassCounts
 from bayes_grpo.rows.padding import doubled
 

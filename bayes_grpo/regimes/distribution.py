@@ -42,8 +42,7 @@ from bayes_grpo.dynamics.kalman import (
     state_before,
 )
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import UNIT
+from bayes_grpo.regimes.base import UNIT, Regime
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series

@@ -17,9 +17,17 @@ from jax import Array
 
 from bayes_grpo.dynamics.flows import Flow, half_logit
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.common import LEVELS, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity, namespace
-from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows, row_times, trend_space, window_mean
+from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior, Quantity, namespace
+from bayes_grpo.regimes.common import (
+    FLUCTUATION,
+    LEVELS,
+    TrendRegime,
+    fluctuation_rows,
+    response_prior,
+    row_times,
+    trend_space,
+    window_mean,
+)
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

@@ -21,7 +21,7 @@ from bayes_grpo.forecasting.paths import allot, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of

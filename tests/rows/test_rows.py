@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError, PriorError
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
-from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import bucket, doubled, padded, shared
 from bayes_grpo.rows.rows_of import rows_of

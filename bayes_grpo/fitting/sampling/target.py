@@ -22,8 +22,7 @@ from jax import Array
 from bayes_grpo.common.programs import call, over_draws
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series
