@@ -1,21 +1,92 @@
-"""Predictive paths of one regime over the future rows, within the range of the reward."""
+"""Predictive paths of one regime over the future rows, within the range of the reward.
+
+The future rows are appended to the past ones with missing values, so that every regime is put on them by the same code
+that put it on the log: windows, gaps, learning rate and regimes that depend on the step all hold beyond the last row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from bayes_grpo.common.intervals import spread
+from bayes_grpo.common.programs import over_draws
+from bayes_grpo.common.seeds import spawn
+from bayes_grpo.dynamics.kalman import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.paths import Paths, predict
+from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
 from bayes_grpo.forecasting.events import RewardPaths
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid
 from bayes_grpo.rows.series import Series
 
 RUNAWAY = 10.0
 """Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
+_CHUNK = 250
+"""Draws a call of the compiled program; a forecast of any size compiles once."""
+
+
+class Paths(NamedTuple):
+    """Predictive draws.
+
+    Attributes:
+        latent: Latent reward of each future row, shape (draws, h).
+        trend: What the regime expects of it from the same present state, without the noise to come, shape (draws, h).
+        rows: What a logged row would show, shape (draws, h).
+        fixed_point: Fixed point of each draw, shape (draws,).
+    """
+
+    latent: np.ndarray
+    trend: np.ndarray
+    rows: np.ndarray
+    fixed_point: np.ndarray
+
+
+def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
+    """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
+    total, first, h = len(picks), len(draws.rows.y), len(future.step)
+    rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
+    n = _state_size(draws.regime, rows)
+    # Each drawn draw by draw: how many draws there are changes no draw's randomness.
+    begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
+    start = begin.standard_normal((total, n), np.float32)
+    noise = np.zeros((total, len(rows.y), n + 2), np.float32)
+    noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
+    each, ends = (draws.sampled(picks), start, noise), np.array([first, first + h])
+    with jax.enable_x64(True):
+        latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
+    ahead = slice(first, first + h)
+    return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
+
+
+def _state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a regime's state."""
+    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
+    with jax.enable_x64(True):
+        values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
+        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
+
+
+def _paths_program(regime: Regime) -> Any:
+    """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
+
+    def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+        start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
+        path = propagate(space, start, ends[0], ends[1], noise)
+        return path.latent, path.trend, path.shown, start[-1]
+
+    def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
+
+    return run
 
 
 def regime_paths(
