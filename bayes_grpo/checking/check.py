@@ -31,7 +31,7 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
@@ -229,14 +229,13 @@ _CHUNK = 200
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.y)
-    with jax.enable_x64(True):
-        found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
+    found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.picked(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))
 
 
 def _residual_program(regime: Regime) -> Any:
-    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+    def one(values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        space = regime.on_rows(values, prior_levels(regime, prior), rows)
         y = jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)

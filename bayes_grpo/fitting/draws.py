@@ -84,10 +84,9 @@ class Draws:
         """Draws of a parameter, of all chains one after another, shape (size,)."""
         return self.values[name].ravel()
 
-    def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
-        """Sampled parameters as a compiled program takes them, shape (picks, p); of all draws without picks."""
-        whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
-        return whole if picks is None else whole[picks]
+    def picked(self, picks: np.ndarray) -> dict[str, np.ndarray]:
+        """Sampled parameters of some draws as a compiled program takes them, shape (picks,) each."""
+        return {p.name: self.flat(p.name)[picks] for p in self.regime.sampled}
 
     def sample_marginalized(self, seed: int) -> Draws:
         """The same with the marginalized parameters drawn given the rows and each draw of the others."""

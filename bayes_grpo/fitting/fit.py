@@ -40,7 +40,7 @@ from bayes_grpo.fitting.result import (
     settings_to_group,
 )
 from bayes_grpo.fitting.sampling.nuts import Convergence, SamplerSettings
-from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
+from bayes_grpo.fitting.sampling.target import Target, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -192,26 +192,22 @@ def replicate(
     the runs are the predictive of these draws, and the likelihood is the one that belongs to a prior of all parameters.
     """
     regime, rows, n = target.regime, target.arrays, len(target.rows.y)
-    sampled, levels = (
-        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1)
-        for part in (regime.sampled, regime.marginalized)
-    )
-    shape = sampled.shape[:-1]
-    noise = np.zeros((int(np.prod(shape)), len(rows.y)))
+    known = {p.name: np.asarray(values[p.name], float) for p in regime.parameters}
+    shape = next(iter(known.values())).shape
+    noise = np.zeros((math.prod(shape), len(rows.y)))
     noise[:, :n] = rng.standard_normal((len(noise), n))
-    each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
-    with jax.enable_x64(True):
-        shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    each = ({k: v.ravel() for k, v in known.items()}, noise)
+    shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
     return shown[:, :n].reshape(*shape, n), log_density.reshape(shape)
 
 
 def _replicate_program(regime: Regime) -> Any:
-    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array]:
-        space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
-        return draw_rows(space, jnp.asarray(rows.y), noise)
+    def one(values: dict[str, Array], noise: Array, rows: Rows) -> tuple[Array, Array]:
+        levels = {p.name: (values[p.name], 0.0) for p in regime.marginalized}
+        return draw_rows(regime.on_rows(values, levels, rows), jnp.asarray(rows.y), noise)
 
-    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array]:
-        return jax.vmap(one, in_axes=(0, 0, 0, None))(*draws, rows)
+    def run(draws: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
+        return jax.vmap(one, in_axes=(0, 0, None))(*draws, rows)
 
     return run
 
