@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
@@ -176,32 +175,30 @@ def sample_posterior(
         progress: Called with a short phrase at the start of every stage.
     """
     settings, progress = sampler or SamplerSettings(), or_silent(progress)
-    with jax.enable_x64(True):
-        progress("finding starting points")
-        points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
-        trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
-        start = start_of(points, seed, settings.num_chains)
-        progress("sampling")
+    progress("finding starting points")
+    points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+    trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
+    start = start_of(points, seed, settings.num_chains)
+    progress("sampling")
 
-        def chains(part: str, begin: Start, accept: float) -> Chain:
-            return sample_chains(target, seed_of(seed, part), begin, settings, accept)
+    def chains(part: str, about: Chain | None, accept: float) -> Chain:
+        begin = start if about is None else _restart(about, start)
+        return sample_chains(target, seed_of(seed, part), begin, settings, accept)
 
-        def run(failed: Chain | None) -> Chain:
-            if failed is not None:
-                progress("sampling again, more carefully")
-                # Twice: the first run only lengthens the warm-up, without compiling another program for it.
-                first = chains("careful first chains", _restart(failed, start), settings.retry_target_accept)
-                return chains("careful chains", _restart(first, start), settings.retry_target_accept)
-            if trusted:
-                return chains("chains", start, settings.target_accept)
-            # The chains move by the covariance that they begin with: a first run finds it.
-            first = chains("first chains", start, settings.target_accept)
-            return chains("chains", _restart(first, start), settings.target_accept)
+    def run(failed: Chain | None) -> Chain:
+        if failed is not None:
+            progress("sampling again, more carefully")
+            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+            first = chains("careful first chains", failed, settings.retry_target_accept)
+            return chains("careful chains", first, settings.retry_target_accept)
+        # The chains move by the covariance that they begin with: a first run finds it where the points do not.
+        first = None if trusted else chains("first chains", None, settings.target_accept)
+        return chains("chains", first, settings.target_accept)
 
-        def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
-            return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
+    def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+        return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
 
-        return converged(run, check)[0]
+    return converged(run, check)[0]
 
 
 _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)
