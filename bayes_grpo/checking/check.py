@@ -8,7 +8,7 @@ the parameters are fitted to the same rows. The Cauchy combination joins the tai
 is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
 The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
-is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.rows.changes`): a
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.diagnosis.changes`): a
 regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
@@ -28,12 +28,12 @@ from bayes_grpo.checking.result import ALERT, Check, Finding, Residuals, check_s
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
+from bayes_grpo.diagnosis.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
 
 _REPLICATES = 4000

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ALERT = 0.05
 """Familywise error rate of the residual checks, by Holm's method.
 
-A break has its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
+A break has its own limit (`bayes_grpo.diagnosis.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
