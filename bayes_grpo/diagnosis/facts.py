@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import fallen_of
 from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
-from bayes_grpo.diagnosis.resumed import Resume, near_resume
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.story import Resume, near_resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
-from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
+from bayes_grpo.diagnosis.trend import RunTrends, Trend, fallen_of, rate_spent_at, rise_chance
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.failure import shared_rate
 from bayes_grpo.rows.series import is_share

@@ -16,11 +16,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import last_near_best
 from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends, Trend, last_near_best
 from bayes_grpo.logs.parts import adding_weights
 from bayes_grpo.logs.run import Run
 

@@ -17,7 +17,7 @@ from bayes_grpo.diagnosis.mode import Mode, all_modes
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.rows.series import stretches
 
 _READERS = 100

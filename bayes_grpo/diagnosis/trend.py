@@ -8,18 +8,23 @@ whole trend is one linear solve. The noise variance is integrated out exactly, b
 grid. Rows far off lose weight, as in Huber's estimator, so that one wild row does not pull the trend along.
 See Durbin and Koopman, Time Series Analysis by State Space Methods (2012), chapter 3, and Wahba (1978),
 https://doi.org/10.1111/j.2517-6161.1978.tb01050.x for the equivalence with smoothing splines.
+
+`trends_of` fits all signals of a run, for pictures and numbers in sentences. `fallen_of` and `last_lost` find a lost
+reward by the rule of the diagnosis, so that fit, forecast and decision agree with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.logged import Logged, lost_strength
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.series import row_blocks
+from bayes_grpo.logs.run import SIGNALS, Run
+from bayes_grpo.rows.series import row_blocks, stretches
 
 TREND_DRAWS = 200
 """Draws of a trend."""
@@ -243,3 +248,158 @@ def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float |
     if not low[-1]:
         return None
     return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])
+
+
+LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
+"""Signals whose trend is fitted in logarithms, and the smallest value that counts."""
+LIVE = ("grad_norm",)
+"""Signals whose rows of 0 are left out: where no group has spread there is no gradient to measure."""
+_FIRST = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "completion_length")
+FITTED = (*_FIRST, "completions_clipped_ratio", "engine_mismatch", "step_time")
+"""Signals whose trend is fitted."""
+_SEEDS = {key: seed for seed, key in reversed(list(enumerate((*_FIRST, *SIGNALS), 10)))}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunTrends:
+    """The trends of a run.
+
+    Attributes:
+        run: The run.
+        reward: Train reward, or held-out reward where no train reward is logged.
+        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
+        held_out_name: "gold" or "held-out".
+        signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
+        components: Reward function → trend of its mean, where the trainer logs them one by one.
+        environments: Environment → trend of its mean.
+    """
+
+    run: Run
+    reward: Trend
+    held_out: Trend | None
+    held_out_name: str
+    signals: Mapping[str, Trend]
+    components: Mapping[str, Trend]
+    environments: Mapping[str, Trend] = field(default_factory=dict)
+
+    @property
+    def uses_eval(self) -> bool:
+        """Whether the reward is the held-out one."""
+        return not self.run.has_reward
+
+
+def trends_of(run: Run) -> RunTrends | None:
+    """Fits the trend of every signal; None where neither reward has three values."""
+    step = run.step
+    train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
+    name, gold = "held-out", run.signals.get("gold_reward")
+    if gold is not None and train is not None:
+        trend = fit_trend(step, gold, seed=3)
+        if trend is not None and (held_out is None or trend.rows > held_out.rows):
+            held_out, name = trend, "gold"
+    reward = train or held_out
+    if reward is None:
+        return None
+    fitted = {}
+    for key in FITTED:
+        values = run.signals.get(key)
+        if values is None:
+            continue
+        if key in LIVE:
+            values = np.where(values > 0.0, values, np.nan)
+        if key in LOGARITHMIC:
+            values = np.log(np.maximum(values, LOGARITHMIC[key]))
+        fitted[key] = fit_trend(step, values, seed=_SEEDS[key])
+    parts = {name: fit_trend(step, values, seed=100 + i) for i, (name, values) in enumerate(run.components.items())}
+    places = {name: fit_trend(step, x, seed=200 + i) for i, (name, x) in enumerate(run.environments.items())}
+    return RunTrends(
+        run=run,
+        reward=reward,
+        held_out=None if train is None else held_out,
+        held_out_name=name,
+        signals={key: trend for key, trend in fitted.items() if trend is not None},
+        components={key: trend for key, trend in parts.items() if trend is not None},
+        environments={key: trend for key, trend in places.items() if trend is not None},
+    )
+
+
+def rise_chance(trends: RunTrends) -> float:
+    """Probability that the reward rose by more than the noise of a row."""
+    return float((trends.reward.change() > trends.reward.noise_sd).mean())
+
+
+def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
+    """Whether a reward is lost at each of its rows, by the rows up to it (`logged.lost_strength`), shape (n,).
+
+    Args:
+        trend: Of a reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+    """
+    rows = Logged(trend.raw_step, trend.raw)
+    past = [rows.until(step) for step in trend.step]
+    return np.array([lost_strength(y, low, low + span, THRESHOLDS.trend_rows) > 1.0 for y in past])
+
+
+def rows_collapsed(y: np.ndarray) -> bool:
+    """Whether a reward is lost at its last row, shape (n,), by the rule of the diagnosis."""
+    return Logged(np.arange(float(len(y))), y).loss() > 1.0
+
+
+class Fallen(NamedTuple):
+    """A reward that is lost at the last row of a log.
+
+    Attributes:
+        best_step: Last step at which it was near its best.
+        best: What it was there, reward.
+        now: Where it stands.
+        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+            ``best_step``.
+        saved: What the reward was there.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting again.
+    """
+
+    best_step: float
+    best: float
+    now: float
+    saved_step: float
+    saved: float
+    at_once: bool = False
+
+
+def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: float | None = None) -> Fallen | None:
+    """What a reward has lost at its last row, by the rule of the diagnosis (`lost_strength`); None if it has not.
+
+    Args:
+        trend: Of the reward.
+        span: Its range.
+        low: Lowest reward; NaN if unknown.
+        held_out_best: Step of the best held-out score; None where none is logged.
+    """
+    rows = Logged(trend.raw_step, trend.raw)
+    if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
+        return None
+    step = last_near_best(trend, float(rows.step[rows.fall[1] - 1]))
+    best = float(np.interp(step, trend.step, trend.mean))
+    now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
+    at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
+    if at_once:  # what was lost before the trend could show it stands in the first rows
+        best = max(best, float(trend.raw[: THRESHOLDS.first_rows].mean()))
+    if best <= now:
+        return None
+    if held_out_best is None:
+        return Fallen(step, best, now, step, best, at_once)
+    return Fallen(step, best, now, held_out_best, float(np.interp(held_out_best, trend.step, trend.mean)))
+
+
+def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
+    """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
+    found = stretches(lost_at(trend, span, low), THRESHOLDS.least_rows)
+    return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
+
+
+def last_near_best(trend: Trend, until: float) -> float:
+    """Last step up to one at which a signal is within its noise of its best by then."""
+    before = trend.step <= until
+    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
+    return float(trend.step[np.flatnonzero(near)[-1]])

@@ -14,9 +14,8 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.diagnosis.fallen import Fallen, fallen_of, last_lost
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, reward_trend
+from bayes_grpo.diagnosis.trend import Fallen, Trend, fallen_of, last_lost, reward_trend
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import both_ends, span_of
 from bayes_grpo.rows.rows_of import rows_of

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import reward_trend
+from bayes_grpo.diagnosis.trend import Fallen, fallen_of, reward_trend
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting

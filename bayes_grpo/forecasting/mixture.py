@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import Ensemble
 from bayes_grpo.forecasting.inputs import ForecastInputs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.results import Shown
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.forecasting.horizon import GIVEN
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.rows.schedule import RemainingRate

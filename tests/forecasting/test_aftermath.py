@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
+from bayes_grpo.diagnosis.trend import fallen_of, last_lost, last_near_best
 from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
 from bayes_grpo.forecasting.inputs import fallen_in

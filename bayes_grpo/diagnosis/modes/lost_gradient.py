@@ -16,7 +16,7 @@ from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.run import Run
 
 _NAMES = {"loss": "loss", "clip_ratio": "clip ratio"}

@@ -15,7 +15,7 @@ from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
 from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.rows.series import is_share
 
 

@@ -11,8 +11,7 @@ from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.trends import LIVE, LOGARITHMIC, RunTrends
+from bayes_grpo.diagnosis.trend import LIVE, LOGARITHMIC, RunTrends, Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
