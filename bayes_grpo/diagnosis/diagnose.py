@@ -99,7 +99,7 @@ def diagnose(
         missing=missing,
         suggested=shown.suggested,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts),
+        notes=(*shown.notes, *implausible(shown), *([rows.ends.assumed] if rows.ends.assumed else []), *doubts),
         trends=trends,
         timeline=timeline,
         gain=gain,

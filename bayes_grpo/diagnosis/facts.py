@@ -154,12 +154,12 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
         crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
-        level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
+        level=float(np.minimum(rows.level, 1.0)),
         least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
-        all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
+        all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
@@ -210,7 +210,7 @@ def _checkpoint(trend: Trend, rows: RunSoFar) -> tuple[float | None, str]:
     """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
     if rows.judged is not None:
         return rows.held_out_best, "held-out score"
-    fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
+    fallen = fallen_of(trend, rows.ends)  # what forecast and decision go by
     return (None, "") if fallen is None else (fallen.saved_step, "train reward")
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, Trend, last_near_best
 from bayes_grpo.logs.parts import adding_weights
@@ -39,7 +38,7 @@ class PartTrend(Result):
         p_rises: Probability that it rises; NaN where it is constant.
         adds: What its change adds to the reward; NaN where the parts do not add up to it.
         share: Share of the gain of the reward; NaN where the reward has no clear gain or the parts do not add up to it.
-        falls_since: Last step near its best, where it has fallen since (`logged.Logged.loss`); None where it has not.
+        falls_since: Last step near its best, where it has fallen since (`Logged.loss`); None where it has not.
         change: Draws of what its change adds, or of its change where the parts do not add up, shape (draws,).
     """
 
@@ -101,19 +100,18 @@ def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:
 
 
 def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval, change: np.ndarray) -> PartTrend:
-    constant = bool(np.ptp(trend.raw) == 0.0)
-    before, now = (np.full(1, trend.raw[0]) if constant else trend.draws[:, i] for i in (0, -1))
-    fell = Logged(trend.raw_step, trend.raw).loss() > 1.0
+    constant = bool(np.ptp(trend.logged.value) == 0.0)
+    before, now = (np.full(1, trend.logged.value[0]) if constant else trend.draws[:, i] for i in (0, -1))
     return PartTrend(
         name=name,
         kind=kind,
-        first_step=float(trend.raw_step[0]),
+        first_step=float(trend.logged.step[0]),
         before=interval(before),
         now=interval(now),
         p_rises=float("nan") if constant else float(np.mean(trend.change() > 0.0)),
         adds=adds,
         share=share,
-        falls_since=last_near_best(trend, float(trend.step[-1])) if fell else None,
+        falls_since=last_near_best(trend, float(trend.step[-1])) if trend.logged.loss() > 1.0 else None,
         change=change,
     )
 

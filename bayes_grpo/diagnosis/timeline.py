@@ -104,7 +104,7 @@ def timeline_of(rows: RunSoFar, trends: RunTrends) -> Timeline:
         trends: Trends of the run, on whose steps it is looked at: a row of averages at the last of its rows.
     """
     step = trends.reward.step
-    ends = 0.5 * (step[1:] + step[:-1]) if len(step) < trends.reward.rows else step[:-1]
+    ends = 0.5 * (step[1:] + step[:-1]) if len(step) < trends.reward.logged.rows else step[:-1]
     past = [*(rows.until(s) for s in ends), rows]
     found, episodes = {}, []
     for mode in all_modes():

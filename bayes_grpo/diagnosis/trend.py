@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import Logged, lost_strength
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import SIGNALS, Run
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import row_blocks, stretches
 
 TREND_DRAWS = 200
@@ -53,18 +54,14 @@ class Trend:
         value: The rows themselves, shape (n,).
         draws: Draws of the trend, shape (draws, n).
         noise_sd: Posterior mean of a single logged row's noise sd.
-        rows: Number of logged rows.
-        raw_step: Steps of the logged rows, shape (rows,).
-        raw: Logged rows, shape (rows,).
+        logged: The logged rows.
     """
 
     step: np.ndarray
     value: np.ndarray
     draws: np.ndarray
     noise_sd: float
-    rows: int
-    raw_step: np.ndarray
-    raw: np.ndarray
+    logged: Logged
 
     @property
     def mean(self) -> np.ndarray:
@@ -74,8 +71,6 @@ class Trend:
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between rows and constant beyond them, shape (draws, steps)."""
         steps = np.atleast_1d(np.asarray(steps, dtype=float))
-        if len(self.step) == 1:
-            return np.repeat(self.draws, len(steps), axis=1)
         right = np.clip(np.searchsorted(self.step, steps), 1, len(self.step) - 1)
         left = right - 1
         share = np.clip((steps - self.step[left]) / (self.step[right] - self.step[left]), 0.0, 1.0)
@@ -97,7 +92,7 @@ class Trend:
 
         A smooth trend anticipates a jump; the rows before it do not.
         """
-        before = self.raw[self.raw_step <= first][-BEFORE_ROWS:]
+        before = self.logged.until(first).value[-BEFORE_ROWS:]
         if not len(before):
             return self.change(first, last)
         error = self.noise_sd / np.sqrt(len(before))
@@ -118,21 +113,20 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     Returns:
         The posterior, or None with fewer than `LEAST_VALUES` logged values.
     """
-    kept = np.isfinite(value)
-    raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
-    if len(raw) < LEAST_VALUES:
+    logged = Logged.of(step, value)
+    if logged.rows < LEAST_VALUES:
         return None
-    blocks = row_blocks(len(raw), TREND_ROWS)
-    x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
+    blocks = row_blocks(logged.rows, TREND_ROWS)
+    x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
     floor = 1e-6 * max(abs(centre), 1e-3)
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
-        return Trend(x, y, draws, floor, len(raw), raw_step, raw)
+        return Trend(x, y, draws, floor, logged)
     starts = _START_SD * _starts(x, settling)
     draws, noise = _posterior(x, (y - centre) / scale, count, starts, rng)
-    return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
+    return Trend(x, y, centre + scale * draws, max(scale * noise, floor), logged)
 
 
 def reward_trend(run: Run, signal: str) -> Trend | None:
@@ -144,7 +138,7 @@ def reward_trend(run: Run, signal: str) -> Trend | None:
 
 def total_change(trend: Trend) -> np.ndarray:
     """Draws of the change from first row to last, with that of a start which settles in a few rows, shape (draws,)."""
-    found = fit_trend(trend.raw_step, trend.raw, settling=True)
+    found = fit_trend(trend.logged.step, trend.logged.value, settling=True)
     return (found or trend).change()
 
 
@@ -295,7 +289,7 @@ def trends_of(run: Run) -> RunTrends | None:
     name, gold = "held-out", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
-        if trend is not None and (held_out is None or trend.rows > held_out.rows):
+        if trend is not None and (held_out is None or trend.logged.rows > held_out.logged.rows):
             held_out, name = trend, "gold"
     reward = train or held_out
     if reward is None:
@@ -328,19 +322,6 @@ def rise_chance(trends: RunTrends) -> float:
     return float((trends.reward.change() > trends.reward.noise_sd).mean())
 
 
-def lost_at(trend: Trend, span: float, low: float = np.nan) -> np.ndarray:
-    """Whether a reward is lost at each of its rows, by the rows up to it (`logged.lost_strength`), shape (n,).
-
-    Args:
-        trend: Of a reward.
-        span: Its range.
-        low: Lowest reward; NaN if unknown.
-    """
-    rows = Logged(trend.raw_step, trend.raw)
-    past = [rows.until(step) for step in trend.step]
-    return np.array([lost_strength(y, low, low + span, THRESHOLDS.trend_rows) > 1.0 for y in past])
-
-
 def rows_collapsed(y: np.ndarray) -> bool:
     """Whether a reward is lost at its last row, shape (n,), by the rule of the diagnosis."""
     return Logged(np.arange(float(len(y))), y).loss() > 1.0
@@ -367,24 +348,23 @@ class Fallen(NamedTuple):
     at_once: bool = False
 
 
-def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: float | None = None) -> Fallen | None:
-    """What a reward has lost at its last row, by the rule of the diagnosis (`lost_strength`); None if it has not.
+def fallen_of(trend: Trend, ends: RewardRange, held_out_best: float | None = None) -> Fallen | None:
+    """What a reward has lost at its last row, by the rule of the diagnosis (`Logged.loss`); None if it has not.
 
     Args:
         trend: Of the reward.
-        span: Its range.
-        low: Lowest reward; NaN if unknown.
+        ends: Its range with both ends or none.
         held_out_best: Step of the best held-out score; None where none is logged.
     """
-    rows = Logged(trend.raw_step, trend.raw)
-    if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:
+    rows = trend.logged
+    if rows.loss(ends) <= 1.0:
         return None
     step = last_near_best(trend, float(rows.step[rows.fall[1] - 1]))
     best = float(np.interp(step, trend.step, trend.mean))
-    now = max(float(trend.mean[-1]), low) if np.isfinite(low) else float(trend.mean[-1])
-    at_once = step <= float(trend.step[min(THRESHOLDS.first_rows, trend.rows) - 1])
+    now = max(float(trend.mean[-1]), ends.low)
+    at_once = step <= float(trend.step[THRESHOLDS.first_rows - 1])
     if at_once:  # what was lost before the trend could show it stands in the first rows
-        best = max(best, float(trend.raw[: THRESHOLDS.first_rows].mean()))
+        best = max(best, float(rows.value[: THRESHOLDS.first_rows].mean()))
     if best <= now:
         return None
     if held_out_best is None:
@@ -392,9 +372,10 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
     return Fallen(step, best, now, held_out_best, float(np.interp(held_out_best, trend.step, trend.mean)))
 
 
-def last_lost(trend: Trend, span: float, low: float = np.nan) -> tuple[float, float] | None:
+def last_lost(trend: Trend, ends: RewardRange) -> tuple[float, float] | None:
     """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
-    found = stretches(lost_at(trend, span, low), THRESHOLDS.least_rows)
+    lost = np.array([trend.logged.until(step).loss(ends) > 1.0 for step in trend.step])
+    found = stretches(lost, THRESHOLDS.least_rows)
     return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
 
 

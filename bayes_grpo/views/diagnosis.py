@@ -26,7 +26,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
     answer, why = split(sentence_case(d.status.headline), ": ")
     a, found = d.about, episodes(d)
-    reward = None if d.trends is None else d.trends.reward
+    logged = None if d.trends is None else d.trends.reward.logged
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
@@ -65,7 +65,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
-        series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
+        series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
 
 

@@ -29,7 +29,7 @@ class AdvantageDegeneracy(Mode):
         """No signal and no progress: zero-variance groups, and a reward that has not risen and is not high."""
         if rows.constant:
             spread = rows.signals.get("reward_std")
-            unrewarded = float(rows.reward.value[0]) <= max(rows.low, 0.0) if rows.has_range else True
+            unrewarded = float(rows.reward.value[0]) <= max(rows.ends.low, 0.0) if rows.ends.known else True
             if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
                 return np.inf
         waste = rows.waste

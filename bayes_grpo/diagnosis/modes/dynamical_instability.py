@@ -1,6 +1,6 @@
 """Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
 
-`bayes_grpo.diagnosis.logged.lost_strength` defines a lost reward. Every threshold applies to running means of the rows
+`bayes_grpo.diagnosis.logged.Logged.loss` defines a lost reward. Every threshold applies to running means of the rows
 and to their standard errors.
 """
 
@@ -30,7 +30,7 @@ class DynamicalInstability(Mode):
         y, held_out = rows.reward, rows.held_out
         found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(held_out.loss(THRESHOLDS.held_out_rows))
+            found.append(held_out.loss(least_rows=THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
@@ -77,7 +77,7 @@ def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     """Which reward is lost, with its name; None where none is."""
     if rows.loss > 1.0:
         return _name(rows), rows.reward
-    if rows.held_out.loss(THRESHOLDS.held_out_rows) > 1.0:
+    if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
         return "the held-out score", rows.held_out
     return None
 

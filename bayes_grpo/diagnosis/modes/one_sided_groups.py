@@ -29,7 +29,7 @@ class OneSidedGroups(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Share of the groups that are of the larger kind, in rows enough for a verdict on them."""
         share = rows.signals.get("frac_reward_zero_std", NOTHING)
-        if share.rows < THRESHOLDS.least_rows or not rows.has_range or rows.uses_eval:
+        if share.rows < THRESHOLDS.least_rows or not rows.ends.known or rows.uses_eval:
             return np.nan
         if share.rows < THRESHOLDS.waste_rows:
             return 0.0

@@ -39,7 +39,7 @@ class RewardHacking(Mode):
         gain, share = train.now - train.start, is_share(held_out.value)
         rose = min(gain / (THRESHOLDS.fall_errors * train.error), gain / (THRESHOLDS.hack_rise * rows.span))
         hollow = 0.0
-        if share and rows.has_range and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
+        if share and rows.ends.known and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
             hollow = min(THRESHOLDS.hollow / max(held_out.now, 1e-6), rows.level / THRESHOLDS.stands)
         top = float(held_out.value.max())
         fall, level = top - held_out.now, top - (0.0 if share else float(held_out.value.min()))
