@@ -16,15 +16,9 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk
 
-Condition = Callable[["Facts"], bool]
-
-
-def _always(_: Facts) -> bool:
-    return True
-
-
-def _never(_: Facts) -> bool:
-    return False
+Condition = Callable[[Facts], bool]
+_SCORE = ("train reward", "held-out score")
+"""Score that chooses a checkpoint: without a held-out one, and with one."""
 
 
 def _named(f: Facts, column: str, otherwise: str) -> str:
@@ -33,16 +27,8 @@ def _named(f: Facts, column: str, otherwise: str) -> str:
     return f"name the column with --column {column}={keys[0]} if it is the right one" if keys else otherwise
 
 
-def _broken(f: Facts) -> bool:
-    return bool(f.not_finite)
-
-
-def _idle(f: Facts) -> bool:
-    return f.idle
-
-
-def _failing(f: Facts) -> bool:
-    return f.failing > THRESHOLDS.half
+def _never(_: Facts) -> bool:
+    return False
 
 
 class ActionRow(NamedTuple):
@@ -55,8 +41,8 @@ class ActionRow(NamedTuple):
     """
 
     words: str | Callable[[Facts], str]
-    needs: Condition = _always
-    forbidden: Condition = _broken
+    needs: Condition = lambda _: True
+    forbidden: Condition = lambda f: f.broken
 
     def text(self, f: Facts) -> str:
         """Its sentence for a run."""
@@ -88,7 +74,7 @@ def _risky(f: Facts) -> bool:
         bool(f.signs) or bool(f.falls) or f.failing > THRESHOLDS.safe or f.held_out_stays or f.waste > THRESHOLDS.half
     )
     pointless = f.high or f.all_wrong or f.rate_spent is not None or f.truncated > THRESHOLDS.truncated
-    return _broken(f) or shown or pointless or _risk(f).p > THRESHOLDS.safe
+    return f.broken or shown or pointless or _risk(f).p > THRESHOLDS.safe
 
 
 def _group(f: Facts) -> str:
@@ -98,10 +84,6 @@ def _group(f: Facts) -> str:
 
 def _saved(f: Facts) -> str:
     return f.step_text(round(f.checkpoint or 0.0))
-
-
-def _ended(f: Facts) -> bool:
-    return f.ended
 
 
 def _longer(f: Facts) -> str:
@@ -133,30 +115,32 @@ ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
         lambda f: f.rows >= THRESHOLDS.trend_rows,
-        lambda f: _broken(f) or _failing(f) or _ended(f) or (f.resting and not f.rose),
+        lambda f: f.broken or f.fails or f.ended or (f.resting and not f.rose),
     ),
     "look again": ActionRow(
         _again,
-        forbidden=lambda f: _broken(f) or _failing(f),
+        forbidden=lambda f: f.broken or f.fails,
     ),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
     "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
     "go back": ActionRow(
-        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
+        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {_SCORE[f.held_out]})",
         lambda f: f.checkpoint is not None and not f.latest,
         _never,
     ),
     "start over": ActionRow(
         "stop, and start over with a corrected reward: by the held-out score, no checkpoint is worth going back to",
-        lambda f: f.held_out and _failing(f) and (f.checkpoint is None or f.latest),
+        lambda f: f.held_out and f.fails and (f.checkpoint is None or f.latest),
     ),
     "take checkpoint": ActionRow(
         lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
-        lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
-        _failing,
+        lambda f: f.checkpoint is not None and f.held_out,
+        lambda f: f.fails,
     ),
     "score checkpoints": ActionRow(
-        "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
+        "stop, and score the kept checkpoints on held-out prompts to choose one",
+        lambda f: not f.held_out,
+        lambda f: f.fails,
     ),
     "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
     "compare checkpoints": ActionRow(
@@ -165,7 +149,7 @@ ACTIONS: dict[str, ActionRow] = {
     "precision": ActionRow(
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
         "seen a NaN cannot be recovered",
-        _broken,
+        lambda f: f.broken,
         _never,
     ),
     "update path": ActionRow(
@@ -182,7 +166,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
-    "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.at_top),
+    "larger groups": ActionRow(_group, lambda f: f.idle, lambda f: f.broken or f.constant or f.at_top),
     "more prompts": ActionRow(
         lambda f: f"use more prompts per step if noise hides the rise (noise of one row: {f.noise:.2g})",
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
@@ -190,17 +174,17 @@ ACTIONS: dict[str, ActionRow] = {
     "easier prompts": ActionRow(
         "start with easier prompts, partial credit, or supervised fine-tuning",
         lambda f: f.all_wrong or f.level < THRESHOLDS.hard,
-        lambda f: _broken(f) or f.truncated > THRESHOLDS.truncated,
+        lambda f: f.broken or f.truncated > THRESHOLDS.truncated,
     ),
     "harder prompts": ActionRow(
         "use harder prompts, or drop those that are always solved",
         lambda f: f.level > THRESHOLDS.near_top,
-        lambda f: _broken(f) or _failing(f),
+        lambda f: f.broken or f.fails,
     ),
     "mixed prompts": ActionRow(
         "sample prompts with success rates of 20% to 80%, so that groups have nonzero variance",
-        _idle,
-        lambda f: _broken(f) or f.constant,
+        lambda f: f.idle,
+        lambda f: f.broken or f.constant,
     ),
     "verifier": ActionRow(
         "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
@@ -210,7 +194,7 @@ ACTIONS: dict[str, ActionRow] = {
     "entropy term": ActionRow(
         "raise the upper clip range or the sampling temperature, or add an entropy bonus",
         lambda f: f.entropy,
-        lambda f: _broken(f) or any("entropy grew" in s.words for s in f.signs),
+        lambda f: f.broken or any("entropy grew" in s.words for s in f.signs),
     ),
     "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
     "read completions": ActionRow("read 20 high-reward completions of the last steps"),
@@ -226,7 +210,9 @@ ACTIONS: dict[str, ActionRow] = {
     "look at part": ActionRow(
         "check the falling component: its prompts, its verifier, its weight", lambda f: bool(f.falls)
     ),
-    "new run": ActionRow("stop; the next run needs more steps, other prompts or another learning rate", _ended),
+    "new run": ActionRow(
+        "stop; the next run needs more steps, other prompts or another learning rate", lambda f: f.ended
+    ),
 }
 """Name → action."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.mode import HELD_OUT, Probabilities, all_modes, probabilities_of
+from bayes_grpo.diagnosis.mode import HELD_OUT, Probabilities, all_modes
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
@@ -21,7 +20,7 @@ from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.status_of import status_of
-from bayes_grpo.diagnosis.story import progress_text, resume_behind, story
+from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.trend import RunTrends, trends_of
@@ -76,19 +75,20 @@ def diagnose(
     estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
-        estimate, timeline = probabilities_of(rows), timeline_of(rows, trends)
+        timeline = timeline_of(rows, trends)
+        estimate = timeline.now
         evidence = _evidence(timeline, rows, trends)
         resumed = resume_behind(timeline, rows, shown)
-        facts = facts_of(trends, rows, estimate.failing)
-        facts = replace(facts, suggested=shown.suggested, resumed=resumed)
+        facts = facts_of(trends, rows, estimate.failing, resumed)
         if resumed is not None:
             evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-    status = status_of(estimate, timeline, rows, facts)
-    texts = (story(estimate, timeline, trends, status.finding, facts.happened), gain.sentence if gain else "")
+    happened = () if trends is None else sudden_events(rows, shown)
+    status = status_of(timeline, rows, facts, happened)
+    texts = (story(timeline, trends, status.finding, happened), gain.sentence if gain else "")
     return Diagnosis(
         status=status,
         sentence=" ".join(x for x in texts if x),

@@ -90,13 +90,12 @@ class Logged:
         """Highest running mean."""
         return float(self.means.max())
 
-    @property
-    def falls(self) -> bool:
-        """Whether it has fallen from its best beyond noise, by a part that matters."""
+    def fell(self, errors: float = THRESHOLDS.going_errors, part: float = THRESHOLDS.sign_fall) -> bool:
+        """Whether it has fallen from its best by so many standard errors, and by a part that matters."""
         if not self.rows:
             return False
         size = self.best if is_share(self.value) else float(np.ptp(self.value))
-        return self.best - self.now > max(THRESHOLDS.going_errors * self.error, THRESHOLDS.sign_fall * size)
+        return self.best - self.now > max(errors * self.error, part * size)
 
     def loss(self, ends: RewardRange | None = None, least_rows: int = THRESHOLDS.trend_rows) -> float:
         """By how many times what counts as lost it has fallen from its best: above 1 it is lost.

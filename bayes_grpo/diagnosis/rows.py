@@ -112,7 +112,7 @@ class RunSoFar:
         y = self.judged
         if y is None or np.ptp(y.value) == 0.0:
             return None
-        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.falls:
+        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.fell():
             return None
         if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
             best = float(y.step[int(y.means.argmax()) + y.window - 1])

@@ -7,7 +7,7 @@ replace the action for a run without failure (`bayes_grpo.analysis`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
@@ -25,21 +25,21 @@ BROKE = ("dynamical_instability", "lost_values")
 TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def status_of(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> Status:
+def status_of(timeline: Timeline | None, rows: RunSoFar, facts: Facts, happened: Sequence[str] = ()) -> Status:
     """The status of a diagnosis.
 
     Args:
-        estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         rows: Its rows.
         facts: Inputs of the actions' conditions.
+        happened: Sudden events that are over, a clause each.
     """
     if timeline is None:
         text = "The log has fewer than three rewards."
         do = f"{ACTIONS['look again'].text(facts)}."
         return Status("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
-    on = {e.mode: e for e in timeline.probable(over=False)}
-    now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
+    estimate, on = timeline.now, timeline.probable(over=False)
+    now = {e.mode: e for e in on if timeline.modes[e.mode].under_way >= THRESHOLDS.probable}
     line = (
         _not_numbers(now, facts)
         or _failing(now, rows, facts)
@@ -51,7 +51,7 @@ def status_of(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunS
         or _suspected(estimate, timeline, facts)
         or _calm(timeline, rows, facts)
     )
-    past = () if line.alarming else facts.happened or over_texts(timeline, BROKE)
+    past = () if line.alarming else happened or over_texts(timeline, BROKE)
     return replace(line, earlier=f"Earlier: {'; '.join(past[:2])}.") if past else line
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_grpo.common.intervals import percent, span_text
 from bayes_grpo.diagnosis.mode import all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trend import RunTrends, rise_chance, total_change
@@ -24,17 +24,10 @@ LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", 
 """Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
-def story(
-    estimate: ModeProbabilities,
-    timeline: Timeline | None,
-    trends: RunTrends | None,
-    first: str = "",
-    happened: Sequence[str] = (),
-) -> str:
+def story(timeline: Timeline | None, trends: RunTrends | None, first: str = "", happened: Sequence[str] = ()) -> str:
     """The verdict in words.
 
     Args:
-        estimate: Probabilities of the modes.
         timeline: Of the run; None where its log has too few rewards.
         trends: Its trends; None likewise.
         first: Finding of the status; the story begins with it where it is under way.
@@ -43,7 +36,7 @@ def story(
     if timeline is None or trends is None:
         return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(estimate, timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
+    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -56,7 +49,7 @@ def progress_text(trends: RunTrends) -> str:
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
 
 
-def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
+def _now(timeline: Timeline, trends: RunTrends, first: str) -> str:
     failures = failure_names()
     found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
@@ -73,6 +66,7 @@ def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, fir
         word = "rising" if last.mode == "growing" else "flat"
         since = f"The reward has been {word} since about step {last.onset.median:.0f} ({percent(last.probability)})."
         shown = f"{since} {shown}"
+    estimate = timeline.now
     listed = sorted(MODES, key=lambda mode: -estimate.probability[mode])[:2]
     which = ", ".join(f"{label_of(mode)} {percent(estimate.probability[mode])}" for mode in listed)
     if estimate.failing >= THRESHOLDS.probable:
@@ -168,3 +162,28 @@ def near_resume(run: Run, step: float) -> float | None:
     """The resume at or at most two rows before a step; None without."""
     first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
     return max((s for s in run.resumes if first <= s <= step), default=None)
+
+
+def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
+    """Dips that are over, jumps and resumes, in the order of their steps, a clause each."""
+    y, found, named = rows.reward, [], set()
+
+    def where(step: float) -> str:
+        """The step, and the resume that comes with it."""
+        at = near_resume(run, step)
+        named.add(at)
+        return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
+
+    for a, b in y.dips:
+        usual, part = float(np.median(y.value)), y.value[a : b + 1]
+        low = float(part[np.abs(part - usual).argmax()])
+        how = "fell" if low < usual else "rose"
+        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
+        found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
+    for i, before, after in y.jumps:
+        found.append(
+            (y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}".rstrip(","))
+        )
+    begun = [s for s in run.resumes if s > y.step[0] and s not in named]
+    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
+    return tuple(text for _, text in sorted(found))

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.diagnosis.mode import Mode, all_modes
+from bayes_grpo.diagnosis.mode import Mode, Probabilities, all_modes, failure_names
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -90,6 +90,12 @@ class Timeline(Result):
     step: np.ndarray
     modes: Mapping[str, ModeTimeline]
     episodes: tuple[Episode, ...]
+
+    @property
+    def now(self) -> Probabilities:
+        """Probabilities of the failures at the last step."""
+        failures = failure_names()
+        return Probabilities({name: mode.under_way for name, mode in self.modes.items() if name in failures})
 
     def probable(self, over: bool) -> list[Episode]:
         """Episodes that are more probable than not, over or not."""

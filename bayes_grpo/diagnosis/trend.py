@@ -15,15 +15,16 @@ reward by the rule of the diagnosis, so that fit, forecast and decision agree wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import Logged
+from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.logs.run import SIGNALS, Run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import row_blocks, stretches
 
@@ -232,26 +233,22 @@ def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float |
         step: Steps of the rows, shape (n,).
         learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
     """
-    if learning_rate is None:
+    rate = NOTHING if learning_rate is None else Logged.of(step, learning_rate)
+    if rate.rows < THRESHOLDS.first_rows or not rate.value.max() > 0.0:
         return None
-    kept = np.flatnonzero(np.isfinite(learning_rate))
-    rate = learning_rate[kept]
-    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
-        return None
-    low = rate <= THRESHOLDS.rate_spent * rate.max()
-    if not low[-1]:
-        return None
-    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])
+    low = rate.value <= THRESHOLDS.rate_spent * rate.value.max()
+    return float(rate.step[np.flatnonzero(~low)[-1] + 1]) if low[-1] else None
 
 
 LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
 """Signals whose trend is fitted in logarithms, and the smallest value that counts."""
 LIVE = ("grad_norm",)
 """Signals whose rows of 0 are left out: where no group has spread there is no gradient to measure."""
-_FIRST = ("reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "completion_length")
-FITTED = (*_FIRST, "completions_clipped_ratio", "engine_mismatch", "step_time")
-"""Signals whose trend is fitted."""
-_SEEDS = {key: seed for seed, key in reversed(list(enumerate((*_FIRST, *SIGNALS), 10)))}
+FITTED = {
+    "reward_std": 10, "frac_reward_zero_std": 11, "entropy": 12, "kl": 13, "grad_norm": 14, "completion_length": 15,
+    "completions_clipped_ratio": 26, "engine_mismatch": 30, "step_time": 32,
+}  # fmt: skip
+"""Signals whose trend is fitted, and the seed of its draws."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -274,7 +271,7 @@ class RunTrends:
     held_out_name: str
     signals: Mapping[str, Trend]
     components: Mapping[str, Trend]
-    environments: Mapping[str, Trend] = field(default_factory=dict)
+    environments: Mapping[str, Trend]
 
     @property
     def uses_eval(self) -> bool:
@@ -294,26 +291,22 @@ def trends_of(run: Run) -> RunTrends | None:
     reward = train or held_out
     if reward is None:
         return None
-    fitted = {}
-    for key in FITTED:
-        values = run.signals.get(key)
-        if values is None:
-            continue
-        if key in LIVE:
-            values = np.where(values > 0.0, values, np.nan)
-        if key in LOGARITHMIC:
-            values = np.log(np.maximum(values, LOGARITHMIC[key]))
-        fitted[key] = fit_trend(step, values, seed=_SEEDS[key])
-    parts = {name: fit_trend(step, values, seed=100 + i) for i, (name, values) in enumerate(run.components.items())}
-    places = {name: fit_trend(step, x, seed=200 + i) for i, (name, x) in enumerate(run.environments.items())}
+
+    def fitted(columns: Mapping[str, np.ndarray], seeds: Iterable[int]) -> dict[str, Trend]:
+        found = {key: fit_trend(step, x, seed=i) for i, (key, x) in zip(seeds, columns.items(), strict=False)}
+        return {key: trend for key, trend in found.items() if trend is not None}
+
+    signals = {key: run.signals[key] for key in FITTED if key in run.signals}
+    signals |= {key: np.where(x > 0.0, x, np.nan) for key, x in signals.items() if key in LIVE}
+    signals |= {key: np.log(np.maximum(x, LOGARITHMIC[key])) for key, x in signals.items() if key in LOGARITHMIC}
     return RunTrends(
         run=run,
         reward=reward,
         held_out=None if train is None else held_out,
         held_out_name=name,
-        signals={key: trend for key, trend in fitted.items() if trend is not None},
-        components={key: trend for key, trend in parts.items() if trend is not None},
-        environments={key: trend for key, trend in places.items() if trend is not None},
+        signals=fitted(signals, [FITTED[key] for key in signals]),
+        components=fitted(run.components, count(100)),
+        environments=fitted(run.environments, count(200)),
     )
 
 

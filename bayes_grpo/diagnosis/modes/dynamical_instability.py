@@ -34,7 +34,7 @@ class DynamicalInstability(Mode):
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.falls for x in (y, held_out))
+            falls = any(x.fell() for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
