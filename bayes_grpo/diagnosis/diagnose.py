@@ -83,7 +83,8 @@ def diagnose(
         if resumed is not None:
             evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
-        wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
+        logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
+        wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
     happened = () if trends is None else sudden_events(rows, shown)
@@ -130,13 +131,6 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
             found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
     found["zero_loss"] = zeros_text(rows, trends.run)
     return {name: text for name, text in found.items() if text}
-
-
-def _is_logged(wanted: str, trends: RunTrends) -> bool:
-    """Whether a run has a signal that a mode wants."""
-    if wanted != HELD_OUT:
-        return wanted in trends.run.signals
-    return trends.held_out is not None or (bool(len(trends.run.eval_step)) and not trends.uses_eval)
 
 
 def _what_to_do(
