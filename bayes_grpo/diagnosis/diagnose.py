@@ -12,7 +12,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.mode import HELD_OUT, Probabilities, all_modes
+from bayes_grpo.diagnosis.mode import HELD_OUT, Probabilities, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
@@ -22,7 +22,6 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.status_of import status_of
 from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
 from bayes_grpo.diagnosis.trend import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run

@@ -13,12 +13,11 @@ from dataclasses import replace
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.logged import fall_text
-from bayes_grpo.diagnosis.mode import failure_names, label_of
+from bayes_grpo.diagnosis.mode import Episode, Timeline, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, StatusWord
 from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Episode, Timeline
 
 BROKE = ("dynamical_instability", "lost_values")
 """Modes whose end the line names, of those that are over."""

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import percent, span_text
-from bayes_grpo.diagnosis.mode import all_modes, failure_names, label_of
+from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Episode, Timeline
 from bayes_grpo.diagnosis.trend import RunTrends, rise_chance, total_change
 from bayes_grpo.logs.run import Run
 

@@ -7,9 +7,8 @@ from functools import partial
 
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
-from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.mode import Episode, label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.views.document import TONES, Document, Drawing, Sparkline, section, sentence_case, shows, split
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
