@@ -126,6 +126,11 @@ class RunSoFar:
         return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
 
     @property
+    def reward_name(self) -> str:
+        """The reward in sentences."""
+        return "the held-out score" if self.uses_eval else "the reward"
+
+    @property
     def span(self) -> float:
         """Range of the reward: the known one, or what the rows show of it."""
         return self.ends.high - self.ends.low if self.ends.known else max(float(np.ptp(self.reward.value)), 1e-9)

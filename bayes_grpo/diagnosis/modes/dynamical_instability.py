@@ -58,7 +58,7 @@ class DynamicalInstability(Mode):
         if found is not None:
             return fall_text(*found)
         y = then.reward
-        parts = [f"{_name(rows)} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
+        parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
             x = then.signals.get(key, NOTHING)
             if x.rows >= THRESHOLDS.burst_rows:
@@ -69,14 +69,10 @@ class DynamicalInstability(Mode):
         return "; ".join(parts)
 
 
-def _name(rows: RunSoFar) -> str:
-    return "the held-out score" if rows.uses_eval else "the reward"
-
-
 def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     """Which reward is lost, with its name; None where none is."""
     if rows.loss > 1.0:
-        return _name(rows), rows.reward
+        return rows.reward_name, rows.reward
     if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
         return "the held-out score", rows.held_out
     return None
