@@ -173,7 +173,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
-        rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
+        rate_spent=rate_spent_at(run),
         planned=float(planned) if planned is not None and _over(run, planned) else None,
         rows_planned=_rows_planned(y, planned),
         falls=_falls(run),
@@ -201,12 +201,10 @@ def _rows_planned(y: Logged, planned: float | None) -> float | None:
 
 def _highest_rate(run: Run) -> float | None:
     """Highest learning rate, set or logged."""
-    given = run.settings.learning_rate.value
+    given, logged = run.settings.learning_rate.value, Logged.of(run.step, run.values("learning_rate")).value
     if given is not None:
         return float(given)
-    rates = run.signals.get("learning_rate", np.empty(0))
-    rates = rates[np.isfinite(rates) & (rates > 0.0)]
-    return float(rates.max()) if len(rates) else None
+    return float(logged.max()) if np.any(logged > 0.0) else None
 
 
 def _checkpoint(trend: Trend, rows: RunSoFar) -> float | None:

@@ -297,19 +297,12 @@ def timeline_of(rows: RunSoFar, trends: RunTrends) -> Timeline:
             continue
         found[mode.name] = ModeTimeline(mode.name, np.array([x.probability for x in looks]), seen)
         if seen:
-            episodes += episodes_of(mode, found[mode.name].probability, rows, trends)
+            episodes += _episodes(mode, found[mode.name].probability, rows, trends)
     return Timeline(step, found, tuple(sorted(episodes, key=lambda e: e.onset.median)))
 
 
-def episodes_of(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) -> list[Episode]:
-    """Stretches in which a mode is more probable than not, or suspected.
-
-    Args:
-        mode: The mode.
-        p: Its probability at each row of the trend, shape (n,).
-        rows: Rows of the run.
-        trends: Its trends.
-    """
+def _episodes(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) -> list[Episode]:
+    """Stretches in which a mode is more probable than not, or suspected; ``p`` is over the rows of the trend."""
     step, last_row = trends.reward.step, len(p) - 1
     heights = (np.arange(_READERS) + 0.5) / _READERS
     out: list[Episode] = []

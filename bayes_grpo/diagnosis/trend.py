@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import NOTHING, Logged
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange
@@ -224,16 +224,12 @@ def _posterior(
     return np.concatenate(out), float(np.sqrt(found.share @ found.squares / freedom))
 
 
-def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
-    """Step from which a learning rate is spent; None where it is not, or was not logged.
+def rate_spent_at(run: Run) -> float | None:
+    """Step from which the learning rate of a run is spent; None where it is not, or was not logged.
 
     A rate that warms up is below its peak too, so only what comes after the peak counts.
-
-    Args:
-        step: Steps of the rows, shape (n,).
-        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
     """
-    rate = NOTHING if learning_rate is None else Logged.of(step, learning_rate)
+    rate = Logged.of(run.step, run.values("learning_rate"))
     if rate.rows < THRESHOLDS.first_rows or not rate.value.max() > 0.0:
         return None
     low = rate.value <= THRESHOLDS.rate_spent * rate.value.max()

@@ -64,13 +64,8 @@ class RewardHacking(Mode):
         rise, carried = train.change_since(begin, end), held_out.change(begin, end)
         if rises is not None and np.median(carried) < THRESHOLDS.half * np.median(rise):
             parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
-        return "; ".join(
-            [
-                f"since step {begin:g} the train reward changed by {span_text(rise)}, the "
-                f"{trends.held_out_name} reward by {span_text(carried, level=False)}",
-                *parts,
-            ]
-        )
+        both = f"the train reward changed by {span_text(rise)}, the {trends.held_out_name} reward by "
+        return "; ".join([f"since step {begin:g} {both}{span_text(carried, level=False)}", *parts])
 
 
 MODE = RewardHacking()
