@@ -10,15 +10,15 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
-from bayes_grpo.diagnosis.actions import advice
+from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.mode import HELD_OUT, Probabilities, Timeline, all_modes, timeline_of
+from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status
 from bayes_grpo.diagnosis.status_of import status_of
 from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -29,6 +29,8 @@ from bayes_grpo.logs.run import Run
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.decomposition import Decomposition
     from bayes_grpo.rollouts.records import Rollouts
+
+TOO_SHORT = "The log has fewer than three rewards"
 
 
 def diagnose(
@@ -70,8 +72,10 @@ def diagnose(
     )
     gain, doubts = _gain(shown, rollouts, up_to_step)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
-    timeline, evidence, facts = None, {}, Facts(rows=about.rows)
-    estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
+    do = f"{ACTIONS['look again'].text(Facts(rows=about.rows))}."
+    status = Status("unclear", CANNOT_TELL, 1.0, f"{TOO_SHORT}.", do, "the number of rewards")
+    sentence, timeline, evidence = f"Cannot tell: {TOO_SHORT[:1].lower()}{TOO_SHORT[1:]}.", None, {}
+    estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
         timeline = timeline_of(rows, trends)
@@ -86,12 +90,12 @@ def diagnose(
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-    happened = () if trends is None else sudden_events(rows, shown)
-    status = status_of(timeline, rows, facts, happened)
-    texts = (story(timeline, trends, status.finding, happened), gain.sentence if gain else "")
+        happened = sudden_events(rows, shown)
+        status = status_of(timeline, rows, facts, happened)
+        sentence = story(timeline, trends, status.finding, happened)
     return Diagnosis(
         status=status,
-        sentence=" ".join(x for x in texts if x),
+        sentence=f"{sentence} {gain.sentence}" if gain else sentence,
         probability=estimate.probability,
         evidence=evidence,
         onsets=onsets,

@@ -14,7 +14,7 @@ from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import RunTrends, Trend, fallen_of, rate_spent_at, rise_chance
+from bayes_grpo.diagnosis.trend import RunTrends, fallen_of, rate_spent_at, rise_chance
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.failure import shared_rate
 from bayes_grpo.rows.series import is_share
@@ -137,14 +137,16 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
-    weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
+    weight, group = settings.kl_weight, settings.group_size
     no_kl = weight.given is not None and float(weight.given) == 0.0
     cut = rows.signals.get("completions_clipped_ratio", NOTHING)
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
     judged = rows.judged
-    step = _checkpoint(trends.reward, rows)
+    step = rows.held_out_best
+    if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
+        step = fallen.saved_step  # what forecast and decision go by
     least = rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span)
-    planned = total.given or None
+    planned, rows_planned = _plan(run, y)
     return Facts(
         rows=y.rows,
         failing=failing,
@@ -174,8 +176,8 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run),
-        planned=float(planned) if planned is not None and _over(run, planned) else None,
-        rows_planned=_rows_planned(y, planned),
+        planned=planned,
+        rows_planned=rows_planned,
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
@@ -184,19 +186,15 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
     )
 
 
-def _over(run: Run, planned: float) -> bool:
-    """Whether the planned steps are over; a log that goes on far beyond them had another plan."""
-    if not len(run.step):
-        return False
-    from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: steps 0 to N - 1
-    return planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
-
-
-def _rows_planned(y: Logged, planned: float | None) -> float | None:
-    """Rewards at the planned end, at the pace of those that are logged."""
-    if planned is None or y.rows < 2 or y.step[-1] >= planned:
-        return None
-    return y.rows + float(np.floor((planned - y.step[-1]) * (y.rows - 1) / (y.step[-1] - y.step[0])))
+def _plan(run: Run, y: Logged) -> tuple[float | None, float | None]:
+    """Planned steps where they are over, and rewards at the planned end, at the logged pace, where it is to come."""
+    planned, over = float(run.settings.total_steps.given or 0.0), False
+    if len(run.step):  # a log that goes on far beyond the planned steps had another plan
+        from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
+        over = planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
+    ahead = planned - float(y.step[-1])
+    rows = y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0]))) if ahead > 0.0 else None
+    return planned if planned and over else None, rows
 
 
 def _highest_rate(run: Run) -> float | None:
@@ -205,14 +203,6 @@ def _highest_rate(run: Run) -> float | None:
     if given is not None:
         return float(given)
     return float(logged.max()) if np.any(logged > 0.0) else None
-
-
-def _checkpoint(trend: Trend, rows: RunSoFar) -> float | None:
-    """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
-    if rows.judged is not None:
-        return rows.held_out_best
-    fallen = fallen_of(trend, rows.ends)  # what forecast and decision go by
-    return None if fallen is None else fallen.saved_step
 
 
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:

@@ -168,10 +168,10 @@ class Logged:
                 found.append((row, float(before[i]), float(after[i])))
         return tuple(sorted(found)) if len(found) <= THRESHOLDS.least_rows else ()
 
-    def change(self, last: int, first: int) -> tuple[float, float]:
-        """Mean of a third of the rows less that of an earlier one, without dips, and its standard error."""
+    def change(self, first: int) -> tuple[float, float]:
+        """Mean of the last third of the rows less that of an earlier one, without dips, and its standard error."""
         size = max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.thirds)
-        starts = [max(round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0) for i in (last, first)]
+        starts = max(self.rows - size, 0), max(round(first * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0)
         kept = np.ones(self.rows, bool)
         for a, b in self.dips:
             kept[a : b + 1] = False

@@ -156,45 +156,23 @@ def label_of(name: str) -> str:
     return next((m.label for m in all_modes() if m.name == name), name.replace("_", " "))
 
 
-@dataclass(frozen=True)
-class Probabilities(ModeProbabilities):
-    """Of one look at a run.
-
-    Attributes:
-        probability: Failure → probability that it is under way; of other failures where the log shows them.
-    """
-
-    probability: Mapping[str, float]
-
-
-def probabilities_of(rows: RunSoFar) -> Probabilities:
-    """Of a run at the last of some rows."""
+def probabilities_of(rows: RunSoFar) -> ModeProbabilities:
+    """Probabilities of the four failures at the last of some rows, and of other failures where the log shows them."""
     looks = {mode: mode.look(rows) for mode in all_modes() if mode.is_failure}
-    return Probabilities({m.name: x.probability for m, x in looks.items() if x.seen or m.name in MODES})
+    return ModeProbabilities({m.name: x.probability for m, x in looks.items() if x.seen or m.name in MODES})
 
 
-def probabilities_after(run: Run, rows: int) -> Probabilities:
+def probabilities_after(run: Run, rows: int) -> ModeProbabilities:
     """Of a run after its first so many rewards, without those that came later."""
     step, _ = run.rewards
     return probabilities_of(RunSoFar.of(run.until(float(step[rows - 1]) if rows else -np.inf)))
 
 
-BY_SETTINGS = ("policy_concentration", "dynamical_instability")
-"""Failures that settings cause, by their names as modes."""
-
-
-class Failure(NamedTuple):
-    """A failure that settings cause, by its name as a mode, with its probability by the diagnosis."""
-
-    mode: str
-    probability: float
-
-
-def failure_of(diagnosed: ModeProbabilities) -> Failure | None:
-    """The likeliest of these failures, where its own diagnosis finds it more probable than not; else None."""
-    probability = diagnosed.probability
-    found = max((Failure(mode, probability.get(mode, 0.0)) for mode in BY_SETTINGS), key=lambda x: x.probability)
-    return found if found.probability > THRESHOLDS.probable else None
+def failure_of(diagnosed: ModeProbabilities) -> str | None:
+    """The likelier of two failures that settings cause, where it is more probable than not; else None."""
+    p = {mode: diagnosed.probability.get(mode, 0.0) for mode in ("policy_concentration", "dynamical_instability")}
+    likeliest = max(p, key=p.__getitem__)
+    return likeliest if p[likeliest] > THRESHOLDS.probable else None
 
 
 _READERS = 100
@@ -269,10 +247,10 @@ class Timeline(Result):
     episodes: tuple[Episode, ...]
 
     @property
-    def now(self) -> Probabilities:
+    def now(self) -> ModeProbabilities:
         """Probabilities of the failures at the last step."""
         failures = failure_names()
-        return Probabilities({name: mode.under_way for name, mode in self.modes.items() if name in failures})
+        return ModeProbabilities({name: mode.under_way for name, mode in self.modes.items() if name in failures})
 
     def probable(self, over: bool) -> list[Episode]:
         """Episodes that are more probable than not, over or not."""

@@ -154,7 +154,7 @@ class RunSoFar:
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
         y = self.reward
-        gain, error = y.change(THRESHOLDS.thirds - 1, 0)
+        gain, error = y.change(0)
         by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
         gain = y.now - y.start
         return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
@@ -162,7 +162,7 @@ class RunSoFar:
     @property
     def rose(self) -> bool:
         """Whether the last third of the rows lies above the first beyond noise, however little, or the reward rose."""
-        gain, error = self.reward.change(THRESHOLDS.thirds - 1, 0)
+        gain, error = self.reward.change(0)
         return self.rise > 1.0 or gain > THRESHOLDS.rose_errors * error
 
     @property
@@ -183,7 +183,7 @@ class RunSoFar:
     @property
     def late_change(self) -> float:
         """The last third of the rows less the middle one, over what counts as a change of them."""
-        change, error = self.reward.change(THRESHOLDS.thirds - 1, 1)
+        change, error = self.reward.change(1)
         return change / (THRESHOLDS.going_errors * error)
 
     @property

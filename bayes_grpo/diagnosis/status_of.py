@@ -24,19 +24,15 @@ BROKE = ("dynamical_instability", "lost_values")
 """Modes whose end the line names, of those that are over."""
 
 
-def status_of(timeline: Timeline | None, rows: RunSoFar, facts: Facts, happened: Sequence[str] = ()) -> Status:
+def status_of(timeline: Timeline, rows: RunSoFar, facts: Facts, happened: Sequence[str] = ()) -> Status:
     """The status of a diagnosis.
 
     Args:
-        timeline: Of the run; None where its log has too few rewards.
+        timeline: Of the run.
         rows: Its rows.
         facts: Inputs of the actions' conditions.
         happened: Sudden events that are over, a clause each.
     """
-    if timeline is None:
-        text = "The log has fewer than three rewards."
-        do = f"{ACTIONS['look again'].text(facts)}."
-        return Status("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
     on = (e for e in timeline.probable(over=False) if timeline.modes[e.mode].under_way >= THRESHOLDS.probable)
     case = _Case(timeline, rows, facts, {e.mode: e for e in on})
     causes = (_not_numbers, _failing, _beneath, _held_out, _solved, _other, _signs, _suspected)

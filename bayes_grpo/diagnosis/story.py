@@ -23,17 +23,15 @@ LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", 
 """Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
-def story(timeline: Timeline | None, trends: RunTrends | None, first: str = "", happened: Sequence[str] = ()) -> str:
+def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequence[str] = ()) -> str:
     """The verdict in words.
 
     Args:
-        timeline: Of the run; None where its log has too few rewards.
-        trends: Its trends; None likewise.
+        timeline: Of the run.
+        trends: Its trends.
         first: Finding of the status; the story begins with it where it is under way.
         happened: Sudden events that are over, a clause each.
     """
-    if timeline is None or trends is None:
-        return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
     parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
@@ -157,19 +155,14 @@ def changes_at(run: Run, step: float) -> tuple[str, ...]:
     return tuple(out)
 
 
-def near_resume(run: Run, step: float) -> float | None:
-    """The resume at or at most two rows before a step; None without."""
-    first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
-    return max((s for s in run.resumes if first <= s <= step), default=None)
-
-
 def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
     """Dips that are over, jumps and resumes, in the order of their steps, a clause each."""
     y, found, named = rows.reward, [], set()
 
     def where(step: float) -> str:
-        """The step, and the resume that comes with it."""
-        at = near_resume(run, step)
+        """The step, and the resume at it or at most two rows before."""
+        first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
+        at = max((s for s in run.resumes if first <= s <= step), default=None)
         named.add(at)
         return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
 
@@ -180,9 +173,8 @@ def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
         back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
         found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
     for i, before, after in y.jumps:
-        found.append(
-            (y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}".rstrip(","))
-        )
+        text = f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}"
+        found.append((y.step[i], text.rstrip(",")))
     begun = [s for s in run.resumes if s > y.step[0] and s not in named]
     found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
     return tuple(text for _, text in sorted(found))

@@ -125,7 +125,8 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, logged)
-    starts = _START_SD * _starts(x, settling)
+    times = np.array(_STARTS if settling and len(x) >= _START_ROWS else ())
+    starts = _START_SD * np.exp(-(x - x[0]) / (x[-1] - x[0]) / times[:, None])
     draws, noise = _posterior(x, (y - centre) / scale, count, starts, rng)
     return Trend(x, y, centre + scale * draws, max(scale * noise, floor), logged)
 
@@ -141,13 +142,6 @@ def total_change(trend: Trend) -> np.ndarray:
     """Draws of the change from first row to last, with that of a start which settles in a few rows, shape (draws,)."""
     found = fit_trend(trend.logged.step, trend.logged.value, settling=True)
     return (found or trend).change()
-
-
-def _starts(x: np.ndarray, settling: bool) -> np.ndarray:
-    """Starts that settle, shape (number of time constants, n)."""
-    t = (x - x[0]) / (x[-1] - x[0])
-    times = _STARTS if settling and len(x) >= _START_ROWS else ()
-    return np.exp(-t / np.array(times)[:, None])
 
 
 def _covariances(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -191,7 +185,7 @@ def _on_grid(trend: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np
 def _posterior(
     x: np.ndarray, y: np.ndarray, count: np.ndarray, starts: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Draws of the trend and the noise sd of a single row, for values of unit spread; starts as `_starts`, scaled."""
+    """Draws of the trend and noise sd of a row, for values of unit spread; starts that settle, shape (times, n)."""
     n = len(y)
     line, integrated, walk = _covariances(x)
     line = line + starts.T @ starts

@@ -237,7 +237,8 @@ def failure_in_short(run: Run) -> str:
         if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:
-        found = failure_of(probabilities_of(RunSoFar.of(run)))
+        diagnosed = probabilities_of(RunSoFar.of(run))
     except FitError:
         return ""
-    return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"
+    mode = failure_of(diagnosed)
+    return "" if mode is None else f"{label_of(mode)}, probability {probability_text(diagnosed.probability[mode])}"
