@@ -19,10 +19,10 @@ from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.passes import right_of as right_of
 from .rollouts.summary import describe_rollouts as describe_rollouts
-from .views.plots.families import plot_compare_runs as plot_compare_runs
-from .views.plots.families import plot_sweep as plot_sweep
-from .views.plots.planning import plot_plan as plot_plan
 from .views.plots.rollouts import plot_rollouts as plot_rollouts
+from .views.plots.runs import plot_compare_runs as plot_compare_runs
+from .views.plots.runs import plot_plan as plot_plan
+from .views.plots.runs import plot_sweep as plot_sweep
 from .views.simulate import WrittenRuns as WrittenRuns
 from .views.terminal import printed as printed
 from .watching.result import Watching as Watching
