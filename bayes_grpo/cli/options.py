@@ -1,6 +1,6 @@
 """Flags that commands share, each in one place: its help, its panel, its check and what the shell completes.
 
-A group of flags is a frozen dataclass; a command takes it as one parameter (`bayes_grpo.cli.command`).
+A group of flags is a frozen dataclass; a command takes it as one parameter (`bayes_grpo.cli.app`).
 """
 
 from __future__ import annotations

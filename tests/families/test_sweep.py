@@ -10,7 +10,7 @@ import pytest
 
 import bayes_grpo
 from bayes_grpo import save_plot, sweep
-from bayes_grpo.cli.command import each_by_itself
+from bayes_grpo.cli.app import each_by_itself
 from bayes_grpo.families.members import LeftOutRun, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
 from bayes_grpo.families.names import NamedSetting

@@ -9,8 +9,6 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.families.compare_runs import Compared
-from bayes_grpo.families.result import Sweep
 from bayes_grpo.planning.planned import WORDS, Plan
 
 if TYPE_CHECKING:
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bayes_grpo.common.picture import Canvas
+    from bayes_grpo.families.compare_runs import Compared
+    from bayes_grpo.families.result import Sweep
 
 _SIDES = {"A": "#1d4ed8", "B": "#c2410c"}
 _NAMED = 12
