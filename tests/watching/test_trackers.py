@@ -10,8 +10,7 @@ import pytest
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 from bayes_grpo.watching import trackers
-from bayes_grpo.watching.notify import RetryQueue
-from bayes_grpo.watching.trackers import tracker_alert
+from bayes_grpo.watching.notify import RetryQueue, tracker_alert
 from tests.watching.test_watch import ALARM, write
 
 _WATCH = "import sys; from bayes_grpo.cli.entry import main; sys.argv = ['bayes-grpo', *sys.argv[1:]]; main()"
