@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.estimate import Measured, stiffness_of
-from bayes_grpo.probing.krylov import Leading, lanczos
-from bayes_grpo.probing.operator import AnyVector, Product, UpdateAt, inner, mean_of, product_of
+from bayes_grpo.probing.operator import AnyVector, Leading, Product, UpdateAt, inner, lanczos, mean_of, product_of
 from bayes_grpo.probing.result import OptimizerKind, Probe
 
 

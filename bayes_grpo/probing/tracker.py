@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.estimate import Measured, stiffness_of
-from bayes_grpo.probing.krylov import lanczos
-from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, mean_of, product_of, unit
+from bayes_grpo.probing.operator import STEP, AnyVector, Product, UpdateAt, inner, lanczos, mean_of, product_of, unit
 
 FIRST = 8
 """Products of the first search, on half of the first batch."""
