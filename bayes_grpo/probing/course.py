@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.probing.result import Probe
+from bayes_grpo.probing.estimate import Probe
 
 FEWEST_PROBES = 4
 """Probes that a course needs: three increments, of which one goes into the drift."""

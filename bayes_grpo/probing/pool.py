@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.result import Probe
+from bayes_grpo.probing.estimate import Measured, Probe
 
 TAKEN = 8
 """Probes that are taken together: in more of them the policy has moved on."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.probing.estimate import Measured, stiffness_of
+from bayes_grpo.probing.estimate import Measured, OptimizerKind, Probe, stiffness_of
 from bayes_grpo.probing.operator import (
     STEP,
     AnyVector,
@@ -25,7 +25,6 @@ from bayes_grpo.probing.operator import (
     product_of,
     unit,
 )
-from bayes_grpo.probing.result import OptimizerKind, Probe
 
 
 class Half(NamedTuple):
