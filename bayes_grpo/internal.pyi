@@ -7,10 +7,10 @@ from .passing.verifier import verifier_errors as verifier_errors
 from .planning.outcomes import run_failed as run_failed
 from .planning.stability import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse
+from .probing.course import pooled_probes as pooled_probes
 from .probing.course import stiffness_course as stiffness_course
 from .probing.estimate import Probe as Probe
 from .probing.file import load_probes as load_probes
-from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .references.gather import NearbyRuns as NearbyRuns
 from .rollouts.labels import labels_of as labels_of

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.probing.course import pooled_probes
 from bayes_grpo.probing.estimate import OptimizerKind, Probe
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
-from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.background import Guard
