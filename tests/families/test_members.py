@@ -9,10 +9,10 @@ from bayes_grpo.families.members import (
     named_settings,
     read_runs,
     repetitions,
+    settings_in_name,
     settings_that_differ,
     varied_in,
 )
-from bayes_grpo.families.names import settings_in_name
 from bayes_grpo.families.recipes import differences
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps

@@ -11,9 +11,8 @@ import pytest
 import bayes_grpo
 from bayes_grpo import save_plot, sweep
 from bayes_grpo.cli.app import each_by_itself
-from bayes_grpo.families.members import LeftOutRun, failure_in_short
+from bayes_grpo.families.members import LeftOutRun, NamedSetting, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
-from bayes_grpo.families.names import NamedSetting
 from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.views.plots.runs import plot_sweep
 from tests.families.made import relaxing, swept
