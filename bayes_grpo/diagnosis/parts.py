@@ -21,7 +21,7 @@ from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.logs.parts import adding_weights
+from bayes_grpo.logs.reward_key import adding_weights
 from bayes_grpo.logs.run import Run
 
 FUNCTION, ENVIRONMENT = "reward function", "environment"
