@@ -1,26 +1,182 @@
-"""What files, stores or a session gave, as everything of a `Run` but its name and origin."""
+"""What files, stores or a session gave, as everything of a `Run` but its name and origin: which training, which rows.
+
+A training begins after a closing line of a trainer, where steps or epochs go back to their start, where a column names
+another run, and where rewards begin after rows without any. Where the steps go on, the training was resumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import NO_ROWS, Parsed, parsed_rows
-from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
+from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, parsed_rows
+from bayes_grpo.logs.hygiene import MAX_RESUMES, Tidy, repeats, row_windows, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
-from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import LoggedTraining, Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from bayes_grpo.logs.table import GROUP_KEYS, Table
+from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
+
+CLOSING = ("train_runtime", "train/train_runtime")
+"""Keys that only the line has that closes a training."""
+_LEAST = 2
+_KEYS_BEFORE = 3
+"""Rows without a reward before the first one, from which on they are another training's."""
+_SHARE = 0.8
+
+
+class Chosen(NamedTuple):
+    """The rows of the training that is read, None where the log is one; all trainings; steps of its resumes; notes.
+
+    ``is_last`` says whether no other training follows it.
+    """
+
+    rows: np.ndarray | None
+    trainings: tuple[LoggedTraining, ...] = ()
+    resumed: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_last: bool = True
+
+
+def closing_rows(table: Table) -> np.ndarray:
+    """Rows that close a training, shape (n,)."""
+    return np.logical_or.reduce([np.isfinite(table.column(key)) for key in CLOSING])
+
+
+def starts_of(
+    closing: np.ndarray, columns: Mapping[str, np.ndarray], step: np.ndarray | None, epoch: np.ndarray
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Rows at which trainings begin, after the first, and steps at which one was resumed after its closing line.
+
+    An epoch stands in for the step where the log has none. Rows are in file order; ``columns`` are "reward" and "loss";
+    all arrays have the shape (n,).
+    """
+    train = np.logical_or.reduce([np.isfinite(x) for x in columns.values()]) & ~closing
+    axis = epoch if step is None or np.isfinite(step[train]).sum() < _LEAST else step
+    placed = bool(np.isfinite(axis[train]).sum() >= _LEAST)
+    rows = np.flatnonzero(train & np.isfinite(axis)) if placed else np.flatnonzero(train)
+    if len(rows) < _LEAST:
+        return (), ()
+    at = axis[rows] if placed else np.zeros(len(rows))
+    shut = np.diff(np.cumsum(closing)[rows]) > 0
+    places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
+    if len(places) > MAX_RESUMES:
+        return (), ()
+    values = {name: column[rows] for name, column in columns.items()}
+    first = _first_reward(values)
+    ordered = sorted(places | {first} - {0})
+    begun, starts, resumed = 0, [], []
+    for k, end in pairwise([*ordered, len(rows)]):
+        goes_on, closed = placed and at[k] > at[begun:k].max(), bool(shut[k - 1])
+        if goes_on and k != first:
+            resumed += [float(at[k])] if closed and axis is step else []
+            continue
+        if k == first or (closed and not placed) or _starts_over(at, values, slice(begun, k), slice(k, end), closed):
+            between = np.arange(rows[k - 1], rows[k])
+            own = axis[between] < at[k] if goes_on else axis[between] > at[k:end].min()
+            starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
+            begun, resumed = k, []
+    return tuple(starts), tuple(resumed)
+
+
+def _first_reward(values: Mapping[str, np.ndarray]) -> int:
+    """The row of the first reward where rows of another training are before it, 0 where there are none."""
+    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
+    first = int(np.argmax(reward))
+    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    return first if another else 0
+
+
+def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
+    """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
+    old, new = at[before], at[after]
+    if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
+        return False
+    inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
+    if not closed and min(inside) < _LEAST:
+        return False
+    shared = [v for v in values.values() if np.isfinite(v[before]).any() and np.isfinite(v[after]).any()]
+    return not all(repeats(old, v[before], new, v[after]) for v in shared)
+
+
+def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
+    """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
+
+    ``known`` are rows at which the reader has seen trainings begin.
+    """
+    closing = closing_rows(table)
+    reward = columns.train["reward"]
+    if not np.isfinite(reward).any():
+        reward = columns.evals
+    loss = columns.train.get("loss", np.full(table.n, np.nan))
+    parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
+    resumed: tuple[float, ...] = ()
+    if not parts:
+        epoch = columns.index.first(("epoch", "train/epoch"))
+        epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
+        starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
+        begun = known or starts
+        if not begun:
+            if not any(wanted in words for words in table.labels.values()):
+                chosen_run(["training 1"], wanted)
+            return Chosen(None, resumed=resumed, notes=_resumed(resumed))
+        ends = (0, *begun, table.n)
+        parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
+    found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
+    rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
+    taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    if wanted is not None:
+        names = [x.name for x in found]
+        taken, why = names.index(chosen_run(names, wanted)), "as --run names it"
+    other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
+    left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
+    found[taken] = found[taken]._replace(taken=True)
+    last = taken == len(found) - 1
+    notes = (f"{read}; left out: {left_out}", *(_resumed(resumed) if last else ()))
+    return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
+
+
+def _resumed(steps: Sequence[float]) -> tuple[str, ...]:
+    return (f"resumed at step {', '.join(f'{s:g}' for s in steps)}, after a closing line",) if steps else ()
+
+
+def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
+    values = [*columns.train.values(), columns.evals]
+    used = rows[np.logical_or.reduce([np.isfinite(v[rows]) for v in values])]
+    rewards = int(np.isfinite(reward[rows]).sum())
+    step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
+    steps = np.unique(step[np.isfinite(step)])
+    ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
+    return LoggedTraining(name, len(steps), *ends, rewards)
+
+
+def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
+    """Run → its rows, where a column names runs and their steps are not one after another; else nothing."""
+    for key in table.keys:
+        if key.strip().lower() not in RUN_KEYS:
+            continue
+        words = table.labels.get(key) or [f"{key}={x:g}" if x == x else "" for x in table.column(key).tolist()]
+        names, place = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
+        rows = {clean(name): np.flatnonzero(place == i) for i, name in enumerate(names) if name.strip()}
+        rows = {name: r for name, r in rows.items() if train[r].sum() >= _LEAST}
+        rows = dict(sorted(rows.items(), key=lambda x: x[1][0]))
+        at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
+        begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
+        overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
+        if 1 < len(rows) <= MAX_RESUMES and (step is None or overlap):
+            return rows
+    return {}
+
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
 _LEAST_GROUPS, _MOSTLY = 3, 0.8

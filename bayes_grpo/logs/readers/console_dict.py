@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.logs.assembling import CLOSING, starts_of
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.console import (
     JSON_START,
     lines_of,
