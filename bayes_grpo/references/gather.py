@@ -16,9 +16,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.text import plain
-from bayes_grpo.logs.reading import RunLike, logs_at, read_log
+from bayes_grpo.logs.reading import RunLike, is_tabular, logs_at, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.tabular import is_tabular
 from bayes_grpo.references.nearby import NearbyRuns
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
