@@ -6,7 +6,7 @@ another run, and where rewards begin after rows without any. Where the steps go 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations, pairwise
@@ -17,12 +17,12 @@ import numpy as np
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, parsed_rows
-from bayes_grpo.logs.hygiene import MAX_RESUMES, Tidy, repeats, row_windows, tidy, usual_spacing
+from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
-from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
+from bayes_grpo.logs.mapping import Choices, counter_of, map_columns
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
-from bayes_grpo.logs.run import LoggedTraining, Run
+from bayes_grpo.logs.run import LoggedTraining, Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
 
@@ -114,9 +114,7 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     ``known`` are rows at which the reader has seen trainings begin.
     """
     closing = closing_rows(table)
-    reward = columns.train["reward"]
-    if not np.isfinite(reward).any():
-        reward = columns.evals
+    reward = columns.train["reward"] if np.isfinite(columns.train["reward"]).any() else columns.evals
     loss = columns.train.get("loss", np.full(table.n, np.nan))
     parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
     resumed: tuple[float, ...] = ()
@@ -124,13 +122,14 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         epoch = columns.index.first(("epoch", "train/epoch"))
         epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
         starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
-        begun = known or starts
-        if not begun:
-            if not any(wanted in words for words in table.labels.values()):
-                chosen_run(["training 1"], wanted)
-            return Chosen(None, resumed=resumed, notes=_resumed(resumed))
-        ends = (0, *begun, table.n)
-        parts = {f"training {i + 1}": np.arange(ends[i], ends[i + 1]) for i in range(len(ends) - 1)}
+        ends = pairwise((0, *(known or starts), table.n))
+        parts = {f"training {i}": np.arange(start, end) for i, (start, end) in enumerate(ends, 1)}
+    steps = ", ".join(f"{s:g}" for s in resumed)
+    resume = (f"resumed at step {steps}, after a closing line",) if resumed else ()
+    if len(parts) == 1:
+        if not any(wanted in words for words in table.labels.values()):
+            chosen_run(list(parts), wanted)
+        return Chosen(None, resumed=resumed, notes=resume)
     found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
@@ -142,12 +141,8 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
     found[taken] = found[taken]._replace(taken=True)
     last = taken == len(found) - 1
-    notes = (f"{read}; left out: {left_out}", *(_resumed(resumed) if last else ()))
+    notes = (f"{read}; left out: {left_out}", *(resume if last else ()))
     return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
-
-
-def _resumed(steps: Sequence[float]) -> tuple[str, ...]:
-    return (f"resumed at step {', '.join(f'{s:g}' for s in steps)}, after a closing line",) if steps else ()
 
 
 def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
@@ -189,75 +184,54 @@ def assemble(
     user: Mapping[str, Any],
     sidecar: Mapping[str, Setting],
     training: str | None = None,
-) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin, out of what was read file by file.
+) -> Run:
+    """The run, but for its name and origin, out of what was read file by file.
 
     ``choices`` are columns that the user named, ``user`` and ``sidecar`` checked settings, ``training`` is the one to
     read where a file holds several. A `LogReadError` says why there is no usable reward, a `SettingError` what
     contradicts.
     """
     parsed = reduce(Parsed.followed_by, files)
-    columns = _over_epochs(map_columns(parsed.table, choices, parsed.trainer))
+    columns = map_columns(parsed.table, choices, parsed.trainer)
     chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(files) == 1 else Chosen(None)
     if chosen.rows is not None:
         table = parsed.table.rows(chosen.rows)
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
         files = [parsed]
-        columns = _over_epochs(map_columns(table, choices, parsed.trainer))
+        columns = map_columns(table, choices, parsed.trainer)
     columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
-    rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
-    finite = int(np.sum(np.isfinite(rows.train["reward"])))
-    if max(finite, len(rows.eval_step)) < 2:
+    run = tidy(columns, closing_rows(parsed.table), row_steps, file)
+    finite = int(np.sum(np.isfinite(run.reward)))
+    if max(finite, len(run.eval_step)) < 2:
         raise LogReadError(
-            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
+            f"expected at least two rows with a finite reward, found {counted(len(run.step), 'row')} and "
             f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
         )
-    settings = resolve_settings(parsed, columns, rows, sidecar, user)
-    used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
-    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
-    otherwise = [*single_rewards(columns.index), *settings_in_rows(parsed.table)]
-    unused = unused_keys(columns, used, otherwise)
-    parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
-    return {
-        "step": rows.step,
-        "reward": rows.train["reward"],
-        "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in parts},
-        "components": {k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
-        "environments": {k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
-        "logged": rows.logged,
-        "step_counter": counter_of(columns.keys),
-        "second_counter": _on_rows(columns, rows),
-        "resumes": tuple(sorted({*rows.resumes, *chosen.resumed})),
-        "trainings": chosen.trainings,
-        "eval_step": rows.eval_step,
-        "eval_reward": rows.eval_reward,
-        "settings": settings,
-        "keys": used,
-        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *notes),
-        "unused": unused,
-        "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
-    }
-
-
-def _over_epochs(columns: Columns) -> Columns:
-    """Columns whose steps go on from one epoch to the next, where they count within an epoch."""
-    key = columns.index.first(("epoch", "train/epoch"))
-    if columns.step is None or key is None or columns.keys.get("step") == key:
-        return columns
-    epoch, step = columns.index.table.column(key), columns.step
-    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
-    back = step[rows[1:]] < step[rows[:-1]]
-    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
-        return columns
-    begins = np.r_[0, rows[1:][back]]
-    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
-    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
-    step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
-    note = f"steps count within an epoch; they go on from one {key!r} to the next"
-    return replace(columns, step=step, notes=[*columns.notes, note])
+    settings = resolve_settings(parsed, columns, run, sidecar, user)
+    used = {k: v for k, v in columns.keys.items() if k in ("step", "reward", "eval_reward", *run.signals)}
+    in_rows = settings_in_rows(parsed.table)
+    adapted = (
+        f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
+        for key, known in in_rows.items()
+        if np.ptp(known) > 0
+    )
+    unused = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
+    notes = (*chosen.notes, *parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
+    return replace(
+        run,
+        window=row_windows(run.step, settings.logging_window.value or 1),
+        settings=settings,
+        keys=used,
+        notes=notes,
+        unused=unused,
+        step_counter=counter_of(columns.keys),
+        second_counter=_on_rows(columns, run),
+        resumes=tuple(sorted({*run.resumes, *chosen.resumed})),
+        trainings=chosen.trainings,
+        suggested=suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
+    )
 
 
 def _by_group(columns: Columns) -> Columns:
@@ -285,21 +259,21 @@ def _by_group(columns: Columns) -> Columns:
     return columns
 
 
-def _on_rows(columns: Columns, rows: Tidy) -> tuple[str, np.ndarray] | None:
+def _on_rows(columns: Columns, run: Run) -> tuple[str, np.ndarray] | None:
     """The log's second counter with its value in each row; None where it has none."""
-    if columns.counter is None or columns.step is None or not len(rows.step):
+    if columns.counter is None or columns.step is None or not len(run.step):
         return None
     values = columns.index.table.column(columns.counter)
-    known = np.isfinite(values) & np.isin(columns.step, rows.step)
-    out = np.full(len(rows.step), np.nan)
-    out[np.searchsorted(rows.step, columns.step[known])] = values[known]
+    known = np.isfinite(values) & np.isin(columns.step, run.step)
+    out = np.full(len(run.step), np.nan)
+    out[np.searchsorted(run.step, columns.step[known])] = values[known]
     return columns.counter, out
 
 
-def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
+def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
     """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
-    rewarded = np.isfinite(rows.train["reward"])
-    spacing, gap = usual_spacing(rows.step), usual_spacing(rows.step[rewarded])
+    rewarded = np.isfinite(run.reward)
+    spacing, gap = usual_spacing(run.step), usual_spacing(run.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED
     if columns.step is None or known or spacing is None or gap is None or gap <= spacing:
         return ()
@@ -308,13 +282,6 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
         f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
         f"state --set refresh_interval={gap}",
     )
-
-
-def _adapted(table: Table) -> Iterator[str]:
-    """Notes on settings in the rows that the trainer changes."""
-    for key, known in settings_in_rows(table).items():
-        if np.ptp(known) > 0:
-            yield f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
 
 
 def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settings: Mapping[str, Any] = {}) -> Run:
@@ -328,5 +295,5 @@ def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settin
     found = parsed_rows(records)
     parsed = replace(known, table=found.table, total_steps=known.total_steps or found.total_steps)
     name = clean(known.run_name) or "run"
-    rows = assemble([parsed], {}, settings, {})
-    return Run(name=name, source=name, format="records", log_hash=parsed.table.digest(), **rows)
+    run = assemble([parsed], {}, settings, {})
+    return replace(run, name=name, source=name, format="records", log_hash=parsed.table.digest())

@@ -226,7 +226,7 @@ def read_log(
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        rows = assemble(
+        assembled = assemble(
             [x.parsed for x in read], {**from_sidecar.columns, **named}, user, from_sidecar.settings, read[0].training
         )
     except LogReadError as error:
@@ -235,12 +235,12 @@ def read_log(
     for part in (part for x in read for part in x.content):
         digest.update(part)
     unnamed = "run" if in_memory else run_name_of(paths[0])
-    return Run(
+    return replace(
+        assembled,
         name=clean(run_name or read[0].parsed.run_name) or unnamed,
         source=where,
         format="+".join(dict.fromkeys(x.format for x in read)),
         log_hash=digest.hexdigest(),
-        **rows,
     )
 
 

@@ -145,7 +145,7 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
         at = [f.bars.get(planned) for f in part]
         own = [step or 0 for step, is_train in zip(at, train, strict=True) if is_train]
         if None not in at and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
-            latest = np.maximum.accumulate([step if x else 0 for step, x in zip(at, train, strict=True)])
+            latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
             steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
             return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
     below = [*(f.passed for f in part[1:]), after]
