@@ -25,8 +25,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayes_grpo.cli.entry import ended_by_signals
-from bayes_grpo.cli.options import EXIT_INPUT
-from bayes_grpo.cli.terminal import QUIET
+from bayes_grpo.cli.options import EXIT_INPUT, QUIET
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 

@@ -24,8 +24,8 @@ from bayes_grpo.cli.options import (
     Signal,
     names_in,
     option,
+    progress_bar,
 )
-from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.executor import dask_executor
 
 

@@ -18,8 +18,8 @@ from bayes_grpo.cli.options import (
     UpToStep,
     names_in,
     option,
+    progress_bar,
 )
-from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("compare metrics.jsonl", "compare metrics.jsonl --regimes flat,sigmoid --no-lfo")

@@ -18,7 +18,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.app import command
-from bayes_grpo.cli.terminal import marked
+from bayes_grpo.cli.options import marked
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError, MissingExtraError, SettingError
 from bayes_grpo.common.text import plain
 

@@ -19,9 +19,9 @@ from bayes_grpo.cli.options import (
     Signal,
     numbers_in,
     option,
+    progress_bar,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import progress_bar
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
