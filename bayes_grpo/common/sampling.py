@@ -3,7 +3,7 @@
 A part's seed is keyed by its name, so that leaving a regime or an origin out changes no number of the rest, and hashed
 (NumPy's `SeedSequence` with a spawn key), so that no two parts of neighboring seeds share a stream of random numbers.
 
-ArviZ computes the same, to which it is compared in the tests, but takes seconds to import.
+ArviZ smooths weights too, and the tests compare the two, but it takes seconds to import.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 import bayes_grpo as bg
-from bayes_grpo.cli import terminal
+from bayes_grpo.cli import options
 from bayes_grpo.cli.app import program
 from bayes_grpo.common.errors import OutputError
 from tests.helpers.command import call
@@ -101,16 +101,16 @@ def test_every_command_prints_json_by_the_one_function():
 
 def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 11.0, 12.0, 22.0, 0.0, 50.0])
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(options.time, "monotonic", lambda: next(clock))
     with terminal.progress_bar() as report:
         for stage in ("one", "two\x1b[31m", "three", "four"):
             report(stage)
     assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
-    terminal.QUIET.set(True)
+    options.QUIET.set(True)
     try:
         with terminal.progress_bar() as report:
             report("one")
         assert capsys.readouterr().err == ""
     finally:
-        terminal.QUIET.set(False)
+        options.QUIET.set(False)
     assert sys.stderr is not None
