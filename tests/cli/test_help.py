@@ -81,7 +81,7 @@ def test_json_has_a_schema_and_the_same_headline_everywhere(tmp_path):
     for given, headline in calls.items():
         found = json.loads(call(*given).out)
         assert list(found)[:2] == ["schema", "headline"]
-        assert found["schema"] == terminal.SCHEMA == 1
+        assert found["schema"] == options.SCHEMA == 1
         assert re.search(headline, found["headline"]), given
         (line,) = re.findall(rf"^\| `{given[0]}` \|(.*)", documented, re.MULTILINE)
         assert set(re.findall(r"`(\w+)`", line)) <= set(found), given
@@ -94,7 +94,7 @@ def test_every_command_prints_json_by_the_one_function():
         assert any(x in text for x in ("output.show(", "print_json(", "marked(")), name
         assert text.count("json.dump") <= (name == "watch"), name
     said = (ROOT / "docs" / "how" / "json.md").read_text(encoding="utf-8")
-    assert f"`schema` | {terminal.SCHEMA}" in said.replace("  ", " ")
+    assert f"`schema` | {options.SCHEMA}" in said.replace("  ", " ")
     for name in COMMANDS:
         assert f"`{name}`" in said, name
 
@@ -102,13 +102,13 @@ def test_every_command_prints_json_by_the_one_function():
 def test_progress_goes_to_standard_error_now_and_then_and_quiet_has_none(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 11.0, 12.0, 22.0, 0.0, 50.0])
     monkeypatch.setattr(options.time, "monotonic", lambda: next(clock))
-    with terminal.progress_bar() as report:
+    with options.progress_bar() as report:
         for stage in ("one", "two\x1b[31m", "three", "four"):
             report(stage)
     assert capsys.readouterr().err.splitlines() == ["bayes-grpo: two (11 s)", "bayes-grpo: four (22 s)"]
     options.QUIET.set(True)
     try:
-        with terminal.progress_bar() as report:
+        with options.progress_bar() as report:
             report("one")
         assert capsys.readouterr().err == ""
     finally:
