@@ -59,8 +59,7 @@ class _Case(NamedTuple):
 
     def of_episode(self, status: StatusWord, e: Episode) -> Status:
         """A line with the name of a mode, its onset and its severity."""
-        severity = f": {e.severity_text}" if e.severity_text else ""
-        text = f"{label_of(e.mode)}{self.since(e)}{severity}"
+        text = f"{label_of(e.mode)}{self.since(e)}{e.severity}"
         return self.line(status, e.mode, e.probability, text, "the failure probabilities")
 
     def since(self, e: Episode) -> str:

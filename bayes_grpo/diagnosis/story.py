@@ -33,7 +33,7 @@ def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequ
         happened: Sudden events that are over, a clause each.
     """
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
+    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -89,25 +89,19 @@ def _over(episodes: Sequence[Episode]) -> str:
         span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
         p = percent(max(x.probability for x in episodes))
         return f"{label_of(e.mode)} in {len(episodes)} episodes {span} (at most {p})"
-    text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
-    return _with_depth(f"{text} ({percent(e.probability)})", e)
+    steps = f"from about step {e.onset.median:.0f} to {e.end.median:.0f}"
+    return f"{label_of(e.mode)} {steps} ({percent(e.probability)}){e.severity}"
 
 
-def unseen_text(timeline: Timeline) -> str:
+def _unseen(timeline: Timeline) -> str:
     """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
     found = [m for m in all_modes() if m.name in MODES and m.required_signal and not timeline.modes[m.name].seen]
-    if not found:
-        return ""
-    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}."
+    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}." if found else ""
 
 
 def _episode(e: Episode) -> str:
-    text = f"{label_of(e.mode)} ({percent(e.probability)})"
-    return _with_depth(f"{text} since about step {span_text(e.onset, '.0f')}", e)
-
-
-def _with_depth(text: str, e: Episode) -> str:
-    return f"{text}: {e.severity_text}" if e.severity_text else text
+    """A failure under way, with its onset and severity."""
+    return f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}{e.severity}"
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")

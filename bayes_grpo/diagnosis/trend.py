@@ -83,10 +83,8 @@ class Trend:
 
     def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
         """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
-        first = self.step[0] if first is None else first
-        last = self.step[-1] if last is None else last
-        ends = self.at(np.array([first, last]))
-        return ends[:, 1] - ends[:, 0]
+        ends = (self.step[0] if first is None else first, self.step[-1] if last is None else last)
+        return np.diff(self.at(np.array(ends)))[:, 0]
 
     def change_since(self, first: float, last: float) -> np.ndarray:
         """Draws of the change from the rows up to a step, `BEFORE_ROWS` at most, to another step, shape (draws,).
@@ -267,6 +265,12 @@ class RunTrends:
     def uses_eval(self) -> bool:
         """Whether the reward is the held-out one."""
         return not self.run.has_reward
+
+    def share_without_spread(self, first: float, last: float) -> np.ndarray | None:
+        """Draws of the share of groups without spread from one step to another, shape (draws,); None without rows."""
+        trend = self.signals.get("frac_reward_zero_std")
+        inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
+        return trend.draws[:, inside].mean(axis=1) if trend is not None and inside.any() else None
 
 
 def trends_of(run: Run) -> RunTrends | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
+from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -43,23 +44,16 @@ class AdvantageDegeneracy(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of zero-variance groups or rows, the effective batch, and whether the prompts are the cause."""
-        trend, parts = trends.signals.get("frac_reward_zero_std"), []
-        inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
-        if trend is not None and inside.any():
-            share = interval(np.clip(trend.draws[:, inside].mean(axis=1), 0.0, 1.0))
-            parts.append(
-                f"{span_text(share, '.0%')} of the groups have zero reward variance, so "
-                f"{1.0 - share.median:.0%} of each batch contributes a gradient"
-            )
-            hard = rows.level < THRESHOLDS.hard
-            if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
-                parts.append(
-                    f"at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
-                )
-        elif rows.idle is not None:
-            dead = rows.idle.until(last).late(2)
-            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance")
-        return "; ".join(parts)
+        draws = trends.share_without_spread(first, last)
+        if draws is None:
+            dead = (rows.idle or NOTHING).until(last).late(2)
+            return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance" if len(dead) else ""
+        share, hard = interval(np.clip(draws, 0.0, 1.0)), rows.level < THRESHOLDS.hard
+        live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
+        text = f"{span_text(share, '.0%')} of the groups have zero reward variance, so {live}"
+        if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
+            text += f"; at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
+        return text
 
 
 MODE = AdvantageDegeneracy()

@@ -37,12 +37,10 @@ class OneSidedGroups(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How many groups are of either kind."""
-        trend = trends.signals["frac_reward_zero_std"]
-        inside = (trend.step >= first) & (trend.step <= last)
-        if not inside.any():
+        share = trends.share_without_spread(first, last)
+        if share is None:
             return ""
-        sides = _sides(rows.until(last), trend.draws[:, inside].mean(axis=1))
-        right, wrong = map(interval, sides)
+        right, wrong = map(interval, _sides(rows.until(last), share))
         others = span_text(wrong, ".0%", level=False)
         return f"{span_text(right, '.0%')} of the groups are all correct, {others} all wrong"
 
