@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
+from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
@@ -139,7 +139,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
     rate = _highest_rate(run)
     weight, group = settings.kl_weight, settings.group_size
     no_kl = weight.given is not None and float(weight.given) == 0.0
-    cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+    cut = rows.signal("completions_clipped_ratio")
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
     judged = rows.judged
     step = rows.held_out_best
@@ -162,7 +162,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
+        idle=bool(rows.waste > THRESHOLDS.share_named) or rows.idle.lately > THRESHOLDS.dead,
         all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
         constant=rows.constant,
         truncated=truncated,
@@ -217,10 +217,9 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
         ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
         ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
     ):
-        w = rows.signals.get(signal)
-        if w is None or w.rows < THRESHOLDS.trend_rows:
+        size = np.abs(rows.signal(signal).value)
+        if len(size) < THRESHOLDS.trend_rows:
             continue
-        size = np.abs(w.value)
         quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
         # Steps without reward variance have hardly a gradient, and half of the early ones may be such steps.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
-from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -29,9 +28,8 @@ class AdvantageDegeneracy(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """No signal and no progress: zero-variance groups, and a reward that has not risen and is not high."""
         if rows.constant:
-            spread = rows.signals.get("reward_std")
             unrewarded = float(rows.reward.value[0]) <= max(rows.ends.low, 0.0) if rows.ends.known else True
-            if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
+            if unrewarded and not np.any(rows.signal("reward_std").value > 0.0):
                 return np.inf
         waste = rows.waste
         if np.isnan(waste):
@@ -46,7 +44,7 @@ class AdvantageDegeneracy(Mode):
         """Share of zero-variance groups or rows, the effective batch, and whether the prompts are the cause."""
         draws = trends.share_without_spread(first, last)
         if draws is None:
-            dead = (rows.idle or NOTHING).until(last).late(2)
+            dead = rows.idle.until(last).late(2)
             return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance" if len(dead) else ""
         share, hard = interval(np.clip(draws, 0.0, 1.0)), rows.level < THRESHOLDS.hard
         live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"

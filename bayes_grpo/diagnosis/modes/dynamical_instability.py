@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
+from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -31,7 +31,7 @@ class DynamicalInstability(Mode):
         found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
             found.append(held_out.loss(least_rows=THRESHOLDS.held_out_rows))
-        norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
+        norm, kl = (rows.signal(name) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
             falls = any(x.fell() for x in (y, held_out))
@@ -60,7 +60,7 @@ class DynamicalInstability(Mode):
         y = then.reward
         parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
-            x = then.signals.get(key, NOTHING)
+            x = then.signal(key)
             if x.rows >= THRESHOLDS.burst_rows:
                 early, usual, peak = _bursts(x.value)
                 usual = early if key == "grad_norm" else usual

@@ -27,8 +27,8 @@ class PolicyConcentration(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Low entropy, with a reward that neither is high nor has risen to the middle of its range."""
-        entropy = rows.signals.get("entropy")
-        if entropy is None or entropy.rows < THRESHOLDS.least_rows:
+        entropy = rows.signal("entropy")
+        if entropy.rows < THRESHOLDS.least_rows:
             return np.nan
         earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= THRESHOLDS.short)
         if entropy.rows < THRESHOLDS.trend_rows or entropy.start <= 0.0 or earned:
