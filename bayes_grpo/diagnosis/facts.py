@@ -10,7 +10,6 @@ import numpy as np
 
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.logged import Logged, fall_text
-from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -136,12 +135,11 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         resumed: The resume at which a failure under way begins.
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
-    rate = _highest_rate(run)
-    weight, group = settings.kl_weight, settings.group_size
-    no_kl = weight.given is not None and float(weight.given) == 0.0
+    rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
+    no_kl = settings.kl_weight.given is not None and float(settings.kl_weight.given) == 0.0
     cut = rows.signal("completions_clipped_ratio")
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
-    judged = rows.judged
+    judged, few = rows.judged, THRESHOLDS.least_rows
     step = rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
         step = fallen.saved_step  # what forecast and decision go by
@@ -167,11 +165,11 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=lost_at_end(rows),
+        not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
-        group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
+        group_size=group if group >= 2.0 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,

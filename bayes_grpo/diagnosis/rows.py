@@ -150,18 +150,11 @@ class RunSoFar:
         return self.reward.loss(self.ends)
 
     @property
-    def near_top(self) -> bool:
-        """Whether the reward stands high in a range that is known."""
-        return self.level > THRESHOLDS.near_top
-
-    @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
-        y = self.reward
-        gain, error = y.change(0)
-        by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
-        gain = y.now - y.start
-        return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
+        y, least = self.reward, THRESHOLDS.risen * self.span
+        gains = y.change(0), (y.now - y.start, y.error)
+        return max(min(gain / (THRESHOLDS.rise_errors * error), gain / least) for gain, error in gains)
 
     @property
     def rose(self) -> bool:

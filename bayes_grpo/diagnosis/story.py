@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.intervals import percent, span_text
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
@@ -40,7 +41,7 @@ def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequ
 def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
-    name = "held-out reward" if trends.uses_eval else "train reward"
+    name = "train reward" if trends.run.has_reward else "held-out reward"
     p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
     change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
@@ -138,9 +139,8 @@ def changes_at(run: Run, step: float) -> tuple[str, ...]:
     """Signals whose median over six rows changed at a step by a factor that counts, a clause each."""
     out, size = [], THRESHOLDS.trend_rows // 2
     for key in _COMPARED:
-        values = run.values(key)
-        known = np.isfinite(values)
-        sides = values[known & (run.step < step)][-size:], values[known & (run.step >= step)][:size]
+        y = Logged.of(run.step, run.values(key))
+        sides = y.value[y.step < step][-size:], y.value[y.step >= step][:size]
         if min(map(len, sides)) < THRESHOLDS.least_rows:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)

@@ -261,11 +261,6 @@ class RunTrends:
     components: Mapping[str, Trend]
     environments: Mapping[str, Trend]
 
-    @property
-    def uses_eval(self) -> bool:
-        """Whether the reward is the held-out one."""
-        return not self.run.has_reward
-
     def share_without_spread(self, first: float, last: float) -> np.ndarray | None:
         """Draws of the share of groups without spread from one step to another, shape (draws,); None without rows."""
         trend = self.signals.get("frac_reward_zero_std")

@@ -36,7 +36,8 @@ class AdvantageDegeneracy(Mode):
             return np.nan
         # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
         left = rows.level < THRESHOLDS.solved and waste >= THRESHOLDS.dead_groups
-        if rows.reward.rows < THRESHOLDS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
+        earned = rows.level > THRESHOLDS.near_top and not left
+        if rows.reward.rows < THRESHOLDS.waste_rows or earned or rows.rise > 1.0:
             return 0.0
         return waste / THRESHOLDS.waste
 

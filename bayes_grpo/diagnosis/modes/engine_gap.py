@@ -30,8 +30,8 @@ class EngineGap(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Growth factor of the mismatch."""
-        path = trends.signals["engine_mismatch"].at(np.array([trends.reward.step[0], last]))
-        return f"the mismatch is {span_text(np.exp(path[:, 1] - path[:, 0]))} times that of the first rows"
+        grown = np.exp(trends.signals["engine_mismatch"].change(trends.reward.step[0], last))
+        return f"the mismatch is {span_text(grown)} times that of the first rows"
 
 
 MODE = EngineGap()
