@@ -15,7 +15,7 @@ from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.families.members import LeftOutRun
 from bayes_grpo.families.names import NamedSetting
-from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.nuts import Convergence
 
 if TYPE_CHECKING:
     import pandas as pd
