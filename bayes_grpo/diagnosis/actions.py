@@ -144,7 +144,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
-        lambda f: f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL",
+        lambda f: f"raise {_rate(f, 2)} ({_risk(f).text}), and watch the KL",
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),

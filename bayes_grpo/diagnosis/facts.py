@@ -169,7 +169,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
-        group_size=group if group >= 2.0 else None,
+        group_size=group if group >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,

@@ -44,6 +44,8 @@ LEAST_VALUES = 3
 """Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
+_SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
+_LEAST_CENTRE = 1e-3  # that a constant signal counts for
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
-    floor = 1e-6 * max(abs(centre), 1e-3)
+    floor = 1e-6 * max(abs(centre), _LEAST_CENTRE)
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, logged)
@@ -195,7 +197,7 @@ def _posterior(
     found = _on_grid(trend, y, weight, log_prior)
     for _ in range(_PASSES - 1):
         residual = np.abs(y - found.share @ found.mean) * np.sqrt(count)
-        far = residual / max(1.4826 * float(np.median(residual)), 1e-9)
+        far = residual / max(_SD_OF_MEDIAN * float(np.median(residual)), 1e-9)
         weight = count * np.minimum(1.0, (_FAR / np.maximum(far, 1e-9)) ** 2)
         found = _on_grid(trend, y, weight, log_prior)
     # Draws by conditioning: a draw of the prior moves by what the rows say of its difference to them.
