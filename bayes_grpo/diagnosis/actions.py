@@ -104,7 +104,9 @@ ACTIONS: dict[str, ActionRow] = {
         forbidden=lambda f: f.broken or f.fails,
     ),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
-    "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, None),
+    "stop": ActionRow(
+        "stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early
+    ),
     "go back": ActionRow(
         lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {_SCORE[f.held_out]})",
         lambda f: f.checkpoint is not None and not f.latest,
@@ -229,6 +231,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "mixed prompts",
         "log held-out",
     ),
+    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""

@@ -115,6 +115,11 @@ class Facts:
         return self.failing > THRESHOLDS.half
 
     @property
+    def early(self) -> bool:
+        """Whether the log has few of the planned rewards."""
+        return self.rows_planned is not None and self.rows < THRESHOLDS.early * self.rows_planned
+
+    @property
     def high(self) -> bool:
         """Whether the reward is high in a known range."""
         return self.level > THRESHOLDS.near_top

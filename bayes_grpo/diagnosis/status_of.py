@@ -192,6 +192,9 @@ def _calm(case: _Case) -> Status:
         return case.line("done", "plateaued", calm, text, why, of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
+    if rests >= THRESHOLDS.probable and facts.rose and facts.early:
+        text = f"the reward holds at {level} after {facts.rows} of {facts.rows_planned:.0f} planned rewards"
+        return case.line("fine", "plateaued", calm, f"{text}; no failure detected", "the plan", of="rests early")
     if rests >= THRESHOLDS.probable and facts.rose:
         return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:
@@ -203,5 +206,7 @@ def _calm(case: _Case) -> Status:
     if y.value.min() == y.value.max():
         so_far = f"{rows.reward_name} is {y.value[-1]:.4g} in all {y.rows} rows so far"
         text = f"{so_far}; too early to tell whether it stays there"
+    elif rows.late_change > 1.0 and rises < THRESHOLDS.probable:
+        text = f"the reward is back at {level} after {y.means.min():.3g}; too early to tell whether it rises further"
     p = min(max(rises, 1.0 - rises), calm)
     return case.line("unclear", CANNOT_TELL, p, text, "the number of rows")
