@@ -120,11 +120,6 @@ class Facts:
         return self.rows_planned is not None and self.rows < THRESHOLDS.early * self.rows_planned
 
     @property
-    def high(self) -> bool:
-        """Whether the reward is high in a known range."""
-        return self.level > THRESHOLDS.near_top
-
-    @property
     def ended(self) -> bool:
         """Whether the learning rate or the planned steps have come to an end."""
         return self.rate_spent is not None or self.planned is not None

@@ -118,10 +118,8 @@ class RunSoFar:
             return None
         if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.fell():
             return None
-        if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
-            best = float(y.step[int(y.means.argmax()) + y.window - 1])
-        else:
-            best = float(y.step[int(np.argmax(y.value))])
+        every_row = y.rows > self.reward.rows // 2  # of which a single one says little
+        best = float(y.step[int(y.means.argmax()) + y.window - 1 if every_row else int(y.value.argmax())])
         return best if best > self.reward.step[0] else None
 
     @property

@@ -131,7 +131,8 @@ def _solved(case: _Case) -> Status | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
     rows, facts = case.rows, case.facts
     idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
-    if not (facts.at_top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
+    solved = facts.at_top or (facts.level > THRESHOLDS.near_top and idle)
+    if not solved or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(case.timeline.modes[mode].under_way for mode in ("reward_hacking", "dynamical_instability"))
     share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""

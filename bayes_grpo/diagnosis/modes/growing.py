@@ -27,7 +27,7 @@ class Growing(Mode):
             return np.nan
         late, size = rows.late_change, min(max(THRESHOLDS.least_rows, y.rows // THRESHOLDS.thirds), y.rows // 2)
         earlier = np.convolve(y.value[:-size], np.ones(size) / size, "valid").max()  # a way back to it is no rise
-        new = min(late, float(y.value[-size:].mean() - earlier) / (y.noise * np.sqrt(2.0 / size)))
+        new = min(late, float(y.value[-size:].mean() - earlier) / y.change(0)[1])
         goes_on = y.since_best < y.window and new > THRESHOLDS.half  # a rise long ago is no rise now
         return max(new, rows.rise if goes_on else 0.0, 0.0)
 
