@@ -24,7 +24,7 @@ from jax import Array
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
@@ -162,7 +162,7 @@ _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
     """What belongs to no group: where the fit is from."""
-    ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
+    ended = rate_spent_at(run)
     return {
         "bayes_grpo_format": FORMAT,
         "regime": regime.name,

@@ -21,9 +21,9 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels, statistics
-from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call
 from bayes_grpo.common.results import Result
+from bayes_grpo.common.runtime import cores
 from bayes_grpo.fitting.sampling.target import Target, potential, random_keys
 from bayes_grpo.regimes.base import Regime
 
