@@ -50,7 +50,11 @@ AllRows = Annotated[
 ]
 Signal = Annotated[
     str,
-    option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
+    option(
+        READING,
+        help="auto, reward (train) or eval (evaluation reward).",
+        callback=checks.callback(checks.signal),
+    ),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 HorizonStep = Annotated[

@@ -147,20 +147,20 @@ ACTIONS: dict[str, ActionRow] = {
         _never,
     ),
     "start over": ActionRow(
-        "stop, and start over with a corrected reward: by the held-out score, no checkpoint is worth going back to",
+        "stop, and start over with a corrected reward: by the evaluation reward, no checkpoint is worth going back to",
         lambda f: f.held_out and _failing(f) and (f.checkpoint is None or f.latest),
     ),
     "take checkpoint": ActionRow(
-        lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
-        lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
+        lambda f: f"stop, and take the checkpoint with the best evaluation reward (about {_saved(f)})",
+        lambda f: f.checkpoint is not None and f.chosen_by == "evaluation reward",
         _failing,
     ),
     "score checkpoints": ActionRow(
-        "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
+        "stop, and score the kept checkpoints on evaluation prompts to choose one", lambda f: not f.held_out, _failing
     ),
     "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
     "compare checkpoints": ActionRow(
-        "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=_never
+        "stop, and score the checkpoints before and after the onset on evaluation prompts", forbidden=_never
     ),
     "precision": ActionRow(
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
@@ -215,10 +215,12 @@ ACTIONS: dict[str, ActionRow] = {
     "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
     "read completions": ActionRow("read 20 high-reward completions of the last steps"),
     "compare prompts": ActionRow(
-        "read completions of training and held-out prompts, and compare how both are scored", lambda f: f.held_out
+        "read completions of training and evaluation prompts, and compare how both are scored", lambda f: f.held_out
     ),
-    "log held-out": ActionRow(
-        lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps"), lambda f: not f.held_out, _never
+    "log evaluation": ActionRow(
+        lambda f: _named(f, "heldout", "log an evaluation reward every 10 to 20 steps"),
+        lambda f: not f.held_out,
+        _never,
     ),
     "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, _never),
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
@@ -233,12 +235,12 @@ ACTIONS: dict[str, ActionRow] = {
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "component falls": ("look at part", "read completions"),
-    "held-out falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
-    "held-out stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
+    "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
+    "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
     "mostly solved": ("harder prompts", "take checkpoint", "score checkpoints", "stop"),
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
-    "ended flat": ("new run", "easier prompts", "mixed prompts", "log held-out"),
+    "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
     "at rest": (
         "take checkpoint",
         "stop",
@@ -246,7 +248,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "harder prompts",
         "easier prompts",
         "mixed prompts",
-        "log held-out",
+        "log evaluation",
     ),
     CANNOT_TELL: ("look again", "stop"),
 }

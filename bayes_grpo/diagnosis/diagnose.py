@@ -87,7 +87,7 @@ def diagnose(
             evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
-        # A log of held-out rewards alone lacks the train reward that hacking would raise.
+        # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
     status = status_of(estimate, timeline, rows, facts)
     texts = (story(estimate, timeline, trends, status.finding, facts.happened), gain.sentence if gain else "")

@@ -41,7 +41,7 @@ class Fallen(NamedTuple):
         best_step: Last step at which it was near its best.
         best: What it was there, reward.
         now: Where it stands.
-        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+        saved_step: Step of the checkpoint to go back to: of the best evaluation reward where one is logged, else
             ``best_step``.
         saved: What the reward was there.
         at_once: Whether it was never near its best after its first rows, so that going back is starting again.
@@ -62,7 +62,7 @@ def fallen_of(trend: Trend, span: float, low: float = np.nan, held_out_best: flo
         trend: Of the reward.
         span: Its range.
         low: Lowest reward; NaN if unknown.
-        held_out_best: Step of the best held-out score; None where none is logged.
+        held_out_best: Step of the best evaluation reward; None where none is logged.
     """
     rows = Logged(trend.raw_step, trend.raw)
     if lost_strength(rows, low, low + span, THRESHOLDS.trend_rows) <= 1.0:

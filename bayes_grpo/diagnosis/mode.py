@@ -23,7 +23,7 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trends import RunTrends
 
-HELD_OUT = "gold or held-out reward"
+HELD_OUT = "gold or evaluation reward"
 """What a mode wants that is no signal under one name."""
 MOST_PROBABLE = 0.95
 """No probability is higher, however clear a measurement is: a log may be misread."""

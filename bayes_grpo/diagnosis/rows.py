@@ -35,9 +35,9 @@ class RunSoFar:
     """A run up to a step.
 
     Attributes:
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too; without rows elsewhere.
-        uses_eval: Whether the reward is the held-out one.
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too; without rows elsewhere.
+        uses_eval: Whether the reward is the evaluation reward.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
@@ -104,14 +104,14 @@ class RunSoFar:
 
     @property
     def judged(self) -> Logged | None:
-        """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
+        """The evaluation reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
         if self.held_out.rows >= THRESHOLDS.least_rows:
             return self.held_out
         return self.reward if self.uses_eval else None
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None where no score can choose, or it lies before anything was learned.
+        """Step of the best evaluation reward; None where no score can choose, or it lies before anything was learned.
 
         None can choose where none differs, or where all count as zero and the best is no better than the last beyond
         noise: it is then the luckiest of equals.
@@ -174,7 +174,7 @@ class RunSoFar:
 
     @property
     def carried(self) -> tuple[float, float] | None:
-        """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
+        """Changes of both rewards since the first evaluations, where the train reward rose clearly."""
         y, held_out = self.reward, self.held_out
         if held_out.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
             return None

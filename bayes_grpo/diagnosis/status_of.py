@@ -1,7 +1,7 @@
 """Status of a run: one word, the reason, and the one action to take now.
 
 The first cause that applies decides: NaN values, a constant reward, a lost reward, other failures, a falling component,
-a held-out score that falls or stays, then warnings, then the state of a run without failure. Forecast and costs may
+an evaluation reward that falls or stays, then warnings, then the state of a run without failure. Forecast and costs may
 replace the action for a run without failure (`bayes_grpo.analysis`).
 """
 
@@ -86,7 +86,7 @@ def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status
         return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
     e = now.get("dynamical_instability")
     if e is not None:
-        named = "The held-out score" if rows.uses_eval else "The reward"
+        named = "The evaluation reward" if rows.uses_eval else "The reward"
         if rows.loss > 1.0:
             text = "; ".join([fall_text(named, y) + _since(e, facts), *facts.falls[:1]])
             return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
@@ -115,14 +115,12 @@ def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> Status
     share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
-        text = f"The held-out score is at {score.now:.2g}"
+        text = f"The evaluation reward is at {score.now:.2g}"
         return _line(
-            "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
+            "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the evaluation reward", of="solved"
         )
     if facts.at_top:
-        text = (
-            f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score can show more"
-        )
+        text = f"The train reward is at its ceiling ({facts.level:.0%} of its range); only an evaluation can show more"
     else:
         text = f"Mostly solved: the train reward is at {facts.level:.0%} of its range{share}"
     return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
@@ -157,20 +155,20 @@ def _signs(facts: Facts) -> Status | None:
 
 
 def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> Status | None:
-    """A held-out score that falls, or stays while the train reward rises."""
+    """An evaluation reward that falls, or stays while the train reward rises."""
     y, held_out = rows.reward, rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
-    name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
+    name = "gold reward" if "gold_reward" in rows.signals else "evaluation reward"
     rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
     if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
-        others = [s.words for s in facts.signs if "held-out" not in s.words]
+        others = [s.words for s in facts.signs if "evaluation" not in s.words]
         rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
-        text, what = fall_text(f"The {name}", held_out) + rose, "held-out falls"
+        text, what = fall_text(f"The {name}", held_out) + rose, "evaluation falls"
     else:
-        text, what = f"{_upper(rose)} while the {name} stays at {held_out.now:.2g}", "held-out stays"
+        text, what = f"{_upper(rose)} while the {name} stays at {held_out.now:.2g}", "evaluation stays"
     p = estimate.probability["reward_hacking"]
-    return _line("watch", "reward_hacking", p, text, facts, "train and held-out reward", of=what)
+    return _line("watch", "reward_hacking", p, text, facts, "train and evaluation reward", of=what)
 
 
 def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> Status | None:
@@ -223,7 +221,7 @@ def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> Status:
         return _line("fine", "growing", calm, text, facts, "the reward's running means")
     text = TOO_EARLY[:-1]
     if y.value.min() == y.value.max():
-        named = "held-out score" if rows.uses_eval else "reward"
+        named = "evaluation reward" if rows.uses_eval else "reward"
         text = f"The {named} is {y.value[-1]:.4g} in all {y.rows} rows so far; too early to tell whether it stays there"
     return _line("unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), text, facts, "the number of rows")
 

@@ -42,7 +42,7 @@ def story(
 def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
-    name = "held-out reward" if trends.uses_eval else "train reward"
+    name = "evaluation reward" if trends.uses_eval else "train reward"
     p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
     change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"

@@ -131,7 +131,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
 
 
 def reward_trend(run: Run, signal: str) -> Trend | None:
-    """The trend of a run's "reward" (train) or "eval_reward" (held-out), fitted once a run, as by `fit_trend`."""
+    """The trend of a run's "reward" (train) or "eval_reward" (evaluation), fitted once a run, as by `fit_trend`."""
     train = signal == "reward"
     step, value = (run.step, run.reward) if train else (run.eval_step, run.eval_reward)
     return run.once(("trend", signal), lambda: fit_trend(step, value, seed=1 if train else 2))

@@ -26,9 +26,9 @@ class RunTrends:
 
     Attributes:
         run: The run.
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
-        held_out_name: "gold" or "held-out".
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too, or None.
+        held_out_name: "gold" or "evaluation".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
         environments: Environment → trend of its mean.
@@ -44,7 +44,7 @@ class RunTrends:
 
     @property
     def uses_eval(self) -> bool:
-        """Whether the reward is the held-out one."""
+        """Whether the reward is the evaluation reward."""
         return not self.run.has_reward
 
 
@@ -52,7 +52,7 @@ def trends_of(run: Run) -> RunTrends | None:
     """Fits the trend of every signal; None where neither reward has three values."""
     step = run.step
     train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
-    name, gold = "held-out", run.signals.get("gold_reward")
+    name, gold = "evaluation", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
         if trend is not None and (held_out is None or trend.rows > held_out.rows):

@@ -77,7 +77,7 @@ class Compared(Result):
         not_comparable: Why the totals are no comparison; "" where they are one.
         differs: What differs between the recipes besides: settings and length.
         answers: By the total: at a step, at equal completions, at the end, at the plateau.
-        parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
+        parts: By what both sides log besides: evaluation reward, gold reward, accuracy, parts of the reward.
         readings: The runs of "A" and of "B".
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
@@ -146,7 +146,7 @@ def compare_runs(
         a: Logs of recipe A: files, folders, patterns and runs; each log is a seed.
         b: Logs of recipe B.
         step: Optimizer step at which to compare; the last one that all runs have if None.
-        signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
+        signal: "auto", "reward" (train) or "eval" (evaluations), the same for all.
         part: Reward function or environment to take in place of the total.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
@@ -155,7 +155,7 @@ def compare_runs(
     Returns:
         What differs, whether the totals are a comparison, and probabilities that B is better: at the step, at equal
         completions where the logs state them, at the end of each run's own log where lengths differ, where both would
-        settle, and by parts of the reward and held-out scores that both log.
+        settle, and by parts of the reward and evaluation rewards that both log.
 
     Raises:
         LogReadError: A log cannot be read.

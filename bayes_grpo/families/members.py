@@ -234,7 +234,7 @@ def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
 def failure_in_short(run: Run) -> str:
     """What failed in a run with few rows; "" where no failure is detected."""
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
-    for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
+    for kind, y in (("train", run.reward), ("evaluation", run.eval_reward)):
         if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:

@@ -81,7 +81,7 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     Args:
         run: The run.
         rows: "since_break" or "all".
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
 
     Raises:
         FitError: Fewer than `MIN_WINDOW_ROWS` rows since the break.

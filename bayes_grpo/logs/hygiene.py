@@ -106,7 +106,7 @@ class Tidy:
         step: Steps of the train rows, shape (n,), strictly increasing.
         train: Canonical name → values, each of shape (n,).
         eval_step: Steps of the evaluations, shape (m,), strictly increasing.
-        eval_reward: Held-out reward, shape (m,), finite.
+        eval_reward: Evaluation reward, shape (m,), finite.
         notes: What was dropped or merged.
         logged: Column → whether a value was logged in each row, shape (n,), where a logged value is no number.
         resumes: Steps at which the training was resumed.

@@ -60,7 +60,7 @@ def read_log(
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
-        columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal of `SIGNALS`, where the keys are
+        columns: Key of "step", "reward", "heldout" (the evaluation reward) or a signal of `SIGNALS`, where the keys are
             unusual; "bayes_grpo.toml" states them under ``[columns]``.
         run_name: Name of the result.
         run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of

@@ -105,7 +105,7 @@ def parts_table(d: Diagnosis) -> Tabular:
 
 def _maybe(d: Diagnosis) -> str:
     """Which keys of the log the missing signals may be, and how to name them."""
-    names = ("heldout" if "held-out" in x else x for x in d.missing)
+    names = ("heldout" if "evaluation" in x else x for x in d.missing)
     found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
     return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}" if found else ""
 

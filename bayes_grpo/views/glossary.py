@@ -36,7 +36,7 @@ GLOSSARY: Mapping[str, str] = {
     "prompts too easy or too hard": "Most groups are all correct, or all wrong: either way they teach nothing.",
     "steps without reward variance": "Rows whose groups all have zero reward variance; they teach nothing.",
     "trainer-inference mismatch": "Trainer and inference engine assign diverging probabilities to the same tokens.",
-    "reward hacking": "The train reward rises while a held-out or true reward does not.",
+    "reward hacking": "The train reward rises while an evaluation or true reward does not.",
     "advantage degeneracy": "Most groups have zero reward variance, so their completions carry no gradient.",
     "policy concentration": "The policy puts nearly all probability on few answers before the best is found.",
     "dynamical instability": "Reward or policy swing or run away because updates are too large or too late.",

@@ -36,7 +36,7 @@ class Watching:
     Attributes:
         horizon: Horizon of the forecasts, optimizer step; by default the planned length, else half as far again.
         costs: Costs, values and gains behind the advice to stop; None for no advice.
-        signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
+        signal: "auto", "reward" (train) or "eval" (evaluations), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
         seed: Seed of all looks.

@@ -59,7 +59,7 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
     for _ in range(60):
         true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
         rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
-        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the held-out reward lies lower
+        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the evaluation reward lies lower
         trend = fit_trend(STEP, rows, seed=1)
         assert trend is not None
         given = Checkpoints(kept, 10.0, kept, score, noise)

@@ -77,6 +77,6 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel("reward" if signal == "reward" else "held-out reward", fontsize=9)
+    axes.set_ylabel("reward" if signal == "reward" else "evaluation reward", fontsize=9)
     axes.tick_params(labelsize=8)
     headline(figure, sentence, limit=900)

@@ -54,7 +54,7 @@ def plot_forecast(
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     axes.set_ylim(low, high)
-    axes.set_ylabel("reward" if forecast.signal == "reward" else "held-out reward")
+    axes.set_ylabel("reward" if forecast.signal == "reward" else "evaluation reward")
     axes.set_title(f"{drawable(forecast.name)}: forecast to step {forecast.until:g}", fontsize=9, loc="left")
     legend_below(figure, axes)
     if title:
@@ -65,7 +65,7 @@ def plot_forecast(
 def plot_overview(
     run: Run, forecast: Forecast | None, events: Mapping[str, float], figure: Canvas | None = None
 ) -> Canvas:
-    """Draws train and held-out rewards, the forecast, and marked events on one axis.
+    """Draws train and evaluation rewards, the forecast, and marked events on one axis.
 
     Args:
         run: The run.
@@ -82,7 +82,7 @@ def plot_overview(
         events = schedule_end(forecast) | dict(events)
     for step, reward, mark, color, label in (
         (run.step, run.reward, ".", _DATA, "train reward"),
-        (run.eval_step, run.eval_reward, "s", _HELD_OUT, "held-out reward"),
+        (run.eval_step, run.eval_reward, "s", _HELD_OUT, "evaluation reward"),
     ):
         if np.isfinite(reward).any():
             axes.plot(step, reward, mark, color=color, ms=3.5, alpha=0.7, label=label)
