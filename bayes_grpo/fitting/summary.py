@@ -345,7 +345,7 @@ def _rate_ended(fit: Fit) -> str:
     step = float(fit.data.attrs["rate_ended"])
     if not np.isfinite(step):
         return ""
-    return f"The learning rate reached zero at about step {step:g}: the level is where a constant rate would lead."
+    return f"The learning rate reached zero at about step {step:g}; a constant rate would lead to this level."
 
 
 def _text(i: Interval) -> str:

@@ -66,7 +66,8 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)
     fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
     if fallen is not None:
-        reason = f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {fallen.best_step:.0f}."
+        best = f"{fallen.best:.2g} at step {fallen.best_step:.0f}"
+        reason = f"The reward fell from its best, {best}, to {fallen.now:.2g}."
         return FitWindow(_after_fall(trend, fallen), reason)
     if lost is not None and lost[1] < trend.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."

@@ -118,7 +118,12 @@ class Plan(Result):
             return f"The present reward is being hacked ({percent(self.present_hacked)}); fix it before all else."
         best = self.recommended
         if self.verdict == "keep":
-            return "Keep the present settings."
+            p = self.kept.failure_risk
+            return (
+                f"No candidate is clearly better, and the present settings have a {percent(p)} risk of failure."
+                if p > self.risk
+                else "Keep the present settings."
+            )
         return f"Try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
 
     @property
@@ -127,7 +132,7 @@ class Plan(Result):
         best, g = self.recommended, self.recommended.gain
         if self.verdict == "keep":
             p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
-            return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
+            return f"Chance that other settings are better at the same cost: at most {percent(p)}."
         if math.isnan(best.expected_gain):
             level = f"above {self.shown:.3g}, beyond what this run has shown"
             return f"The regimes put its reward {level}; chance of being better {percent(best.p_better)}."

@@ -63,7 +63,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("Gain", tables=_gain_tables(d)),
             section("Notes", *d.notes),
         ),
-        unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
+        unchecked=f"Not checked: {missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
         series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
     )

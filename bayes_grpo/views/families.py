@@ -28,7 +28,7 @@ def sweep_document(f: Sweep) -> Document:
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
         assumed=f.assumed,
-        unchecked=f.cautions[0] if f.cautions else "",
+        unchecked=f"Caution: {f.cautions[0]}" if f.cautions else "",
         docs="how/sweep",
     )
 
@@ -82,7 +82,7 @@ def compared_document(c: Compared) -> Document:
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
             section("Cautions", *c.cautions, tone="doubt"),
         ),
-        unchecked=c.cautions[0] if c.cautions else "",
+        unchecked=f"Caution: {c.cautions[0]}" if c.cautions else "",
         docs="how/sweep",
     )
 

@@ -70,7 +70,7 @@ def printed(
     if document.assumed:
         parts.append(line(f"Assumed: {document.assumed}", "dim"))
     if document.unchecked:
-        parts.append(line(f"Not checked: {document.unchecked}", "dim"))
+        parts.append(line(document.unchecked, "dim"))
     more = [] if details or all(s.empty for s in document.sections) else ["--details"]
     more += [f"docs/{document.docs}.md"] if document.docs else []
     if more:

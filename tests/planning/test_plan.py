@@ -117,7 +117,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     found = plan(fallen, group_size=[8], prompts_per_step=[4])
     assert found.kept.failure_risk == failure_risk(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
-    assert any("failed itself" in c for c in found.cautions)
+    assert any("has probably failed" in c for c in found.cautions)
     top = Status("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
     assert f"For the next run: {sentence_case(found.answer, upper=False)}" in view(found).given(top).why
     assert "priors" in view(found).unchecked
@@ -273,7 +273,7 @@ def test_no_reward_beyond_what_the_run_has_shown_is_expected_where_no_end_is_kno
     assert best.p_better > 0.8
     assert found.kept.expected_gain == 0.0
     assert f"The regimes put its reward {level}, beyond what this run has shown; chance" in found.why
-    assert "that this run has shown, is expected" in view(found).unchecked
+    assert "the highest level of this run" in view(found).unchecked
     shown = view(found).table
     assert shown is not None
     assert [cell.text for cell in shown.rows[0]][2:4] == [level, "not shown"]
@@ -282,7 +282,7 @@ def test_no_reward_beyond_what_the_run_has_shown_is_expected_where_no_end_is_kno
     settings = replace(rising.settings, reward_high=Setting(50.0, Provenance.USER))
     stated = plan(replace(rising, settings=settings), learning_rate=[4e-6], group_size=[8], prompts_per_step=[4])
     assert max(c.expected for c in stated.candidates) > found.shown
-    assert not any("no reward above" in c for c in stated.cautions)
+    assert not any("expected rewards are capped" in c for c in stated.cautions)
 
 
 def test_plan_and_advice_call_the_same_risk_too_high():
