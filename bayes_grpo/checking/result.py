@@ -95,11 +95,11 @@ def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
-    "variance": "the noise changes its size",
+    "variance": "the noise level changes",
     "outliers": "there are outliers",
 }
 _AT = {
-    "variance": "the noise changes its size near step {:g}",
+    "variance": "the noise level changes near step {:g}",
     "outliers": "the row at step {:g} is an outlier",
 }
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.trend import Trend
 from bayes_grpo.rows.reward_range import span_of
@@ -86,8 +86,8 @@ class Choice(Result):
         """Which to take, in words."""
         r = self.reward
         text = (
-            f"Of the checkpoints so far take that of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, "
-            f"{r.high:.3g}] ({r.level:.0%}), the best of them with probability {probability_text(self.probability)}"
+            f"Take the checkpoint of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, {r.high:.3g}] "
+            f"({r.level:.0%}), the best so far with a chance of {percent(self.probability)}"
         )
         if self.optimism > 0.0:
             text += (

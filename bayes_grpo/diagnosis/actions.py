@@ -142,7 +142,7 @@ ACTIONS: dict[str, ActionRow] = {
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
     "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
     "go back": ActionRow(
-        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
+        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)}, the best by {f.chosen_by}",
         lambda f: f.checkpoint is not None and not f.latest,
         _never,
     ),
@@ -169,8 +169,8 @@ ACTIONS: dict[str, ActionRow] = {
         _never,
     ),
     "update path": ActionRow(
-        "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
-        "the next: frozen adapters, gradient checkpointing without input gradients and a loss scale of 0 prevent it",
+        "check that weights change from one step to the next: adapters frozen, gradient checkpointing without input "
+        "gradients, a loss scale of 0? (DeepSpeed 0.15.4 reports 0: upgrade it)",
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",

@@ -88,8 +88,8 @@ def _too_smooth(run: Run) -> list[str]:
         return []
     within = float(np.mean(spread[both]))
     return [
-        f"the standard deviation of a row is {scatter:.2g}, but the one within groups, {within:.2g}, implies at least "
-        f"{least:.2g} for {prompts:g} prompts of {size:g}: the rows were smoothed, or these sizes are wrong"
+        f"rows scatter by {scatter:.2g}, but the scatter within groups, {within:.2g}, implies {least:.2g} for "
+        f"{prompts:g} prompts of {size:g}: rows were smoothed, or these sizes are wrong"
     ]
 
 

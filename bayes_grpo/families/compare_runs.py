@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text, span_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, percent, span_text
 from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.seeds import seed_of
@@ -64,7 +64,7 @@ class RecipeAnswer(Result):
     @property
     def numbers(self) -> str:
         """Probability and difference."""
-        better = f"P(B better than A) {probability_text(self.p_better)}"
+        better = f"P(B better than A) {percent(self.p_better)}"
         return f"{better}, difference {span_text(self.difference, '+.3g', level=False)}"
 
 
@@ -112,16 +112,18 @@ class Compared(Result):
         if self.not_comparable:
             shared = "; ".join(f"{x.words}: {x.verdict}, {x.numbers}" for x in self.parts)
             by = (
-                f"By what both log, last fifth of the rows: {shared} {level}." if shared else "Both log no shared part."
+                f"By signals that both log, over the last fifth of the rows: {shared} {level}."
+                if shared
+                else "They share no other signal."
             )
-            return f"The totals are no comparison: {self.not_comparable}. {by}"
+            return f"The totals are not comparable: {self.not_comparable}. {by}"
         x = self.answers[0]
         if x.verdict != "cannot tell":
             return f"{x.verdict} {x.words}: {x.numbers} {level}."
         if x.further is None:
             more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
         else:
-            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with probability 0.8"
+            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with 80% probability"
         return f"Cannot tell which is better {x.words}: {x.numbers} {level}; {more}."
 
     def to_frame(self) -> pd.DataFrame:
@@ -188,7 +190,7 @@ def compare_runs(
         reached = [r.at(budget / c) for c, r in zip(rate, readings, strict=True)]
         where.append(("completions", f"at {budget:.3g} completions", reached))
     elif None in completions:
-        cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
+        cautions.append("no comparison at equal compute: set group_size and prompts_per_step of every run")
     if len({r.last for r in readings}) > 1:
         where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
     where.append(("plateau", "where they settle", [r.plateau for r in readings]))

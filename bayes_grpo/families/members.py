@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.fallen import rows_collapsed
@@ -149,9 +149,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     if not out:
         names = [plain(run.name, 40) for run in runs[:2]]
         raise SettingError(
-            f"vary: no setting is known of all runs and differs; let file names state it (lr_1e-6, g8, lora_rank_16), "
-            f"or write it into a bayes_grpo.toml next to the logs, for each as for {names[0]}: [runs.{names[0]}] and "
-            "learning_rate = 1e-6 below"
+            "vary: no setting is known for all runs and differs; put it into file names (lr_1e-6, g8, lora_rank_8), or "
+            f"into a bayes_grpo.toml next to the logs: [runs.{names[0]}] and learning_rate = 1e-6"
         )
     return out
 
@@ -241,4 +240,4 @@ def failure_in_short(run: Run) -> str:
         found = failure_of(probabilities_of(RunSoFar.of(run)))
     except FitError:
         return ""
-    return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"
+    return "" if found is None else f"{label_of(found.mode)} ({percent(found.probability)})"

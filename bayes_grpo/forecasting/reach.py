@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, percent
 
 if TYPE_CHECKING:
     from bayes_grpo.forecasting.result import Forecast
@@ -43,12 +43,12 @@ class Reach:
         """The answer in words."""
         what = f"the underlying reward {'reaches' if self.rising else 'falls to'} {self.reward:g}"
         if self.already > 0.5:
-            return f"{what}: it is there by now with probability {probability_text(self.already)}"
-        text = f"{what} by step {self.until:g} with probability {probability_text(self.by_horizon)}"
+            return f"{what}: {percent(self.already)} chance that it is there now"
+        text = f"{what} by step {self.until:g}: {percent(self.by_horizon)} chance"
         if not math.isfinite(self.step.low):
             return text
         low, middle, high = (self._step_text(x) for x in (self.step.low, self.step.median, self.step.high))
-        return f"{text}: step {middle} [{low}, {high}] ({self.step.level:.0%})"
+        return f"{text}, at step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
     def _step_text(self, step: float) -> str:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"

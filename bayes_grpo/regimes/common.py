@@ -31,7 +31,7 @@ from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
 _MEASURED = "measurement noise of a typical row (sampling of prompts and completions)"
-_FORCED = "stationary sd of the latent reward about the law (gradient noise)"
+_FORCED = "stationary sd of the latent reward about the curve (gradient noise)"
 NOISES: tuple[Parameter, ...] = (
     Parameter("observation_sd", "reward", _MEASURED, POSITIVE, lambda t: measurement_prior(t)),
     Parameter("fluctuation_sd", "reward", _FORCED, POSITIVE, lambda t: Prior(0.2 * t.scale, 1.0)),
@@ -56,7 +56,7 @@ LEVELS: tuple[Parameter, ...] = tuple(
 )
 
 
-HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the unforced law")}
+HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the curve without noise")}
 """Derived by regimes with a trend."""
 SECOND_ORDER = {
     "stiffness": Quantity("1/step²", "k = m ω₀²"),

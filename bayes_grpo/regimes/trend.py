@@ -30,7 +30,7 @@ FLUCTUATION: tuple[Parameter, ...] = (
     Parameter(
         "fluctuation_time",
         "step",
-        "T: e-fold time of the latent reward's return to the law",
+        "T: e-fold time of the latent reward's return to the curve",
         POSITIVE,
         # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the regimes differ in.
         lambda t: Prior(max(t.length / 20.0, t.length / len(t.y)), 0.8),

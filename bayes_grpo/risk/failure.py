@@ -131,7 +131,7 @@ class FailureRisk(Result):
                 f"({self.repositories} {where})"
             )
         else:
-            text = "no public pair of runs has changed about this, only less and more"
+            text = "no public pair of runs tested a change of this size"
         if self.threshold_rates is None:
             return text
         b = self.threshold_rates

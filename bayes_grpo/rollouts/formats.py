@@ -229,9 +229,9 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         name="slime",
         paths=(r"(?:eval_)?(?P<step>\d+)\.pt",),
         refused=(
-            "expected rollouts as JSON lines or a table, found a pickled torch file, which is not loaded because "
-            "loading may run code in it; where you trust it, write its samples as JSON lines with step, prompt_id, "
-            "reward: [s.to_dict() for s in torch.load(file)['samples']]"
+            "expected rollouts as JSON lines or a table, found a pickled torch file, which can run code when loaded; "
+            "if you trust it, write its samples as JSON lines with step, prompt_id, reward: "
+            "[s.to_dict() for s in torch.load(file)['samples']]"
         ),
     ),
 )

@@ -60,8 +60,8 @@ def _exponents(f: Sweep) -> Tabular:
 def compared_document(c: Compared) -> Document:
     """Whether the totals are a comparison, which recipe is better, and how many further seeds would settle it."""
     if c.not_comparable:
-        answer = "The totals are no comparison: the rewards differ. Compare the parts."
-        why = sentence_case(c.sentence.removeprefix("The totals are no comparison: "))
+        answer = "The totals are not comparable: the rewards differ. Compare the parts."
+        why = sentence_case(c.sentence.removeprefix("The totals are not comparable: "))
     else:
         answer, why = split(sentence_case(c.sentence).replace(": P(", ". P(", 1))
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +27,7 @@ def forecast_document(f: Forecast) -> Document:
 @shows(ForecastSummary)
 def forecast_summary_document(s: ForecastSummary) -> Document:
     """Where the reward will be, with what probability it gains, and what the forecast averages over."""
-    course = _percents(sentence_case(s.sentence.removeprefix(UNCHANGED)).partition(": ")[0])
+    course = sentence_case(s.sentence.removeprefix(UNCHANGED)).partition(": ")[0]
     horizon = Horizon(s.until, s.until_from).sentence
     until = f"step {s.until:g}"
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
@@ -60,11 +59,6 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
         docs="how/forecast",
     )
-
-
-def _percents(text: str) -> str:
-    """A sentence with its probabilities as percentages."""
-    return re.sub(r"\(probability (0\.\d+)\)", lambda m: f"({percent(float(m[1]))})", text)
 
 
 def _references(s: ForecastSummary) -> str:

@@ -26,7 +26,7 @@ GLOSSARY: Mapping[str, str] = {
     "autocorrelation": "Neighboring residuals resemble each other: the regime misses a slow movement.",
     "outliers": "Single rows that no regime of this kind would give.",
     "break": "A jump within a few rows, or a bend, that no smooth curve makes; its statistic is a log Bayes factor.",
-    "variance": "The noise changes its size along the run.",
+    "variance": "The noise level changes along the run.",
     "horizon": "Last step of the forecast.",
     "remaining gain": "Underlying reward at the horizon, less the one now.",
     "net value": "Value of the reward gained by a step, less the cost of the steps.",

@@ -23,7 +23,7 @@ def log_document(s: Run) -> Document:
     assumed = [
         f"{name} {_short(x.value)}"
         for name, x in s.settings.items()
-        if x.value is not None and x.provenance == "assumed"
+        if x.value not in (None, "unknown") and x.provenance == "assumed"
     ]
     unread = [name for name, x in s.settings.items() if x.value is None and name not in s.signals]
     files = ", ".join(PurePath(x).name for x in clean(s.source, 200).split("; "))
@@ -59,8 +59,8 @@ def log_document(s: Run) -> Document:
 
 def _unread(settings: list[str], keys: int) -> str:
     parts = [f"Not in the log: {listed(settings, 5)}"] if settings else []
-    parts += [f"Keys of the log without use: {keys}"] if keys else []
-    return "; ".join(parts)
+    parts += [f"Unused keys: {keys}"] if keys else []
+    return ". ".join(parts)
 
 
 def _short(value: object) -> str:

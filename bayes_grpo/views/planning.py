@@ -95,7 +95,7 @@ def _shown(plan: Plan) -> list[Candidate]:
 
 
 def _name(plan: Plan, c: Candidate) -> Cell:
-    return words(label(c.settings, plan.present), mark=c is plan.recommended)
+    return words(label(plan, c), mark=c is plan.recommended)
 
 
 def _candidates(plan: Plan) -> Tabular:

@@ -37,7 +37,7 @@ def test_a_stop_after_a_peak_keeps_the_peak_and_costs_the_steps_alone():
         np.arange(10.0, 101.0, 10.0), 10.0))  # fmt: skip
     assert stopping.stops_now
     assert stopping.net == pytest.approx(-10.0 * np.arange(11), abs=1.0)
-    assert "take that of step 60" in stopping.sentence
+    assert "Take the checkpoint of step 60" in stopping.sentence
     last = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0)
     assert last.net[-1] == pytest.approx(-100.0 - 10.0)
 

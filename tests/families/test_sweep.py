@@ -71,7 +71,7 @@ def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path
     assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
     assert rate.contraction == pytest.approx(0.96, abs=0.01)
     assert found.sentence.startswith("A higher learning rate raises the response rate (exponent +1.0")
-    assert found.sentence.endswith(" 3 of 4 effects are open (90% intervals, 6 runs).")
+    assert found.sentence.endswith(" 3 of 4 effects are unclear (90% intervals, 6 runs).")
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_frame().attrs["interval_level"] == 0.9
     figure = plot_sweep(found)
@@ -86,11 +86,11 @@ def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path
 def test_repetitions_are_named_and_what_one_more_would_show(found):
     assert found.to_dict()["repetitions"] == [["run0", "run3"], ["run1", "run4"], ["run2", "run5"]]
     assert found.repetition_sentence == (
-        "run0, run3; run1, run4; run2, run5 (all settings and names alike); only there is noise of seeds alone: "
+        "run0, run3; run1, run4; run2, run5 (same settings and names) show the noise of seeds: "
         "3 differences show its size within 41%, one more repetition would show its size within 35%."
     )
     none = replace(found, repetitions=())
-    assert "so no difference is noise of seeds alone; one repetition would" in none.repetition_sentence
+    assert "so seed noise cannot be measured; one repetition would" in none.repetition_sentence
     assert none.repetition_sentence in text_of(none)
 
 

@@ -156,10 +156,10 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     placed = _placed_by(done, rows)
     if placed is None:
         return rows, None, (
-            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
-            f"steps, state --set logging_window=N",
+            f"rows have no step, and the progress bar shows {done} of {planned}; if a row covers several steps: "
+            "--set logging_window=N",
         )  # fmt: skip
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
+    note = f"the progress bar shows {done} of {planned} steps, so a row covers {placed[1]} steps"
     return placed[0], float(planned), (note,)
 
 

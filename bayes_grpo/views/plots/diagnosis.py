@@ -124,6 +124,8 @@ def _draw(axes: Axes, line: _Line) -> None:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
+    if np.ptp(values) == 0.0:  # else the axis shows a band of rounding errors
+        axes.set_ylim(values[0] - 0.5, values[0] + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=7, labelbottom=True)
     axes.set_xlabel("optimizer step", fontsize=7)

@@ -41,7 +41,7 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     means = fit.data["posterior_mean"].dataset
     axes.fill_between(step, *band("rows"), color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
     axes.fill_between(step, *band("latent"), color=_LATENT, alpha=0.2, lw=0)
-    axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"latent reward, {LEVEL:.0%}")
+    axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"underlying reward, {LEVEL:.0%}")
     axes.fill_between(step, *band("curve"), color=_CURVE, alpha=0.2, lw=0)
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
