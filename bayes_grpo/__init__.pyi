@@ -1,21 +1,21 @@
 """The public names, each stated once; `__init__` imports them from here on first use."""
 
-from .analysis.advice import forecast_given as forecast_given
+from .analysis.analyze import AnalysisSettings as AnalysisSettings
 from .analysis.analyze import analyze as analyze
 from .analysis.result import Analysis as Analysis
-from .analysis.settings import AnalysisSettings as AnalysisSettings
-from .backtesting.backtest import backtest as backtest
-from .backtesting.backtest import backtest_logs as backtest_logs
-from .backtesting.scores import Backtest as Backtest
+from .analysis.result import forecast_given as forecast_given
+from .backtesting import Backtest as Backtest
+from .backtesting import backtest as backtest
+from .backtesting import backtest_logs as backtest_logs
 from .batches.batch import batch as batch
-from .checking.check import check as check
-from .checking.result import Check as Check
+from .checking import Check as Check
+from .checking import check as check
 from .common.errors import BayesGrpoError as BayesGrpoError
 from .common.errors import BayesGrpoWarning as BayesGrpoWarning
 from .common.picture import save_plot as save_plot
 from .comparison.compare import compare as compare
 from .comparison.result import Comparison as Comparison
-from .decision.costs import StoppingCosts as StoppingCosts
+from .decision.decide import StoppingCosts as StoppingCosts
 from .decision.decide import decide as decide
 from .decision.result import Decision as Decision
 from .diagnosis.diagnose import diagnose as diagnose
@@ -28,8 +28,8 @@ from .fitting.fit import fit as fit
 from .fitting.result import Fit as Fit
 from .fitting.sampling.nuts import SamplerSettings as SamplerSettings
 from .fitting.summary import summarize as summarize
+from .forecasting.forecast import Forecast as Forecast
 from .forecasting.forecast import forecast as forecast
-from .forecasting.result import Forecast as Forecast
 from .logs.reading import read_log as read_log
 from .logs.run import Run as Run
 from .logs.settings import Provenance as Provenance
@@ -44,9 +44,9 @@ from .regimes.parameters import Prior as Prior
 from .regimes.parameters import Quantity as Quantity
 from .regimes.registry import REGIMES as REGIMES
 from .regimes.registry import get_regime as get_regime
-from .report.result import Report as Report
-from .report.result import save_report as save_report
-from .report.run_page import report_run as report_run
+from .report import Report as Report
+from .report import report_run as report_run
+from .report import save_report as save_report
 from .rollouts.reading import read_rollouts as read_rollouts
 from .rows.padding import padded as padded
 from .rows.padding import stacked as stacked
@@ -54,8 +54,8 @@ from .rows.rows_of import rows_of as rows_of
 from .simulate.scenarios import simulate_scenario as simulate_scenario
 from .simulate.trainer_log import write_runs as write_runs
 from .views.document import view as view
-from .views.plots.comparison import plot_comparison as plot_comparison
 from .views.plots.diagnosis import plot_diagnosis as plot_diagnosis
+from .views.plots.fitting import plot_comparison as plot_comparison
 from .views.plots.fitting import plot_fit as plot_fit
 from .views.plots.forecasting import plot_forecast as plot_forecast
 from .views.plots.logs import plot_run as plot_run

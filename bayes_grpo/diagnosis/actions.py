@@ -13,8 +13,8 @@ from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import CANNOT_TELL
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk
+from bayes_grpo.risk.threshold import Change
 
 Condition = Callable[["Facts"], bool]
 

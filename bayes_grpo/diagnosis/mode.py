@@ -133,7 +133,7 @@ def all_modes() -> tuple[Mode, ...]:
 @cache
 def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
     """The modes, looked for once for each search path of the package."""
-    found = [module.MODE for module in modules_in(modes, "MODE")]
+    found = [module.MODE for module in modules_in(modes)]
     place = {name: i for i, name in enumerate(MODES)}
     return tuple(sorted(found, key=lambda m: (place.get(m.name, len(place)), m.name)))
 

@@ -24,7 +24,7 @@ from jax import Array
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI

@@ -18,7 +18,6 @@ from bayes_grpo.common.text import clean, counted
 from bayes_grpo.logs.formats import Parsed, parsed_rows
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import flat_config
-from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import unnested
 
@@ -47,6 +46,8 @@ def what_is(value: object) -> str:
 
 def parsed_of(data: Any) -> Parsed:
     """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
+    from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
+
     if hasattr(data, _TRACKER_ROWS):
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer

@@ -120,8 +120,8 @@ class Plan(Result):
         if self.verdict == "keep":
             p = self.kept.failure_risk
             risky = f", which have a {percent(p)} risk of failure" if p > self.risk else ""
-            return f"No candidate is clearly better than the present settings{risky}."
-        return f"Try {self.changes(best)}: {percent(best.failure_risk)} risk of failure."
+            return f"For the next run, no candidate is clearly better than the present settings{risky}."
+        return f"For the next run, try {self.changes(best)}: {percent(best.failure_risk)} risk of failure."
 
     @property
     def why(self) -> str:

@@ -12,10 +12,8 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from bayes_grpo.analysis.advice import given
-from bayes_grpo.analysis.analyze import analyze
-from bayes_grpo.analysis.result import Forecasted, Part
-from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
+from bayes_grpo.analysis.result import Forecasted, Part, given
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain

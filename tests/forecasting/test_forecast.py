@@ -14,10 +14,10 @@ from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
 from bayes_grpo.forecasting import fits
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
-from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.mixture import allot, regime_paths
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime

@@ -11,8 +11,8 @@ from bayes_grpo.planning.stability import stability
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.views.document import view
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes

@@ -18,8 +18,8 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels
-from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import accelerated, call
+from bayes_grpo.common.runtime import cores
 from bayes_grpo.fitting.sampling.convergence import Convergence
 from bayes_grpo.fitting.sampling.target import Target, potential, random_keys
 from bayes_grpo.regimes.base import Regime
