@@ -74,7 +74,7 @@ def test_a_run_that_has_settled_keeps_its_settings():
     done = plan(relaxing("done", time=6.0, rows=120, learning_rate=1e-6, noise=0.02, **SETTINGS))
     assert done.verdict == "keep"
     assert done.recommended is done.kept
-    assert done.answer == "No candidate is clearly better than the present settings."
+    assert done.answer == "For the next run, no candidate is clearly better than the present settings."
 
 
 def at(found: Plan, **settings: float) -> Candidate:
