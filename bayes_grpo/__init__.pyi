@@ -38,10 +38,10 @@ from .logs.settings import Settings as Settings
 from .planning.plan import plan as plan
 from .planning.planned import Plan as Plan
 from .planning.stability import stability as stability
+from .regimes.base import Parameter as Parameter
+from .regimes.base import Prior as Prior
+from .regimes.base import Quantity as Quantity
 from .regimes.base import Regime as Regime
-from .regimes.parameters import Parameter as Parameter
-from .regimes.parameters import Prior as Prior
-from .regimes.parameters import Quantity as Quantity
 from .regimes.registry import REGIMES as REGIMES
 from .regimes.registry import get_regime as get_regime
 from .report import Report as Report

@@ -8,7 +8,7 @@ the parameters are fitted to the same rows. The Cauchy combination joins the tai
 is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
 The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
-is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.rows.changes`): a
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.diagnosis.changes`): a
 regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
@@ -29,12 +29,12 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
+from bayes_grpo.diagnosis.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ALERT = 0.05
 """Familywise error rate of the residual checks, by Holm's method.
 
-A break has its own limit (`bayes_grpo.rows.changes.CLEAR_FACTOR`)."""
+A break has its own limit (`bayes_grpo.diagnosis.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
@@ -344,14 +344,13 @@ _CHUNK = 200
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.y)
-    with jax.enable_x64(True):
-        found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
+    found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.picked(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))
 
 
 def _residual_program(regime: Regime) -> Any:
-    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+    def one(values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        space = regime.on_rows(values, prior_levels(regime, prior), rows)
         y = jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)

@@ -36,8 +36,7 @@ from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import Series, is_share

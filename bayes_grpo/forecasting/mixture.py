@@ -13,13 +13,13 @@ import numpy as np
 
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.paths import Paths, predict
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
 from bayes_grpo.forecasting.fits import Ensemble
 from bayes_grpo.forecasting.inputs import ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
+from bayes_grpo.forecasting.paths import Paths, predict
 from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate

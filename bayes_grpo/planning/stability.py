@@ -19,8 +19,12 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import every
-from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, published_threshold
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+    critical_gain,
+    effective_learning_rate,
+    published_threshold,
+)
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
 from bayes_grpo.risk.threshold import Change, change

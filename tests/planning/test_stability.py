@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.planning.stability import stability
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.pool import pooled_probes

@@ -17,7 +17,7 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.seeds import spawn
 from bayes_grpo.dynamics.kalman import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.schedule import FutureGrid
@@ -52,9 +52,8 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     start = begin.standard_normal((total, n), np.float32)
     noise = np.zeros((total, len(rows.y), n + 2), np.float32)
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
-    each, ends = (draws.sampled(picks), start, noise), np.array([first, first + h])
-    with jax.enable_x64(True):
-        latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
+    each, ends = (draws.picked(picks), start, noise), np.array([first, first + h])
+    latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
@@ -70,13 +69,13 @@ def _state_size(regime: Regime, rows: Rows) -> int:
 def _paths_program(regime: Regime) -> Any:
     """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
 
-    def one(draw: Array, begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
-        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+    def one(values: dict[str, Array], begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        space = regime.on_rows(values, prior_levels(regime, prior), rows)
         start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
         path = propagate(space, start, ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
-    def run(draws: tuple[Array, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+    def run(draws: tuple[Any, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
         return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
 
     return run
