@@ -135,8 +135,8 @@ ACTIONS: dict[str, ActionRow] = {
         None,
     ),
     "update path": ActionRow(
-        "check that weights change from one step to the next: adapters frozen, gradient checkpointing without input "
-        "gradients, a loss scale of 0? (DeepSpeed 0.15.4 reports 0: upgrade it)",
+        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: are adapters frozen, does gradient "
+        "checkpointing lack input gradients, is the loss scale 0?",
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
