@@ -35,7 +35,7 @@ class NamedSetting(Result):
         setting: Its name.
         values: Name of a run → the value that it states.
         others: Number of runs that state none.
-        assumed: Value of these, the geometric mean of the stated ones; None where all runs state one.
+        assumed: Value of these, the geometric mean of the known ones; None where all runs have one.
     """
 
     setting: str
@@ -78,8 +78,8 @@ def named_setting(setting: str, names: Sequence[str], known: Sequence[float | No
     """
     values = {plain(n, 80): x for n, x in zip(names, known, strict=True)
               if x is not None and settings_in_name(n).get(setting) == x}  # fmt: skip
-    stated = sorted({x for x in known if x is not None})
-    if not values or len(stated) < 2:
+    given = sorted({x for x in known if x is not None})
+    if not values or len(given) < 2:
         return None
     others = sum(x is None for x in known)
-    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(stated)))) if others else None)
+    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(given)))) if others else None)

@@ -175,7 +175,7 @@ class Sweep(Result):
         some = [
             f"{x.setting} {x.assumed:.3g} ({counted(x.others, 'run')})" for x in self.named if x.assumed is not None
         ]
-        text = "where a file name states no value, the geometric mean of those stated: "
+        text = "file names without a value count as the geometric mean of the others: "
         return f"{text}{', '.join(some)}; --set NAME=VALUE or a file name gives another" if some else ""
 
     @property

@@ -19,7 +19,7 @@ from bayes_grpo.rollouts.passes import PassCounts, pass_at, pass_counts, right_o
 from bayes_grpo.rollouts.records import Rollouts
 
 _SURE = 0.9
-"""Probability from which a change is stated as a fact."""
+"""Probability from which a change counts as a fact."""
 
 
 @dataclass(frozen=True)
