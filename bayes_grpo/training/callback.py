@@ -36,7 +36,7 @@ AGREEING = 3
 """Updates in a row that have to advise a stop before "decision" stops."""
 FEWEST = 20
 """Rewards from which on "decision" may stop a training."""
-SENTENCE = f"{OWN}said"
+SENTENCE = f"{OWN}sentence"
 """Key of the update in words."""
 _ALARM = f"{OWN}alarm/"
 _STEP = f"{OWN}step"
