@@ -42,8 +42,8 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
-        epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge. "
-        "5: diagnose --fail-on or watch --until-alarm found a failure. 130: interrupted, 143: terminated.",
+        epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 no convergence, 5 failure found "
+        "(diagnose --fail-on, watch --until-alarm), 130 interrupted, 143 terminated.",
     )
     for name in names:
         module = name.replace("-", "_")

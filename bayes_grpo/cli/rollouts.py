@@ -47,8 +47,8 @@ def rollouts(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Estimate how often the verifier is wrong, from a CSV file with the columns id and right (1 or 0) "
-            "or a part by a second scorer.",
+            help="Labels that show how often the verifier is wrong: a CSV file with columns id and right (1 or 0), "
+            "or a second scorer's part.",
         ),
     ] = None,
     to_label: Annotated[

@@ -196,7 +196,7 @@ class RunSoFar:
         """Which rows have no group with spread, of the rows that tell; None where neither signal of a spread does.
 
         Args:
-            least_share: Share of groups without spread from which on a row has none, where the share is logged.
+            least_share: Share of zero-variance groups from which on a row has none, where the share is logged.
         """
         share, spread = (self.signals.get(name, NOTHING) for name in ("frac_reward_zero_std", "reward_std"))
         if share.rows >= THRESHOLDS.least_rows:
@@ -219,7 +219,7 @@ class RunSoFar:
 
     @property
     def waste(self) -> float:
-        """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
+        """Share of zero-variance groups late in the log, or of rows without any; NaN where no signal tells."""
         share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
         if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))

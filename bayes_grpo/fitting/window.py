@@ -103,8 +103,8 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
         )
     if np.ptp(known) == 0.0:
         raise FitError(
-            f"{run.source}: {window.reason} It has been {known[0]:g} in all {len(known)} rows since step "
-            f"{window.start_step:.0f}, and a reward that never changes has no dynamics to fit; {instead}"
+            f"{run.source}: {window.reason} All {len(known)} rows since step {window.start_step:.0f} are {known[0]:g}, "
+            f"so there are no dynamics to fit; {instead}"
         )
     return cut, window
 

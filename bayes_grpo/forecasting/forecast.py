@@ -108,10 +108,7 @@ class Forecast(Shown):
         return float(self.step[-1])
 
 
-FALLEN = (
-    "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
-    "other collapsed runs did next"
-)
+FALLEN = "the reward has fallen since about step {:.0f}, so the forecast also uses what other collapsed runs did next"
 ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
 

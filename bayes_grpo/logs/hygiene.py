@@ -273,7 +273,7 @@ def usual_spacing(step: np.ndarray) -> int | None:
 def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
     back = int(np.sum(np.diff(step) < 0))
     if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
-        return [f"records of {back + 1} kinds one after another; put together by step"]
+        return [f"records of {back + 1} kinds alternate; joined by step"]
     return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"] * bool(back)
 
 

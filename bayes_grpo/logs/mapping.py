@@ -182,8 +182,8 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
         if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
             if not any(derived.signal in note for note in columns.notes):
                 columns.notes.append(
-                    f"{derived.signal} is not known: {derived.text(terms, over)} is 0 throughout, as where groups "
-                    f"without spread are taken out before a row is logged"
+                    f"{derived.signal} is unknown: {derived.text(terms, over)} is always 0, as if zero-variance "
+                    "groups were filtered before logging"
                 )
             continue
         columns.use(derived.signal, [*terms, *([over] if over else [])], derived.text(terms, over))

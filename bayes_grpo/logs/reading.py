@@ -146,7 +146,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
                 source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
             one = reader.read(source, wanted)
             if lost:
-                one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
+                one = one.noted(f"{lost} left out, which a lost write leaves behind")
             read.append((source, reader.name, one))
             if not found.id:
                 training = training if training or reader.takes_run or one.took_run else wanted

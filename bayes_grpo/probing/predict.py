@@ -101,7 +101,7 @@ def limits_of(
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
     if not probe.stiffest.felt:
         raise SettingError(
-            f"limits_of: expected a stiffness that differs from nothing, found {probe.stiffest.mean:.3g} with an error "
+            f"limits_of: expected a stiffness that differs from 0, found {probe.stiffest.mean:.3g} with an error "
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
         )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)

@@ -35,7 +35,7 @@ class RecordFormat:
         parts: Mapping whose numbers are the parts of the reward; those of the record without a meaning if empty.
         no_parts: Numbers of a record that are no parts either.
         changed: Makes a record one that the keys fit.
-        drops_constant: Whether the trainer leaves out groups without spread.
+        drops_constant: Whether the trainer leaves out zero-variance groups.
         refused: Why it is not read, where all files of a folder are of it.
     """
 

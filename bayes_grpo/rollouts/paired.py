@@ -67,7 +67,7 @@ class ByPrompt(Result):
         return (
             f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
             f"{percent(self.p_better)}, difference {difference} ({LEVEL:.0%} "
-            f"interval, of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
+            f"interval, of these two runs); shared prompts reduce the variance to {self.variance_ratio:.0%}."
         )
 
 

@@ -82,7 +82,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
     if np.ptp(y) <= 1e-12 * max(1.0, float(np.max(np.abs(y)))):
         raise FitError(
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
-            "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
+            "to fit. Look at `inspect` for the share of zero-variance groups, or fit another signal"
         )
     noise, level = row_noise(run, kept) if name == "reward" else (None, None)
     far = outliers(y, np.ones(len(y)) if noise is None else noise)
@@ -112,7 +112,7 @@ def _outlier_notes(outliers: np.ndarray) -> tuple[str, ...]:
         return ()
     where = ", ".join(f"{s:g}" for s in outliers[:5]) + (" and others" if len(outliers) > 5 else "")
     rows = "1 row lies" if len(outliers) == 1 else f"{len(outliers)} rows lie"
-    return (f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier",)
+    return (f"{rows} far from the rows before and after (step {where}): downweighted as an outlier",)
 
 
 def _optimizer(settings: Settings) -> Optimizer:

@@ -24,7 +24,7 @@ class Trajectory(NamedTuple):
     Attributes:
         reward: Mean sampled training reward, shape (T,).
         reward_std: Standard deviation of all rewards of the step, shape (T,).
-        frac_reward_zero_std: Share of groups without spread, shape (T,).
+        frac_reward_zero_std: Share of zero-variance groups, shape (T,).
         entropy: Nats, shape (T,).
         kl: Exact KL(policy ‖ reference), nats, shape (T,).
         clip_ratio: Share of completions whose ratio is clipped, shape (T,).

@@ -36,7 +36,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
         alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
-    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves groups without spread
+    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
         return ()
     first = diagnosis.status.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]

@@ -99,8 +99,7 @@ def test_what_file_names_state_and_what_is_assumed_is_printed(found):
     text = " ".join(text_of(replace(found, named=(given,))).split())
     assert "Settings from file names: lora_rank 8, 32." in text
     assert (
-        "the geometric mean of those stated: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another"
-        in text
+        "the geometric mean of the others: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another" in text
     )
 
 

@@ -69,7 +69,7 @@ def test_kinds_of_records_one_after_another_are_put_together(read):
     for order in ((entropies, rewards, evals), (evals, entropies, rewards), (rewards, evals, entropies)):
         run = read([x for part in order for x in part])
         without = ("resumed", "more than once")
-        assert_read(run, "2 kinds one after another", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
+        assert_read(run, "2 kinds alternate", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
         assert np.isfinite(run.signals["entropy"]).all()
     run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])  # the reward twice
     assert_read(run, signals={"entropy": 0.5, "kl": 0.1})

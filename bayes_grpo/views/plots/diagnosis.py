@@ -26,7 +26,7 @@ _MANY_DECADES = 2.7
 _FUNCTIONS = 4
 """Single reward functions that are drawn: those that moved most."""
 _NAMES = {
-    "frac_reward_zero_std": "share of groups without spread",
+    "frac_reward_zero_std": "share of zero-variance groups",
     "reward_std": "reward std",
     "kl": "KL to the reference",
     "grad_norm": "gradient norm",
