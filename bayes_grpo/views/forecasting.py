@@ -9,6 +9,7 @@ from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent
 from bayes_grpo.forecasting.expected import Horizon
 from bayes_grpo.forecasting.forecast import Forecast
+from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.document import (
@@ -27,6 +28,9 @@ from bayes_grpo.views.document import (
     words,
 )
 from bayes_grpo.views.plots.forecasting import plot_forecast
+
+_NAMES = {REFERENCES_NAME: "reference runs", LEVEL_NAME: "last value"}
+"""Forecasters that are no regime, in words."""
 
 
 @shows(Forecast)
@@ -61,9 +65,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("The end", tables=(_end(s),)),
             section(
                 "Regimes",
-                "Averaged with weights "
-                + ", ".join(f"{'reference runs' if k == REFERENCES_NAME else k} {w:.2f}" for k, w in weights)
-                + ".",
+                "Averaged with weights " + ", ".join(f"{_NAMES.get(k, k)} {w:.2f}" for k, w in weights) + ".",
                 f"P(curve has peaked) = {percent(s.p_peaked)}.",
             ),
             section("Assumed", horizon, *s.assumed),
