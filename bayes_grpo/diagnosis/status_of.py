@@ -179,7 +179,7 @@ def _calm(case: _Case) -> Status:
     rows, facts, y = case.rows, case.facts, case.rows.reward
     rises, rests = (case.timeline.modes[name].under_way for name in ("growing", "plateaued"))
     start, level, calm, means = f"{y.start:.3g}", f"{y.now:.3g}", 1.0 - facts.failing, "the reward's running means"
-    risen = "risen, but not clearly beyond one row's noise" if facts.crept else "not clearly risen"
+    risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
@@ -189,14 +189,14 @@ def _calm(case: _Case) -> Status:
         rose, why = f"{at}; the reward rose from {start} to {level}", "the schedule and the reward"
         if facts.rose:
             return case.line("done", "growing", calm, rose, why, of="ended")
-        text = f"{at}; {flat} ({start} at the start, {level} now)"
+        text = f"{at}; {flat} (from {start} to {level})"
         return case.line("done", "plateaued", calm, text, why, of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
     if rests >= THRESHOLDS.probable and facts.rose:
         return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:
-        return case.line("watch", "plateaued", rests, f"{flat}: {start} at the start, {level} now", means)
+        return case.line("watch", "plateaued", rests, f"{flat}: from {start} to {level}", means)
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"the reward has risen from {start} to {level}; no failure detected"
         return case.line("fine", "growing", calm, text, means)

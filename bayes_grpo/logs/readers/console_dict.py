@@ -167,7 +167,7 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     each = done // (n - alone)
     seen = zip(rows, np.cumsum(train).tolist(), strict=True)
     steps = [done if CLOSING[0] in row else max(each * (k - alone), 1) for row, k in seen]
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {each} of them"
+    note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
     return _placed(rows, steps), float(planned), (note,)
 
 
