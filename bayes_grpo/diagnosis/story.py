@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import percent, span_text
+from bayes_grpo.common.intervals import LEVEL, percent, span_text
 from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
@@ -107,7 +107,9 @@ def _episode(e: Episode) -> str:
 
 
 def _with_depth(text: str, e: Episode) -> str:
-    return f"{text}: {e.severity_text}" if e.severity_text else text
+    level = f" ({LEVEL:.0%})"  # a clause names it once
+    depth = e.severity_text.replace(level, "") if level in text else e.severity_text
+    return f"{text}: {depth}" if depth else text
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
