@@ -110,7 +110,7 @@ class Columns:
         trainer: Whose keys these are.
         step: Logged step, shape (n,), or None where the log has none.
         train: "reward" and canonical signals → values, each of shape (n,).
-        evals: Held-out reward, shape (n,), NaN on rows without one.
+        evals: Evaluation reward, shape (n,), NaN on rows without one.
         keys: Canonical name → raw key or combination of raw keys, in words.
         raw: Canonical name → the raw keys.
         parts: "rewards/FUNCTION" and "environments/ENVIRONMENT" → mean reward, shape (n,).

@@ -46,7 +46,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         columns.use("reward", found, " + ".join(found))
         reward = np.sum(index.columns(found, "reward functions"), axis=0)
     elif "eval_reward" in columns.keys:
-        columns.notes.append("no train reward in the log; only the held-out reward is there")
+        columns.notes.append("no train reward in the log; only the evaluation reward is there")
     else:
         raise LogReadError(no_reward(columns))
     columns.train = {"reward": reward, **signals}
@@ -197,8 +197,8 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
         if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
             if not any(derived.signal in note for note in columns.notes):
                 columns.notes.append(
-                    f"{derived.signal} is not known: {derived.text(terms, over)} is 0 throughout, as where groups "
-                    f"without spread are taken out before a row is logged"
+                    f"{derived.signal} is unknown: {derived.text(terms, over)} is always 0, as if zero-variance "
+                    "groups were filtered before logging"
                 )
             continue
         columns.use(derived.signal, [*terms, *([over] if over else [])], derived.text(terms, over))
@@ -215,9 +215,9 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
             columns.notes.append(
-                f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
+                f"evaluation reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
             )
         if usable:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
-            return np.mean(index.columns(usable, "held-out rewards"), axis=0)
+            return np.mean(index.columns(usable, "evaluation rewards"), axis=0)
     return np.full(index.table.n, np.nan)

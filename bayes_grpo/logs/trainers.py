@@ -56,7 +56,7 @@ class Trainer:
         name: Short name, used in notes.
         label: Name as its authors write it.
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
-        keys: "reward" (the mean train reward), "heldout" (the held-out reward), a signal of `SIGNALS` or "step" → keys.
+        keys: "reward" (the mean train reward), "heldout" (evaluation reward), a signal of `SIGNALS` or "step" → keys.
             Those of the step are groups, with "|" between them.
         rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
             with them. Keys that share the first word of one of these are logged at its steps.

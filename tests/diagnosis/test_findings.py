@@ -163,7 +163,7 @@ def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
 
 def test_two_evaluations_are_a_held_out_score_that_is_logged():
     run = make_run(steps(20), 0.02 + 0.008 * steps(20), evals=evaluated(np.array([10.0, 20.0]), np.array([0.04, 0.15])))
-    assert not any("held-out" in x for x in diagnose(run).missing)
+    assert not any("evaluation" in x for x in diagnose(run).missing)
 
 
 def test_a_run_that_is_over_is_not_to_be_watched():

@@ -161,13 +161,13 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         return rows, None, (
-            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
-            f"steps, state --set logging_window=N",
+            f"rows have no step, and the progress bar shows {done} of {planned}; if a row covers several steps: "
+            "--set logging_window=N",
         )  # fmt: skip
     each = done // (n - alone)
     seen = zip(rows, np.cumsum(train).tolist(), strict=True)
     steps = [done if CLOSING[0] in row else max(each * (k - alone), 1) for row, k in seen]
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {each} of them"
+    note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
     return _placed(rows, steps), float(planned), (note,)
 
 
