@@ -24,7 +24,7 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted
 from bayes_grpo.forecasting.forecast import Forecast, forecast_of_regimes

@@ -162,7 +162,7 @@ _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
     """What belongs to no group: where the fit is from."""
-    ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
+    ended = rate_spent_at(run)
     return {
         "bayes_grpo_format": FORMAT,
         "regime": regime.name,

@@ -15,7 +15,7 @@ import numpy as np
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates

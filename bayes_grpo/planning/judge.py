@@ -17,7 +17,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.runtime import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.probabilities import probabilities_of
+from bayes_grpo.diagnosis.mode import probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run

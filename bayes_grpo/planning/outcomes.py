@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
+from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ModeProbabilities
+from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_references

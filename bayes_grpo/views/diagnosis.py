@@ -8,9 +8,8 @@ from typing import Any
 
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
-from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.mode import Episode, label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.timeline import Episode
 from bayes_grpo.views.document import (
     TONES,
     Cell,
@@ -29,6 +28,7 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -42,7 +42,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
     answer, why = split(sentence_case(d.status.headline), ": ")
     a, found = d.about, episodes(d)
-    reward = None if d.trends is None else d.trends.reward
+    logged = None if d.trends is None else d.trends.reward.logged
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
@@ -81,14 +81,12 @@ def diagnosis_document(d: Diagnosis) -> Document:
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
-        series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
+        series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
 
 
 def _drawn(d: Diagnosis, figure: Any) -> object:
     """Its figure, for a back end that draws."""
-    from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-
     return plot_diagnosis(d, figure)
 
 
