@@ -323,10 +323,12 @@ def test_a_bar_behind_a_dictionary_leaves_it_whole(write):
     assert_read(read_log(write("run.log", text)), reward=REWARD)
 
 
-def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write):
-    bars = [f"  1%|▍   | {246 + i}/40166 [1:53:59<268:41:37, 24.23s/it]warning" for i in range(len(LINES))]
+@pytest.mark.parametrize(("each", "end"), [(1, "t]warning"), (7, "")])
+def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write, each, end):
+    step = 246 + each * np.arange(len(LINES))
+    bars = [f"  1%|▍   | {at}/40166 [1:53:59<268:41:37, 24.23s/i{end}" for at in step]
     text = pasted(line for pair in zip(LINES, bars, strict=True) for line in pair)
-    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=range(246, 270))
+    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=step)
 
 
 def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):

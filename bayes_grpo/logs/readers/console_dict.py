@@ -56,11 +56,11 @@ _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Found(NamedTuple):
-    """A row (empty at the end), all bars before the first row, and a training's bars since the row before."""
+    """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before."""
 
     row: dict[str, Any]
     bars: Mapping[int, int]
-    passed: Mapping[int, int]
+    passed: Mapping[int, tuple[int, int]]
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
@@ -137,7 +137,9 @@ def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any
     return [row for rows in placed for row in rows], total, notes
 
 
-def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+def _on_bar(
+    part: list[_Found], after: Mapping[int, tuple[int, int]]
+) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
     """The same for one training, with the bars that came after its last row."""
     rows = [f.row for f in part]
     if (planned := _own_bar(part)) is not None:
@@ -148,11 +150,11 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
     if not passed:
         return rows, None, ()
-    if (begun := _begun_at(part, after)) is not None:
-        planned, first = begun
-        rows = [{**f.row, "step": float(first + i)} for i, f in enumerate(part)]
+    if (below := _below(part, after)) is not None:
+        planned, steps = below
+        rows = [{**f.row, "step": float(step)} for f, step in zip(part, steps, strict=True)]
         return rows, float(planned), (f"the step is that of the progress bar of {planned}, shown below each row",)
-    planned, done = passed[-1]
+    planned, (_, done) = passed[-1]
     placed = _placed_by(done, rows)
     if placed is None:
         return rows, None, (
@@ -163,17 +165,17 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
     return placed[0], float(planned), (note,)
 
 
-def _begun_at(part: list[_Found], after: Mapping[int, int]) -> tuple[int, int] | None:
-    """Planned steps and first step of rows that each have a bar below them, which counts one more from row to row."""
+def _below(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> tuple[int, list[int]] | None:
+    """Planned steps and the steps of rows that each have a bar below them, which goes on from row to row."""
     below = [*(f.passed for f in part[1:]), after]
-    for planned, first in below[0].items():
-        counts = [bars.get(planned) for bars in below]
+    for planned in below[0]:
+        steps = [bars[planned][0] for bars in below if planned in bars]
         if (
-            len(part) > 1
-            and all(map(_is_train, (f.row for f in part)))
-            and counts == [*range(first, first + len(part))]
+            1 < len(steps) == len(part)
+            and all(_is_train(f.row) for f in part)
+            and all(a < b for a, b in pairwise(steps))
         ):
-            return planned, first
+            return planned, steps
     return None
 
 
@@ -211,7 +213,7 @@ def _placed_by(done: int, rows: list[dict[str, Any]]) -> tuple[list[dict[str, An
 
 def _dicts(text: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
-    passed: dict[int, int] = {}
+    passed: dict[int, tuple[int, int]] = {}
 
     def found(row: dict[str, Any]) -> _Found:
         nonlocal passed
@@ -228,8 +230,8 @@ def _dicts(text: str) -> Iterator[_Found]:
                 if len(bars) > _MAX_BARS:
                     del bars[next(iter(bars))]
         for done, planned in line.timed[-_MAX_BARS:]:
-            passed.pop(planned, None)
-            passed[planned] = done
+            first = passed.pop(planned, (done, done))[0]
+            passed[planned] = (first, done)
         piece = line.text
         if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
