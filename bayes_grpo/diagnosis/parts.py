@@ -18,7 +18,7 @@ from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, last_near_best
-from bayes_grpo.logs.parts import adding_weights
+from bayes_grpo.logs.reward_key import adding_weights
 from bayes_grpo.logs.run import Run
 
 FUNCTION, ENVIRONMENT = "reward function", "environment"

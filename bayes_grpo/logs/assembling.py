@@ -1,26 +1,177 @@
-"""What files, stores or a session gave, as everything of a `Run` but its name and origin."""
+"""What files, stores or a session gave, as everything of a `Run` but its name and origin: which training, which rows.
+
+A training begins after a closing line of a trainer, where steps or epochs go back to their start, where a column names
+another run, and where rewards begin after rows without any. Where the steps go on, the training was resumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import clean, counted
-from bayes_grpo.logs.formats import NO_ROWS, Parsed, parsed_rows
-from bayes_grpo.logs.hygiene import Tidy, row_windows, tidy, usual_spacing
+from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, parsed_rows
+from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
-from bayes_grpo.logs.mapping import COMPONENT, ENVIRONMENT, Choices, counter_of, map_columns
-from bayes_grpo.logs.phases import Chosen, chosen_training, closing_rows
+from bayes_grpo.logs.mapping import Choices, counter_of, map_columns
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
-from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.run import LoggedTraining, Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from bayes_grpo.logs.table import GROUP_KEYS, Table
+from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
+
+CLOSING = ("train_runtime", "train/train_runtime")
+"""Keys that only the line has that closes a training."""
+_LEAST = 2
+_KEYS_BEFORE = 3
+"""Rows without a reward before the first one, from which on they are another training's."""
+_SHARE = 0.8
+
+
+class Chosen(NamedTuple):
+    """The rows of the training that is read, None where the log is one; all trainings; steps of its resumes; notes.
+
+    ``is_last`` says whether no other training follows it.
+    """
+
+    rows: np.ndarray | None
+    trainings: tuple[LoggedTraining, ...] = ()
+    resumed: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_last: bool = True
+
+
+def closing_rows(table: Table) -> np.ndarray:
+    """Rows that close a training, shape (n,)."""
+    return np.logical_or.reduce([np.isfinite(table.column(key)) for key in CLOSING])
+
+
+def starts_of(
+    closing: np.ndarray, columns: Mapping[str, np.ndarray], step: np.ndarray | None, epoch: np.ndarray
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Rows at which trainings begin, after the first, and steps at which one was resumed after its closing line.
+
+    An epoch stands in for the step where the log has none. Rows are in file order; ``columns`` are "reward" and "loss";
+    all arrays have the shape (n,).
+    """
+    train = np.logical_or.reduce([np.isfinite(x) for x in columns.values()]) & ~closing
+    axis = epoch if step is None or np.isfinite(step[train]).sum() < _LEAST else step
+    placed = bool(np.isfinite(axis[train]).sum() >= _LEAST)
+    rows = np.flatnonzero(train & np.isfinite(axis)) if placed else np.flatnonzero(train)
+    if len(rows) < _LEAST:
+        return (), ()
+    at = axis[rows] if placed else np.zeros(len(rows))
+    shut = np.diff(np.cumsum(closing)[rows]) > 0
+    places = set((1 + np.flatnonzero(shut | (at[1:] < at[:-1]))).tolist())
+    if len(places) > MAX_RESUMES:
+        return (), ()
+    values = {name: column[rows] for name, column in columns.items()}
+    first = _first_reward(values)
+    ordered = sorted(places | {first} - {0})
+    begun, starts, resumed = 0, [], []
+    for k, end in pairwise([*ordered, len(rows)]):
+        goes_on, closed = placed and at[k] > at[begun:k].max(), bool(shut[k - 1])
+        if goes_on and k != first:
+            resumed += [float(at[k])] if closed and axis is step else []
+            continue
+        if k == first or (closed and not placed) or _starts_over(at, values, slice(begun, k), slice(k, end), closed):
+            between = np.arange(rows[k - 1], rows[k])
+            own = axis[between] < at[k] if goes_on else axis[between] > at[k:end].min()
+            starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
+            begun, resumed = k, []
+    return tuple(starts), tuple(resumed)
+
+
+def _first_reward(values: Mapping[str, np.ndarray]) -> int:
+    """The row of the first reward where rows of another training are before it, 0 where there are none."""
+    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
+    first = int(np.argmax(reward))
+    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    return first if another else 0
+
+
+def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
+    """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
+    old, new = at[before], at[after]
+    if new[0] > max(old[0], 0.9 * old.min() + 0.1 * old.max() if closed else old[0]):
+        return False
+    inside = (np.sum((x >= y.min()) & (x <= y.max())) for x, y in ((old, new), (new, old)))
+    if not closed and min(inside) < _LEAST:
+        return False
+    shared = [v for v in values.values() if np.isfinite(v[before]).any() and np.isfinite(v[after]).any()]
+    return not all(repeats(old, v[before], new, v[after]) for v in shared)
+
+
+def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
+    """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
+
+    ``known`` are rows at which the reader has seen trainings begin.
+    """
+    closing = closing_rows(table)
+    reward = columns.train["reward"] if np.isfinite(columns.train["reward"]).any() else columns.evals
+    loss = columns.train.get("loss", np.full(table.n, np.nan))
+    parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
+    resumed: tuple[float, ...] = ()
+    if not parts:
+        epoch = columns.index.first(("epoch", "train/epoch"))
+        epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
+        starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
+        ends = pairwise((0, *(known or starts), table.n))
+        parts = {f"training {i}": np.arange(start, end) for i, (start, end) in enumerate(ends, 1)}
+    steps = ", ".join(f"{s:g}" for s in resumed)
+    resume = (f"resumed at step {steps}, after a closing line",) if resumed else ()
+    if len(parts) == 1:
+        if not any(wanted in words for words in table.labels.values()):
+            chosen_run(list(parts), wanted)
+        return Chosen(None, resumed=resumed, notes=resume)
+    found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
+    rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
+    taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    if wanted is not None:
+        names = [x.name for x in found]
+        taken, why = names.index(chosen_run(names, wanted)), "as --run names it"
+    other = found[rewarded[0] if len(rewarded) > 1 and taken != rewarded[0] else (taken + 1) % len(found)]
+    left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
+    read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
+    found[taken] = found[taken]._replace(taken=True)
+    last = taken == len(found) - 1
+    notes = (f"{read}; left out: {left_out}", *(resume if last else ()))
+    return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
+
+
+def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
+    values = [*columns.train.values(), columns.evals]
+    used = rows[np.logical_or.reduce([np.isfinite(v[rows]) for v in values])]
+    rewards = int(np.isfinite(reward[rows]).sum())
+    step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
+    steps = np.unique(step[np.isfinite(step)])
+    ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
+    return LoggedTraining(name, len(steps), *ends, rewards)
+
+
+def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
+    """Run → its rows, where a column names runs and their steps are not one after another; else nothing."""
+    for key in table.keys:
+        if key.strip().lower() not in RUN_KEYS:
+            continue
+        words = table.labels.get(key) or [f"{key}={x:g}" if x == x else "" for x in table.column(key).tolist()]
+        names, place = np.unique(np.array(words, dtype=object).astype(str), return_inverse=True)
+        rows = {clean(name): np.flatnonzero(place == i) for i, name in enumerate(names) if name.strip()}
+        rows = {name: r for name, r in rows.items() if train[r].sum() >= _LEAST}
+        rows = dict(sorted(rows.items(), key=lambda x: x[1][0]))
+        at = [] if step is None else [step[r[train[r]]] for r in rows.values()]
+        begins = [np.nanmin(steps) for steps in at if np.isfinite(steps).any()]
+        overlap = any(b <= a for a, b in combinations(begins, 2))  # else the training was resumed
+        if 1 < len(rows) <= MAX_RESUMES and (step is None or overlap):
+            return rows
+    return {}
+
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
 _LEAST_GROUPS, _MOSTLY = 3, 0.8
@@ -33,75 +184,54 @@ def assemble(
     user: Mapping[str, Any],
     sidecar: Mapping[str, Setting],
     training: str | None = None,
-) -> dict[str, Any]:
-    """Everything of a `Run` but its name and origin, out of what was read file by file.
+) -> Run:
+    """The run, but for its name and origin, out of what was read file by file.
 
     ``choices`` are columns that the user named, ``user`` and ``sidecar`` checked settings, ``training`` is the one to
     read where a file holds several. A `LogReadError` says why there is no usable reward, a `SettingError` what
     contradicts.
     """
     parsed = reduce(Parsed.followed_by, files)
-    columns = _over_epochs(map_columns(parsed.table, choices, parsed.trainer))
+    columns = map_columns(parsed.table, choices, parsed.trainer)
     chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(files) == 1 else Chosen(None)
     if chosen.rows is not None:
         table = parsed.table.rows(chosen.rows)
         parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
         files = [parsed]
-        columns = _over_epochs(map_columns(table, choices, parsed.trainer))
+        columns = map_columns(table, choices, parsed.trainer)
     columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
-    rows = tidy(columns, closing_rows(parsed.table), row_steps, file)
-    finite = int(np.sum(np.isfinite(rows.train["reward"])))
-    if max(finite, len(rows.eval_step)) < 2:
+    run = tidy(columns, closing_rows(parsed.table), row_steps, file)
+    finite = int(np.sum(np.isfinite(run.reward)))
+    if max(finite, len(run.eval_step)) < 2:
         raise LogReadError(
-            f"expected at least two rows with a finite reward, found {counted(len(rows.step), 'row')} and "
+            f"expected at least two rows with a finite reward, found {counted(len(run.step), 'row')} and "
             f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
         )
-    settings = resolve_settings(parsed, columns, rows, sidecar, user)
-    used = {k: v for k, v in columns.keys.items() if k in rows.train or k in ("step", "eval_reward")}
-    notes = (*_seldom(columns, rows, settings), *_adapted(parsed.table))
-    otherwise = [*single_rewards(columns.index), *settings_in_rows(parsed.table)]
-    unused = unused_keys(columns, used, otherwise)
-    parts = {k: v for k, v in sorted(rows.train.items()) if k in columns.parts}
-    return {
-        "step": rows.step,
-        "reward": rows.train["reward"],
-        "window": row_windows(rows.step, settings.logging_window.value or 1),
-        "signals": {k: v for k, v in rows.train.items() if k != "reward" and k not in parts},
-        "components": {k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
-        "environments": {k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
-        "logged": rows.logged,
-        "step_counter": counter_of(columns.keys),
-        "second_counter": _on_rows(columns, rows),
-        "resumes": tuple(sorted({*rows.resumes, *chosen.resumed})),
-        "trainings": chosen.trainings,
-        "eval_step": rows.eval_step,
-        "eval_reward": rows.eval_reward,
-        "settings": settings,
-        "keys": used,
-        "notes": (*chosen.notes, *parsed.notes, *columns.notes, *rows.notes, *notes),
-        "unused": unused,
-        "suggested": suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
-    }
-
-
-def _over_epochs(columns: Columns) -> Columns:
-    """Columns whose steps go on from one epoch to the next, where they count within an epoch."""
-    key = columns.index.first(("epoch", "train/epoch"))
-    if columns.step is None or key is None or columns.keys.get("step") == key:
-        return columns
-    epoch, step = columns.index.table.column(key), columns.step
-    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
-    back = step[rows[1:]] < step[rows[:-1]]
-    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
-        return columns
-    begins = np.r_[0, rows[1:][back]]
-    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
-    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
-    step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
-    note = f"steps count within an epoch; they go on from one {key!r} to the next"
-    return replace(columns, step=step, notes=[*columns.notes, note])
+    settings = resolve_settings(parsed, columns, run, sidecar, user)
+    used = {k: v for k, v in columns.keys.items() if k in ("step", "reward", "eval_reward", *run.signals)}
+    in_rows = settings_in_rows(parsed.table)
+    adapted = (
+        f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
+        for key, known in in_rows.items()
+        if np.ptp(known) > 0
+    )
+    unused = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
+    notes = (*chosen.notes, *parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
+    return replace(
+        run,
+        window=row_windows(run.step, settings.logging_window.value or 1),
+        settings=settings,
+        keys=used,
+        notes=notes,
+        unused=unused,
+        step_counter=counter_of(columns.keys),
+        second_counter=_on_rows(columns, run),
+        resumes=tuple(sorted({*run.resumes, *chosen.resumed})),
+        trainings=chosen.trainings,
+        suggested=suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
+    )
 
 
 def _by_group(columns: Columns) -> Columns:
@@ -129,21 +259,21 @@ def _by_group(columns: Columns) -> Columns:
     return columns
 
 
-def _on_rows(columns: Columns, rows: Tidy) -> tuple[str, np.ndarray] | None:
+def _on_rows(columns: Columns, run: Run) -> tuple[str, np.ndarray] | None:
     """The log's second counter with its value in each row; None where it has none."""
-    if columns.counter is None or columns.step is None or not len(rows.step):
+    if columns.counter is None or columns.step is None or not len(run.step):
         return None
     values = columns.index.table.column(columns.counter)
-    known = np.isfinite(values) & np.isin(columns.step, rows.step)
-    out = np.full(len(rows.step), np.nan)
-    out[np.searchsorted(rows.step, columns.step[known])] = values[known]
+    known = np.isfinite(values) & np.isin(columns.step, run.step)
+    out = np.full(len(run.step), np.nan)
+    out[np.searchsorted(run.step, columns.step[known])] = values[known]
     return columns.counter, out
 
 
-def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]:
+def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:
     """What to know where most rows have no reward, and no setting explains it by rollouts that serve several steps."""
-    rewarded = np.isfinite(rows.train["reward"])
-    spacing, gap = usual_spacing(rows.step), usual_spacing(rows.step[rewarded])
+    rewarded = np.isfinite(run.reward)
+    spacing, gap = usual_spacing(run.step), usual_spacing(run.step[rewarded])
     known = settings.refresh_interval.provenance is not Provenance.ASSUMED
     if columns.step is None or known or spacing is None or gap is None or gap <= spacing:
         return ()
@@ -152,13 +282,6 @@ def _seldom(columns: Columns, rows: Tidy, settings: Settings) -> tuple[str, ...]
         f"a reward in one of {every} rows only; if one rollout serves the {gap} steps between, "
         f"state --set refresh_interval={gap}",
     )
-
-
-def _adapted(table: Table) -> Iterator[str]:
-    """Notes on settings in the rows that the trainer changes."""
-    for key, known in settings_in_rows(table).items():
-        if np.ptp(known) > 0:
-            yield f"{key!r} is adapted, from {known[0]:g} to {known[-1]:g}; it is no constant setting"
 
 
 def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settings: Mapping[str, Any] = {}) -> Run:
@@ -172,5 +295,5 @@ def run_of(records: Iterable[Mapping[str, Any]], known: Parsed = NO_ROWS, settin
     found = parsed_rows(records)
     parsed = replace(known, table=found.table, total_steps=known.total_steps or found.total_steps)
     name = clean(known.run_name) or "run"
-    rows = assemble([parsed], {}, settings, {})
-    return Run(name=name, source=name, format="records", log_hash=parsed.table.digest(), **rows)
+    run = assemble([parsed], {}, settings, {})
+    return replace(run, name=name, source=name, format="records", log_hash=parsed.table.digest())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.keyindex import Columns
+from bayes_grpo.logs.keyindex import COMPONENT, ENVIRONMENT, Columns
+from bayes_grpo.logs.run import Run
+from bayes_grpo.logs.settings import Settings
 
 _MIN_STEPS = 5
 _MIN_AGAIN = 2
@@ -98,31 +99,8 @@ LARGEST_STEP = 2.0**53
 """Beyond it two steps may be one float."""
 
 
-@dataclass(frozen=True)
-class Tidy:
-    """Rows by step.
-
-    Attributes:
-        step: Steps of the train rows, shape (n,), strictly increasing.
-        train: Canonical name → values, each of shape (n,).
-        eval_step: Steps of the evaluations, shape (m,), strictly increasing.
-        eval_reward: Held-out reward, shape (m,), finite.
-        notes: What was dropped or merged.
-        logged: Column → whether a value was logged in each row, shape (n,), where a logged value is no number.
-        resumes: Steps at which the training was resumed.
-    """
-
-    step: np.ndarray
-    train: dict[str, np.ndarray]
-    eval_step: np.ndarray
-    eval_reward: np.ndarray
-    notes: tuple[str, ...]
-    logged: dict[str, np.ndarray]
-    resumes: tuple[float, ...]
-
-
-def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Tidy:
-    """Sorts, merges and thins rows.
+def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Run:
+    """Sorts, merges and thins rows: a run with all that they hold, and no name, origin and settings yet.
 
     Parts of one step are averaged where every step has them. Beyond the step of a resume nothing of the attempt before
     it stays. A step that was logged twice by exception keeps its last record; lines of one step that complete each
@@ -145,7 +123,14 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
     if lost:
         notes.append(f"{counted(lost, 'row')} without a step left out")
-    notes += _order_notes(step[placed & used], {k: v[placed & used] for k, v in train.items()})
+    at, kinds = step[placed & used], (np.isfinite(v[placed & used]) for v in train.values())
+    if back := int(np.sum(np.diff(at) < 0)):
+        sorted_kinds = all(np.all(np.diff(at[rows]) >= 0) for rows in kinds)
+        notes.append(
+            f"records of {back + 1} kinds one after another; put together by step"
+            if sorted_kinds
+            else f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"
+        )
     left, left_evals, resumes = abandoned(step, np.where(used, train["reward"], np.nan), file)
     rows = placed & used & ~left
     gone = int(np.sum((placed & used & left) | (np.isfinite(evals) & left_evals)))
@@ -181,7 +166,22 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
-    return Tidy(steps, columns, eval_steps, eval_columns["reward"], tuple(notes), logged, resumes)
+    parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
+    return Run(
+        **dict.fromkeys(("name", "source", "format", "log_hash"), ""),
+        step=steps,
+        reward=columns["reward"],
+        window=np.ones(len(steps)),
+        signals={k: v for k, v in columns.items() if k != "reward" and k not in parts},
+        eval_step=eval_steps,
+        eval_reward=eval_columns["reward"],
+        settings=Settings(),
+        notes=tuple(notes),
+        components={k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
+        logged=logged,
+        environments={k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
+        resumes=resumes,
+    )
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
@@ -248,17 +248,6 @@ def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
     return np.flatnonzero(offset % block == 0), block
 
 
-def row_windows(step: np.ndarray, logging_window: float) -> np.ndarray:
-    """Steps averaged into each row, shape (n,): the logging window, less where the previous row is nearer.
-
-    A first row at step ``s`` cannot average more than ``s`` steps; a row at step 0 counts as one.
-    """
-    if not len(step):
-        return np.empty(0)
-    first = step[0] if step[0] > 0 else min(1.0, logging_window)
-    return np.minimum(logging_window, np.r_[first, np.diff(step)])
-
-
 def usual_spacing(step: np.ndarray) -> int | None:
     """The whole number of steps between rows, where at least four gaps in five have it; else None."""
     if len(step) < 3:
@@ -268,13 +257,6 @@ def usual_spacing(step: np.ndarray) -> int | None:
     if counts.max() < _SHARE * counts.sum() or gap != round(gap) or gap < 1:
         return None
     return int(gap)
-
-
-def _order_notes(step: np.ndarray, columns: dict[str, np.ndarray]) -> list[str]:
-    back = int(np.sum(np.diff(step) < 0))
-    if back and all(np.all(np.diff(step[np.isfinite(v)]) >= 0) for v in columns.values()):
-        return [f"records of {back + 1} kinds one after another; put together by step"]
-    return [f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"] * bool(back)
 
 
 _MIN_ROLLOUTS = 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
+COMPONENT, ENVIRONMENT = "rewards/", "environments/"
+"""Before the name of a reward function and of an environment among the columns."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 
@@ -68,6 +71,11 @@ class KeyIndex:
                 f"with --column reward=KEY or heldout=KEY in a file without the others"
             )
         return [self.table.column(key) for key in keys]
+
+    def merged(self, keys: Sequence[str]) -> np.ndarray:
+        """The first number of each row under some raw keys, shape (n,)."""
+        none = np.full(self.table.n, np.nan)
+        return reduce(lambda x, key: np.where(np.isfinite(x), x, self.table.column(key)), keys, none)
 
     def first(self, patterns: Iterable[str], prefixes: Sequence[str] = ("",)) -> str | None:
         """The first raw key of the first pattern that matches."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import reduce
 
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
-from bayes_grpo.logs.keyindex import Columns, KeyIndex, normal
+from bayes_grpo.logs.keyindex import COMPONENT, ENVIRONMENT, Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer, identify
@@ -30,8 +29,6 @@ _NO_SPREAD = re.compile(r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
 """What scripts without a step count by row; trainers log it beside their step."""
 _SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
-COMPONENT, ENVIRONMENT = "rewards/", "environments/"
-"""Before the name of a reward function and of an environment among the columns."""
 
 type Choices = Mapping[str, str]
 """Canonical name ("step", "reward", "heldout" or a signal) → the key that the user named for it."""
@@ -66,6 +63,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     columns.parts |= _columns_of(index, ENVIRONMENT, environments, "environments")
     columns.broken = _broken(columns, components)
     columns.counter = _second_counter(columns)
+    _over_epochs(columns)
     return columns
 
 
@@ -123,9 +121,9 @@ def _step(columns: Columns, named: str | None) -> np.ndarray | None:
             continue
         drawn = [found[0] for found in index.find(trainer.rollouts)] if group is trainer.steps[0] else []
         columns.use("step", [*present, *drawn], " or ".join((*present, *drawn)))
-        step = _first_finite([table.column(k) for k in present])
+        step = index.merged(present)
         if drawn:
-            step, each = on_updates(step, _first_finite([table.column(k) for k in drawn]))
+            step, each = on_updates(step, index.merged(drawn))
             if each > 1:
                 columns.notes.append(f"{each} updates a rollout; a rollout is placed at the first of them")
         return step
@@ -155,6 +153,23 @@ def _share_rollouts(columns: Columns) -> None:
             f"rollout's reward left without one"
         )
     columns.rows_without_rollout |= bool(again) or bool(np.any(np.isfinite(columns.step) & ~np.isfinite(step)))
+
+
+def _over_epochs(columns: Columns) -> None:
+    """Lets steps go on from one epoch to the next, where they count within an epoch."""
+    key = columns.index.first(("epoch", "train/epoch"))
+    if columns.step is None or key is None or columns.keys.get("step") == key:
+        return
+    epoch, step = columns.index.table.column(key), columns.step
+    rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
+    back = step[rows[1:]] < step[rows[:-1]]
+    if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
+        return
+    begins = np.r_[0, rows[1:][back]]
+    ends = [np.nanmax(part) for part in np.split(step, begins[1:])]
+    offset = np.cumsum(np.r_[0.0, np.array(ends[:-1]) + (np.nanmin(step) == 0)])
+    columns.step = step + offset[np.searchsorted(begins, np.arange(len(step)), side="right") - 1]
+    columns.notes.append(f"steps count within an epoch; they go on from one {key!r} to the next")
 
 
 def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> str | None:
@@ -220,7 +235,3 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
             return np.mean(index.columns(usable, "held-out rewards"), axis=0)
     return np.full(index.table.n, np.nan)
-
-
-def _first_finite(columns: list[np.ndarray]) -> np.ndarray:
-    return reduce(lambda found, more: np.where(np.isfinite(found), found, more), columns)

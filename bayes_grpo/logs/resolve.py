@@ -10,9 +10,10 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.logs.formats import Parsed
-from bayes_grpo.logs.hygiene import LARGEST_STEP, Tidy, usual_spacing
+from bayes_grpo.logs.hygiene import LARGEST_STEP, usual_spacing
 from bayes_grpo.logs.keyindex import Columns, normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
+from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.table import Table, to_float
 from bayes_grpo.logs.trainers import GENERIC
@@ -77,7 +78,7 @@ DECAYS = ("linear", "cosine")
 def resolve_settings(
     parsed: Parsed,
     columns: Columns,
-    rows: Tidy,
+    run: Run,
     sidecar: Mapping[str, Setting],
     user: Mapping[str, Any],
 ) -> Settings:
@@ -85,7 +86,7 @@ def resolve_settings(
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
-    found |= _from_rows(columns, rows)
+    found |= _from_rows(columns, run)
     constant = {k: float(x[0]) for k, x in settings_in_rows(parsed.table).items() if np.ptp(x) == 0}
     repeated = {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in constant.items()}
     in_records = configured(repeated, "{!r} in every record")
@@ -94,8 +95,8 @@ def resolve_settings(
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= parsed.settings
-    found |= _logged(parsed, columns, rows)
-    found |= _observed(columns, rows, found.get("refresh_interval", Setting()))
+    found |= _logged(parsed, columns, run)
+    found |= _observed(columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
     low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
@@ -103,12 +104,12 @@ def resolve_settings(
         raise SettingError(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
-    found["schedule"] = _followed(found, columns, rows)
+    found["schedule"] = _followed(found, columns, run)
     found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
     return Settings(**found)
 
 
-def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Setting:
+def _followed(found: Mapping[str, Setting], columns: Columns, run: Run) -> Setting:
     """The schedule as fits and forecasts follow it, and why where it is not the configured or documented one.
 
     A decay of unknown length cannot be followed, nor can a rate that was not logged: the rate is then constant.
@@ -123,7 +124,7 @@ def _followed(found: Mapping[str, Setting], columns: Columns, rows: Tidy) -> Set
         why = "no learning rate is logged"
     elif schedule.value in DECAYS and total is None:
         why = "total_steps is not known"
-    elif schedule.value in DECAYS and assumed and total < max(0, *rows.step[-1:], *rows.eval_step[-1:]):
+    elif schedule.value in DECAYS and assumed and total < max(0, *run.step[-1:], *run.eval_step[-1:]):
         why = f"the log has passed the {total:g} steps planned"
     if not why:
         return schedule
@@ -151,39 +152,39 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
 
 
-def _from_rows(columns: Columns, rows: Tidy) -> dict[str, Setting]:
+def _from_rows(columns: Columns, run: Run) -> dict[str, Setting]:
     """What the rows suggest without stating it."""
     (kind, why), trainer = spread_kind(columns), columns.trainer
     if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
         kind, why = trainer.std_kind, f"{trainer.label} logs it so"
-    spacing = None if columns.step is None else usual_spacing(rows.step)
+    spacing = None if columns.step is None else usual_spacing(run.step)
     note = "the spacing of the rows"
     if spacing is None:
         note = "one step a row" if columns.step is None else "the rows have no constant spacing"
     return {"reward_std_kind": Setting(kind, note=why), "logging_window": Setting(spacing or 1, note=note)}
 
 
-def _logged(parsed: Parsed, columns: Columns, rows: Tidy) -> dict[str, Setting]:
+def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:
     """What the log states."""
     planned = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
     found: dict[str, tuple[Any, str]] = {name: x for name, x in planned.items() if x[0]}
-    if np.any(rows.train.get("learning_rate", np.empty(0)) > 0):
+    if np.any(run.signals.get("learning_rate", np.empty(0)) > 0):
         found["schedule"] = ("logged", f"key {columns.keys['learning_rate']!r}")
-    rewarded = np.isfinite(rows.train["reward"])
-    if columns.rows_without_rollout and usual_spacing(rows.step) == 1 and rewarded.any():
-        gap = usual_spacing(rows.step[rewarded])
+    rewarded = np.isfinite(run.reward)
+    if columns.rows_without_rollout and usual_spacing(run.step) == 1 and rewarded.any():
+        gap = usual_spacing(run.step[rewarded])
         if gap is not None and gap > 1:
             found["refresh_interval"] = (gap, f"a reward, so a new rollout, in every {gap} steps")
     return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
 
 
-def _observed(columns: Columns, rows: Tidy, other: Setting) -> dict[str, Setting]:
+def _observed(columns: Columns, run: Run, other: Setting) -> dict[str, Setting]:
     """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
 
     A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
     """
-    age = rows.train.get("staleness")
-    known = age[np.isfinite(age)] if age is not None else np.empty(0)
+    age = run.signals.get("staleness", np.empty(0))
+    known = age[np.isfinite(age)]
     if len(known) < _LEAST_AGES or known.min() < 0.0:
         return {}
     mean = float(known.mean())

@@ -18,7 +18,6 @@ import numpy as np
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.hygiene import row_windows
 from bayes_grpo.logs.settings import Setting, Settings
 
 SIGNALS: tuple[str, ...] = (
@@ -305,6 +304,17 @@ class Run(Shown):
             second_counter=self.second_counter and (self.second_counter[0], self.second_counter[1][rows]),
             **{name: {k: v[rows] for k, v in getattr(self, name).items()} for name in _BY_ROW},
         )
+
+
+def row_windows(step: np.ndarray, logging_window: float) -> np.ndarray:
+    """Steps averaged into each row, shape (n,): the logging window, less where the previous row is nearer.
+
+    A first row at step ``s`` cannot average more than ``s`` steps; a row at step 0 counts as one.
+    """
+    if not len(step):
+        return np.empty(0)
+    first = step[0] if step[0] > 0 else min(1.0, logging_window)
+    return np.minimum(logging_window, np.r_[first, np.diff(step)])
 
 
 def _plain(value: Any) -> Any:

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.logs import read_log
-from bayes_grpo.logs.hygiene import abandoned, mean_of_parts, merge_steps, row_windows, tidy
+from bayes_grpo.logs.hygiene import abandoned, mean_of_parts, merge_steps, tidy
 from bayes_grpo.logs.keyindex import Columns, KeyIndex
+from bayes_grpo.logs.run import row_windows
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 from tests.logs.log_samples import assert_read
@@ -42,7 +43,7 @@ def test_the_order_of_distinct_steps_does_not_matter(steps, random):
     columns = Columns(KeyIndex(Table(0, {})), GENERIC, shuffled, {"reward": shuffled}, nothing)
     rows = tidy(columns, np.zeros(len(steps), bool), 1.0, np.zeros(len(steps)))
     np.testing.assert_array_equal(rows.step, sorted(steps))
-    np.testing.assert_array_equal(rows.train["reward"], sorted(steps))
+    np.testing.assert_array_equal(rows.reward, sorted(steps))
 
 
 def test_what_is_zero_throughout_was_not_computed():

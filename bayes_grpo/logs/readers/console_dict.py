@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from sys import intern
 from types import MappingProxyType
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayes_grpo.logs.assembling import CLOSING, starts_of
 from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, parsed_rows
 from bayes_grpo.logs.keyindex import marked_evaluation
-from bayes_grpo.logs.phases import CLOSING, starts_of
 from bayes_grpo.logs.readers.console import (
     JSON_START,
     lines_of,
@@ -133,7 +133,7 @@ def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any
         rows, total, notes = _on_bar(part, after)
         placed.append(rows)
     if len({"step" in rows[-1] for rows in placed}) > 1:
-        placed = [x if "step" in x[-1] else [{**row, "step": i} for i, row in enumerate(x, 1)] for x in placed]
+        placed = [x if "step" in x[-1] else _placed(x, range(1, len(x) + 1)) for x in placed]
     return [row for rows in placed for row in rows], total, notes
 
 
@@ -142,73 +142,43 @@ def _on_bar(
 ) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
     """The same for one training, with the bars that came after its last row."""
     rows = [f.row for f in part]
-    if (planned := _own_bar(part)) is not None:
-        steps = np.maximum.accumulate([f.bars[planned] if _is_train(f.row) else 0 for f in part])
-        last = [step if CLOSING[0] in f.row else f.bars[planned] for f, step in zip(part, steps.tolist(), strict=True)]
-        rows = [{**f.row, "step": step} for f, step in zip(part, last, strict=True)]
-        return rows, float(planned), (f"the step is that of the progress bar of {planned}",)
-    passed = [bar for bars in (*(f.passed for f in part), after) for bar in bars.items()]
+    train = [_is_train(row) for row in rows]
+    for planned in part[0].bars:  # the bar that counts it is seen before every row, and moved on by every train row
+        at = [f.bars.get(planned) for f in part]
+        own = [step or 0 for step, is_train in zip(at, train, strict=True) if is_train]
+        if None not in at and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
+            latest = np.maximum.accumulate([step or 0 if x else 0 for step, x in zip(at, train, strict=True)])
+            steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
+            return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
+    below = [*(f.passed for f in part[1:]), after]
+    for planned in below[0]:  # or it is below every row, and moves on from row to row
+        steps = [bars.get(planned, (0, 0))[0] for bars in below]
+        if len(part) > 1 and all(train) and all(b > a for a, b in pairwise(steps)):
+            note = f"the step is that of the progress bar of {planned}, shown below each row"
+            return _placed(rows, steps), float(planned), (note,)
+    passed = [bar for bars in (part[0].passed, *below) for bar in bars.items()]
     if not passed:
         return rows, None, ()
-    if (below := _below(part, after)) is not None:
-        planned, steps = below
-        rows = [{**f.row, "step": float(step)} for f, step in zip(part, steps, strict=True)]
-        return rows, float(planned), (f"the step is that of the progress bar of {planned}, shown below each row",)
-    planned, (_, done) = passed[-1]
-    placed = _placed_by(done, rows)
-    if placed is None:
+    (planned, (_, done)), n = passed[-1], sum(train)
+    alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
+    if n < 2 or done < n or (done % n and not alone):
         return rows, None, (
             f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
             f"steps, state --set logging_window=N",
         )  # fmt: skip
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {placed[1]} of them"
-    return placed[0], float(planned), (note,)
+    each = done // (n - alone)
+    seen = zip(rows, np.cumsum(train).tolist(), strict=True)
+    steps = [done if CLOSING[0] in row else max(each * (k - alone), 1) for row, k in seen]
+    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {each} of them"
+    return _placed(rows, steps), float(planned), (note,)
 
 
-def _below(part: list[_Found], after: Mapping[int, tuple[int, int]]) -> tuple[int, list[int]] | None:
-    """Planned steps and the steps of rows that each have a bar below them, which goes on from row to row."""
-    below = [*(f.passed for f in part[1:]), after]
-    for planned in below[0]:
-        steps = [bars[planned][0] for bars in below if planned in bars]
-        if (
-            1 < len(steps) == len(part)
-            and all(_is_train(f.row) for f in part)
-            and all(a < b for a, b in pairwise(steps))
-        ):
-            return planned, steps
-    return None
-
-
-def _own_bar(found: list[_Found]) -> int | None:
-    """The bar that counts the training: seen before every row, and moved on by every train row."""
-    train = [f for f in found if _is_train(f.row)]
-    for planned in found[0].bars:
-        steps = [f.bars.get(planned) for f in found]
-        own = [f.bars.get(planned, 0) for f in train]
-        if None not in steps and own and own[0] > 0 and all(b > a for a, b in pairwise(own)):
-            return planned
-    return None
+def _placed(rows: list[dict[str, Any]], steps: Iterable[Any]) -> list[dict[str, Any]]:
+    return [{**row, "step": step} for row, step in zip(rows, steps, strict=True)]
 
 
 def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
-
-
-def _placed_by(done: int, rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int] | None:
-    """Rows with the steps that follow from those that a bar counts, and the steps of one; None where they do not fit.
-
-    The steps of the bar are divided equally among the rows; the first row may be the first step alone.
-    """
-    n = sum(map(_is_train, rows))
-    first = n > 2 and done % n != 0 and done % (n - 1) == 0
-    if n < 2 or done < n or (done % n and not first):
-        return None
-    each, out, seen = done // (n - first), [], 0
-    for row in rows:
-        seen += _is_train(row)
-        step = done if "train_runtime" in row else max(each * (seen - first), 1)
-        out.append({**row, "step": float(step)})
-    return out, each
 
 
 def _dicts(text: str) -> Iterator[_Found]:
@@ -230,8 +200,7 @@ def _dicts(text: str) -> Iterator[_Found]:
                 if len(bars) > _MAX_BARS:
                     del bars[next(iter(bars))]
         for done, planned in line.timed[-_MAX_BARS:]:
-            first = passed.pop(planned, (done, done))[0]
-            passed[planned] = (first, done)
+            passed[planned] = (passed.pop(planned, (done, done))[0], done)
         piece = line.text
         if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
