@@ -118,7 +118,7 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
     "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
     "reward_std": (r"^(?!.*(?:zero|frac|adv|token|len)).*(?:std|spread)", 0.0, math.inf),
     "frac_reward_zero_std": (r"(?<!non)(?<!non_)zero|flat|degenerate|no_spread", 0.0, 1.0),
-    "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos|clipped", 0.0, 1.0),
+    "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
     "staleness": (r"stale|(?:^|[^a-z])lag(?:$|[^a-z])|[a-z]_age$", 0.0, math.inf),
 }
