@@ -73,11 +73,13 @@ def _saved(f: Facts) -> str:
 
 
 def _again(f: Facts) -> str:
+    more = "plan more steps" if f.every_step else "log more often"
     if f.ended:
-        return f"plan more steps, or log more often: {f.rows} rewards are too few for a verdict"
+        also = "" if f.every_step else ", or log more often"
+        return f"plan more steps{also}: {f.rows} rewards are too few for a verdict"
     if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
         few = f"{f.rows_planned:.0f} rewards, too few to judge"
-        return f"go on, and log more often: at its planned end the log has {few}"
+        return f"go on, and {more}: at its planned end the log has {few}"
     wanted = round(min(max(2 * f.rows, THRESHOLDS.waste_rows), f.rows_planned or math.inf))
     return f"go on, and check again when the log has {wanted} rewards"
 

@@ -61,6 +61,7 @@ class Facts:
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
+        every_step: Whether a row follows each step, so that no more can be logged.
         falls: Components and environments that fall, in words.
         held_out_falls: Whether the evaluation reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
@@ -98,6 +99,7 @@ class Facts:
     rate_spent: float | None = None
     planned: float | None = None
     rows_planned: float | None = None
+    every_step: bool = False
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -176,6 +178,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         rate_spent=rate_spent_at(run),
         planned=planned,
         rows_planned=rows_planned,
+        every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),

@@ -150,6 +150,8 @@ _ENGLISH = {
     "奖励": "reward", "训练步数": "step", "步数": "step", "步骤": "step", "轮次": "epoch", "平均损失": "loss",
     "损失": "loss", "学习率": "learning_rate", "梯度范数": "grad_norm", "验证准确率": "eval_accuracy",
     "测试准确率": "eval_accuracy", "准确率": "accuracy", "平均长度": "mean_length", "回复长度": "response_length",
+    "生成长度": "completion_length", "响应长度": "response_length", "截断比例": "truncated_ratio",
+    "截断比": "truncated_ratio", "截断率": "truncated_ratio",
     "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "步": "step",
 }  # fmt: skip
 """Chinese names of what a training logs; a longer one stands before those in it."""
