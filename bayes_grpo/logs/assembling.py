@@ -72,7 +72,10 @@ def starts_of(
     if len(places) > MAX_RESUMES:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
-    first = _first_reward(values)
+    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
+    first = int(np.argmax(reward))  # where rows of another training are before it
+    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    first = first if another else 0
     ordered = sorted(places | {first} - {0})
     begun, starts, resumed = 0, [], []
     for k, end in pairwise([*ordered, len(rows)]):
@@ -86,14 +89,6 @@ def starts_of(
             starts.append(int(between[own | closing[between] | (between == rows[k - 1])][-1]) + 1)
             begun, resumed = k, []
     return tuple(starts), tuple(resumed)
-
-
-def _first_reward(values: Mapping[str, np.ndarray]) -> int:
-    """The row of the first reward where rows of another training are before it, 0 where there are none."""
-    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
-    first = int(np.argmax(reward))
-    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
-    return first if another else 0
 
 
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:

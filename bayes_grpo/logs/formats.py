@@ -193,14 +193,6 @@ _REWARDS = ("rewards", "reward")
 """Keys under which scripts write the rewards of all completions of a row."""
 
 
-def _of_list(key: str, values: list[Any]) -> dict[str, float]:
-    """Mean and standard deviation of a list of rewards, by their keys; empty where it holds anything else."""
-    numbers = to_floats(values)
-    if not len(numbers) or not np.isfinite(numbers).all():
-        return {}
-    return {key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
-
-
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     """Records as rows: those of an evaluation marked, a list of rewards as its mean, "5/300" as step 5 of 300 planned.
 
@@ -216,9 +208,10 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                 continue
             row = marked_evaluation(row)
             for key in _REWARDS:
-                if type(row.get(key)) is list:
-                    averaged = _of_list(key, row[key])
-                    row, lists = {**row, **averaged}, lists + bool(averaged)
+                numbers = to_floats(row[key]) if type(row.get(key)) is list else np.empty(0)
+                if len(numbers) and np.isfinite(numbers).all():
+                    row = {**row, key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
+                    lists += 1
             found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
             for key, pair in found.items():
                 if pair is not None:
@@ -261,6 +254,7 @@ class Reader:
 def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
     """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
     names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    texts = [r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in names]  # the id where it says more
     fitting, called = list(range(len(names))), ""
     if wanted is not None:
         same_id = [i for i in fitting if names[i].id == wanted]
@@ -268,17 +262,12 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
         fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
     if not fitting:
-        raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+        raise LogReadError(f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct --run")
     if len(fitting) > 1:
-        found = f"{len(fitting)}{called}: {_listed([names[i] for i in fitting])}"
+        found = f"{len(fitting)}{called}: {listed([texts[i] for i in fitting])}"
         how = "and more of its name or id" if called else "NAME"
         raise LogReadError(f"expected one run, found {found}; choose with --run {how}")
     return runs[fitting[0]]
-
-
-def _listed(runs: Sequence[Any]) -> str:
-    """Runs by name, each with its id where that says more."""
-    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
 @cache

@@ -204,26 +204,21 @@ def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.nd
     if not np.isfinite(value).any():
         value = max(columns.values(), key=lambda v: np.isfinite(v).sum())
     main = np.isfinite(value)
-    valid = _of_newest(np.repeat(np.arange(len(starts)), sizes), session, value)
+    # No row stays that a later session replaces: one with another main value at the same step.
+    place = np.repeat(np.arange(len(starts)), sizes)
+    groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
+    newest = np.maximum.reduceat(np.where(main, np.arange(n), -1), groups)
+    own = np.where(newest >= 0, value[newest], np.nan)
+    newest_of_step = np.full(len(starts), -1)
+    np.maximum.at(newest_of_step, place[groups], newest)
+    replaced = np.isfinite(own) & ~np.isclose(own, value[newest_of_step[place[groups]]], rtol=1e-6, atol=0.0)
+    valid = np.repeat(~replaced, np.diff(np.r_[groups, n]))
     merged = {}
     for name, values in columns.items():
         last = np.maximum.reduceat(np.where(valid & np.isfinite(values), np.arange(n), -1), starts)
         merged[name] = np.where(last >= 0, values[last], np.nan)
     repeated = int(np.sum(np.add.reduceat(main.astype(np.int64), starts) > 1))
     return step[starts], merged, repeated
-
-
-def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.ndarray:
-    """Rows that no later session replaces: those of the last session with a main value at a step."""
-    n = len(place)
-    groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
-    last = np.maximum.reduceat(np.where(np.isfinite(main), np.arange(n), -1), groups)
-    of_group = np.where(last >= 0, main[last], np.nan)
-    newest = np.full(place[-1] + 1, -1)
-    np.maximum.at(newest, place[groups], last)
-    kept = main[newest[place[groups]]]
-    replaced = np.isfinite(of_group) & ~np.isclose(of_group, kept, rtol=1e-6, atol=0.0)
-    return np.repeat(~replaced, np.diff(np.r_[groups, n]))
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:

@@ -24,7 +24,7 @@ from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_name_of
 from bayes_grpo.logs.formats import Parsed, Source, load, parsed_rows, pick_reader
 from bayes_grpo.logs.keyindex import parted, without_nan
-from bayes_grpo.logs.options import SIDECAR_NAME, Sidecar, checked, checked_columns, flat_config, read_sidecar
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
 from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import unnested
@@ -125,25 +125,17 @@ def to_frame(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-FORMAT_CLIENT = "wandb_client"
-_SCHEME = "wandb:"
-
-
-def address_of(path: Path) -> str | None:
-    """``entity/project/run`` where a path is the address of a run; None where it is a path."""
-    if path.parts[:1] != (_SCHEME,):  # a Path has made one slash of the two
+def read_from_client(path: Path) -> Parsed | None:
+    """A run ``wandb://entity/project/run``, or ``project/run`` of the user's own; None where it is another path."""
+    if path.parts[:1] != ("wandb:",):  # a Path has made one slash of the two
         return None
     parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
+    shown = f"wandb://{clean('/'.join(parts if len(parts) in (2, 3) else path.parts[1:]), 200)}"
     if len(parts) not in (2, 3):
         raise LogReadError(
-            f"wandb://{clean('/'.join(path.parts[1:]), 200)}: expected wandb://entity/project/run, found "
-            f"{counted(len(parts), 'part')}; copy the run's path from its overview"
+            f"{shown}: expected wandb://entity/project/run, found {counted(len(parts), 'part')}; copy the run's path "
+            f"from its overview"
         )
-    return "/".join(parts)
-
-
-def read_from_client(address: str) -> Parsed:
-    """All rows, name and configuration of a run ``entity/project/run``, or ``project/run`` of the user's own."""
     try:
         import wandb
     except ImportError:
@@ -151,12 +143,12 @@ def read_from_client(address: str) -> Parsed:
             "reading wandb:// needs W&B's client, which is not installed; install the package wandb and log in"
         ) from None
     try:
-        return of_tracker(wandb.Api(timeout=60).run(address))
+        return of_tracker(wandb.Api(timeout=60).run("/".join(parts)))
     except LogReadError:
         raise
     except Exception as error:  # whatever client, network or account raise
         raise LogReadError(
-            f"wandb://{clean(address, 200)}: expected a run that your account may read, found "
+            f"{shown}: expected a run that your account may read, found "
             f"{clean(f'{type(error).__name__}: {error}', 300)}; check the path and log in"
         ) from None
 
@@ -219,16 +211,14 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    from_sidecar = Sidecar() if in_memory else read_sidecar(paths[0])
+    from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
         read = [_of_rows(paths[0], "memory", parsed_of(path_or_paths), run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        assembled = assemble(
-            [x.parsed for x in read], {**from_sidecar.columns, **named}, user, from_sidecar.settings, read[0].training
-        )
+        assembled = assemble([x.parsed for x in read], {**columns_there, **named}, user, from_sidecar, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()
@@ -267,9 +257,8 @@ def _of_rows(where: Path, format: str, parsed: Parsed, wanted: str | None) -> _R
 
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
-    address = address_of(path)
-    if address is not None:
-        return _of_rows(path, FORMAT_CLIENT, read_from_client(address), wanted)
+    if (rows := read_from_client(path)) is not None:
+        return _of_rows(path, "wandb_client", rows, wanted)
     outer, _, last = (wanted or "").rpartition("/")
     training = last if _TRAINING.fullmatch(last) else None
     wanted = wanted if training is None else outer or None

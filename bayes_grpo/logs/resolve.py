@@ -56,7 +56,10 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         middle = np.median(ratios)
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
-    return "unknown", "the log does not tell"
+    trainer = columns.trainer
+    return (
+        (trainer.std_kind, f"{trainer.label} logs it so") if trainer.std_kind else ("unknown", "the log does not tell")
+    )
 
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
@@ -86,7 +89,10 @@ def resolve_settings(
     trainer = columns.trainer
     whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
-    found |= _from_rows(columns, run)
+    (kind, why), spacing = spread_kind(columns), None if columns.step is None else usual_spacing(run.step)
+    note = "one step a row" if columns.step is None else "the rows have no constant spacing"
+    found["reward_std_kind"] = Setting(kind, note=why)
+    found["logging_window"] = Setting(spacing or 1, note=note if spacing is None else "the spacing of the rows")
     constant = {k: float(x[0]) for k, x in settings_in_rows(parsed.table).items() if np.ptp(x) == 0}
     repeated = {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in constant.items()}
     in_records = configured(repeated, "{!r} in every record")
@@ -150,18 +156,6 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
     refresh, prompts = (max(epochs * drawn / used, 1), used / group) if updates else (1, drawn / group)
     values = {"refresh_interval": refresh, "prompts_per_step": prompts}
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
-
-
-def _from_rows(columns: Columns, run: Run) -> dict[str, Setting]:
-    """What the rows suggest without stating it."""
-    (kind, why), trainer = spread_kind(columns), columns.trainer
-    if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
-        kind, why = trainer.std_kind, f"{trainer.label} logs it so"
-    spacing = None if columns.step is None else usual_spacing(run.step)
-    note = "the spacing of the rows"
-    if spacing is None:
-        note = "one step a row" if columns.step is None else "the rows have no constant spacing"
-    return {"reward_std_kind": Setting(kind, note=why), "logging_window": Setting(spacing or 1, note=note)}
 
 
 def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:

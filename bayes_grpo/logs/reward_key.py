@@ -87,16 +87,12 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     single rewards and settings.
     """
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
-    return {key: _reason(columns.index.table, key) for key in columns.index.table.keys if key not in taken}
-
-
-def _reason(table: Table, key: str) -> str:
-    name = normal(key)
-    if OWN in name:
-        return OURS
-    if not table.has_numbers(key):
-        return NO_NUMBER
-    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+    table, unused = columns.index.table, {}
+    for key in (key for key in table.keys if key not in taken):
+        name = normal(key)
+        why = EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+        unused[key] = OURS if OWN in name else why if table.has_numbers(key) else NO_NUMBER
+    return unused
 
 
 def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
@@ -136,19 +132,14 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
             continue
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
         if name == "heldout":  # scores of seldom rows are those of an evaluation
-            seldom = [k for k in free if _SCORE.search(normal(k)) and _seldom(table, k) and ranges[k][1] <= 1.0]
-            fits += [k for k in seldom if k not in fits]
+            scores = [k for k in free if _SCORE.search(normal(k)) and ranges[k][1] <= 1.0 and k not in fits]
+            fits += [k for k in scores if 1 < int(np.isfinite(table.column(k)).sum()) <= table.n // 2]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
-
-
-def _seldom(table: Table, key: str) -> bool:
-    """Whether at most half of the rows hold a value, and several do."""
-    return 1 < int(np.isfinite(table.column(key)).sum()) <= table.n // 2
 
 
 _NOT_A_MEAN = re.compile(
@@ -227,16 +218,12 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
     return {} if summing_weights(columns[0], columns[1:].T) is None else found
 
 
-def _words(key: str) -> set[str]:
-    """The words of a reward's key that say which one it is."""
-    return set(re.split(r"[/_]", normal(key))) - {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
-
-
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    words = {k: _words(k) for k in candidates}
+    fills = {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
+    words = {k: set(re.split(r"[/_]", normal(k))) - fills for k in candidates}
     named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
     if len(named) == 1:
         return named[0]

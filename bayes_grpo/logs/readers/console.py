@@ -133,11 +133,17 @@ type Notes = Callable[[str], tuple[str, ...]]
 
 
 def _kind(
-    name: str, rows: Callable[[str], Rows], example: str, notes: Notes, mark: int = 1, share: float = 0
+    name: str,
+    rows: Callable[[str], Rows],
+    example: str,
+    notes: Notes,
+    mark: int = 1,
+    share: float = 0,
+    sniff: Callable[[Source], Evidence | None] | None = None,
 ) -> Reader:
     """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
-    def sniff(source: Source) -> Evidence | None:
+    def by_rows(source: Source) -> Evidence | None:
         found = [names_reward(row) for row, _ in rows(source.head)]
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
@@ -153,7 +159,7 @@ def _kind(
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
         return Parsed(table, total_steps=total, notes=notes(source.text))
 
-    return Reader(name, sniff, read)
+    return Reader(name, sniff or by_rows, read)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -288,15 +294,8 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
     return Evidence(3, rows) if rows else None
 
 
-def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
-    """Rows of all such lines."""
-    table = Table.from_rows(_verl_rows(source.text))
-    if not table.n:
-        raise nothing_found("lines such as 'step:3 - critic/score/mean:0.24'", source)
-    return Parsed(table, notes=too_long(source.text))
-
-
-def _verl_rows(text: str) -> Iterator[dict[str, float]]:
+def _verl_rows(text: str) -> Rows:
+    """A row for every line that begins with a step, of the pairs between dashes."""
     for line in _unwrapped(lines_of(text)):
         if (found := _VERL_STEP.search(line)) is None:
             continue
@@ -305,7 +304,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
             key, colon, value = part.rpartition(":")
             if colon and key:
                 row[key.strip()] = to_float(value)
-        yield row
+        yield row, None
 
 
 _GOES_ON = re.compile(
@@ -328,10 +327,11 @@ def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
 
 
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
+_VERL_LINES = "lines such as 'step:3 - critic/score/mean:0.24'"
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
     _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
     _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
     _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE),
-    Reader("verl_console", _sniff_verl_console, _read_verl_console),
+    _kind("verl_console", _verl_rows, _VERL_LINES, too_long, sniff=_sniff_verl_console),
 )

@@ -60,10 +60,6 @@ def html_tables(text: str) -> list[Parsed]:
     return found
 
 
-def _between_bars(line: str) -> list[str]:
-    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in line[:_MAX_ROW].strip().strip("|").split("|")]
-
-
 def text_tables(text: str) -> list[Parsed]:
     """Tables of metrics in Markdown, in prose and as a data frame prints them.
 
@@ -100,7 +96,9 @@ def _is_heading(cells: Sequence[str]) -> bool:
 
 
 def _between_boxes(line: str) -> list[str]:
-    return _between_bars(_BAR.sub("|", line)) if _BAR.search(line) else []
+    """Cells between bars of any kind, Markdown's without its marks."""
+    cells = _BAR.sub("|", line)[:_MAX_ROW].strip().strip("|").split("|") if _BAR.search(line) else ()
+    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in cells]
 
 
 def _between_commas(line: str) -> list[str]:
