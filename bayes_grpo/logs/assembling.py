@@ -125,7 +125,15 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         if not any(wanted in words for words in table.labels.values()):
             chosen_run(list(parts), wanted)
         return Chosen(None, resumed=resumed, notes=resume)
-    found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
+    logged = np.logical_or.reduce([np.isfinite(v) for v in (*columns.train.values(), columns.evals)]) & ~closing
+    found = []
+    for name, rows in parts.items():
+        used = rows[logged[rows]]
+        step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
+        steps = np.unique(step[np.isfinite(step)])
+        ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
+        rewards = int(np.isfinite(reward[rows[~closing[rows]]]).sum())
+        found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     if wanted is not None:
@@ -138,16 +146,6 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     last = taken == len(found) - 1
     notes = (f"{read}; left out: {left_out}", *(resume if last else ()))
     return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
-
-
-def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
-    values = [*columns.train.values(), columns.evals]
-    used = rows[np.logical_or.reduce([np.isfinite(v[rows]) for v in values])]
-    rewards = int(np.isfinite(reward[rows]).sum())
-    step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
-    steps = np.unique(step[np.isfinite(step)])
-    ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
-    return LoggedTraining(name, len(steps), *ends, rewards)
 
 
 def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
@@ -222,7 +220,6 @@ def assemble(
         notes=notes,
         unused=unused,
         step_counter=counter_of(columns.keys),
-        second_counter=_on_rows(columns, run),
         resumes=tuple(sorted({*run.resumes, *chosen.resumed})),
         trainings=chosen.trainings,
         suggested=suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
@@ -252,17 +249,6 @@ def _by_group(columns: Columns) -> Columns:
             f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
         )
     return columns
-
-
-def _on_rows(columns: Columns, run: Run) -> tuple[str, np.ndarray] | None:
-    """The log's second counter with its value in each row; None where it has none."""
-    if columns.counter is None or columns.step is None or not len(run.step):
-        return None
-    values = columns.index.table.column(columns.counter)
-    known = np.isfinite(values) & np.isin(columns.step, run.step)
-    out = np.full(len(run.step), np.nan)
-    out[np.searchsorted(run.step, columns.step[known])] = values[known]
-    return columns.counter, out
 
 
 def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:

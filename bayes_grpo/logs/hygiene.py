@@ -166,6 +166,12 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
+    second = None
+    if mapped.counter is not None and mapped.step is not None and len(steps):
+        second = mapped.counter, np.full(len(steps), np.nan)
+        count = mapped.index.table.column(mapped.counter)
+        known = np.isfinite(count) & np.isin(mapped.step, steps)
+        second[1][np.searchsorted(steps, mapped.step[known])] = count[known]
     parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
     return Run(
         **dict.fromkeys(("name", "source", "format", "log_hash"), ""),
@@ -180,6 +186,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         components={k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
         logged=logged,
         environments={k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
+        second_counter=second,
         resumes=resumes,
     )
 

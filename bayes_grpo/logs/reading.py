@@ -27,7 +27,7 @@ from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
 from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.table import unnested
+from bayes_grpo.logs.table import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,9 @@ def _columns(frame: Any) -> dict[str, Any]:
             if not any(v is None or type(v).__name__ == "NAType" for v in values):
                 values = [None if v != v else v for v in values]  # NaN is pandas' own word for a missing value
         if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
-            columns |= {k: v for k, v in unnested(name, values).items() if k not in columns}
+            rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
+            for key in dict.fromkeys(key for row in rows for key in row):
+                columns.setdefault(key, [row.get(key) for row in rows])
         else:
             columns.setdefault(name.strip(), values)
     return columns

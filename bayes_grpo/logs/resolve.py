@@ -56,10 +56,9 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         middle = np.median(ratios)
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
-    trainer = columns.trainer
-    return (
-        (trainer.std_kind, f"{trainer.label} logs it so") if trainer.std_kind else ("unknown", "the log does not tell")
-    )
+    if columns.trainer.std_kind:
+        return columns.trainer.std_kind, f"{columns.trainer.label} logs it so"
+    return "unknown", "the log does not tell"
 
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
@@ -101,8 +100,7 @@ def resolve_settings(
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= parsed.settings
-    found |= _logged(parsed, columns, run)
-    found |= _observed(columns, run, found.get("refresh_interval", Setting()))
+    found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
     low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
@@ -158,8 +156,11 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
 
 
-def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:
-    """What the log states."""
+def _logged(parsed: Parsed, columns: Columns, run: Run, refresh: Setting) -> dict[str, Setting]:
+    """What the log states, and the refresh interval that lags as much as completions do, unless a longer one is known.
+
+    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    """
     planned = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
     found: dict[str, tuple[Any, str]] = {name: x for name, x in planned.items() if x[0]}
     if np.any(run.signals.get("learning_rate", np.empty(0)) > 0):
@@ -169,22 +170,13 @@ def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:
         gap = usual_spacing(run.step[rewarded])
         if gap is not None and gap > 1:
             found["refresh_interval"] = (gap, f"a reward, so a new rollout, in every {gap} steps")
-    return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
-
-
-def _observed(columns: Columns, run: Run, other: Setting) -> dict[str, Setting]:
-    """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
-
-    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
-    """
+            refresh = Setting(gap, Provenance.LOGGED)
     age = run.signals.get("staleness", np.empty(0))
-    known = age[np.isfinite(age)]
-    if len(known) < _LEAST_AGES or known.min() < 0.0:
-        return {}
-    mean = float(known.mean())
-    refresh = round(1.0 + 2.0 * mean)
-    longer = other.provenance is not Provenance.ASSUMED and to_float(other.value) > refresh
-    if longer or refresh > LARGEST_STEP:
-        return {}
-    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy used for {refresh}"
-    return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}
+    age = age[np.isfinite(age)]
+    if len(age) >= _LEAST_AGES and age.min() >= 0.0:
+        lag = round(1.0 + 2.0 * float(age.mean()))
+        longer = refresh.provenance is not Provenance.ASSUMED and to_float(refresh.value) > lag
+        if not longer and lag <= LARGEST_STEP:
+            note = f"{columns.keys['staleness']!r} is {age.mean():.3g} steps on average, as of a policy used for {lag}"
+            found["refresh_interval"] = (lag, note)
+    return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}

@@ -57,18 +57,12 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
     if known.sum() < len(used) + 2 or not used:
         return {}
     x, y = np.column_stack([v[known] for v in used.values()]), y[known]
-    if (weight := summing_weights(y, x)) is None:
+    x, y = x - x.mean(axis=0), y - y.mean()
+    weight = np.linalg.lstsq(x / x.std(axis=0), y, rcond=1e-8)[0] / x.std(axis=0)
+    if float(np.std(y - x @ weight)) >= _ADDS_UP * float(y.std()):
         return {}
     counts = np.abs(weight) * x.std(axis=0) > _LEAST * float(y.std())
     return {name: float(w) for name, w, counted in zip(used, weight, counts, strict=True) if counted}
-
-
-def summing_weights(total: np.ndarray, x: np.ndarray) -> np.ndarray | None:
-    """Weights, shape (k,), of columns, shape (n, k), that add up to a total but for a constant; None if none do."""
-    x, y = x - x.mean(axis=0), total - total.mean()
-    scale = np.where(np.ptp(x, axis=0) > 0.0, x.std(axis=0), 1.0)
-    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
-    return weight if float(np.std(y - x @ weight)) < _ADDS_UP * float(y.std()) else None
 
 
 NO_NUMBER = "no number in it"
@@ -213,9 +207,8 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
         return {}
     columns = np.array([index.table.column(key) for key in (total, *found.values())])
     columns = columns[:, np.isfinite(columns).all(axis=0)]
-    if columns.shape[1] <= 2 * len(columns):
-        return {}
-    return {} if summing_weights(columns[0], columns[1:].T) is None else found
+    enough = columns.shape[1] > 2 * len(columns)
+    return found if enough and adding_weights(columns[0], dict(zip(found, columns[1:], strict=True))) else {}
 
 
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
@@ -278,7 +271,10 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     for other in candidates[1:]:
         one, two = chosen, index.table.column(other)
         if counter is not None and not np.any(np.isfinite(one) & np.isfinite(two)):
-            one, two = _means_of_rollouts(index.table.column(counter), one, two)
+            import pandas as pd
+
+            rollout = index.table.column(counter)
+            one, two = pd.DataFrame({0: one, 1: two}).groupby(rollout).agg("mean").to_numpy().T
         both = np.isfinite(one) & np.isfinite(two)
         if not both.any() or not np.allclose(one[both], two[both], rtol=1e-4, atol=1e-6):
             if (total := total_of(index, candidates)) is not None:
@@ -291,13 +287,6 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
     return candidates[0]
-
-
-def _means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """Means of columns over the rows of every rollout, a row of the result each; NaN where it has no value there."""
-    import pandas as pd
-
-    return np.asarray(pd.DataFrame(np.transpose(columns)).groupby(rollout).agg("mean")).T
 
 
 def no_reward(columns: Columns) -> str:

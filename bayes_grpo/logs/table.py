@@ -100,12 +100,6 @@ def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
     return flat
 
 
-def unnested(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
-    """Columns of the keys in a column of mappings."""
-    rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
-    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
-
-
 class _Cells(NamedTuple):
     """Some values of a column: their rows, shape (m,), and the values, shape (m,)."""
 

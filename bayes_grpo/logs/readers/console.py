@@ -26,11 +26,10 @@ MAX_LINE = 65_536
 
 
 class ConsoleLine(NamedTuple):
-    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned); a training's bars."""
+    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned, timed)."""
 
     text: str
-    bars: tuple[tuple[int, int], ...] = ()
-    timed: tuple[tuple[int, int], ...] = ()
+    bars: tuple[tuple[int, int, bool], ...] = ()
 
 
 def lines_of(text: str) -> Iterator[ConsoleLine]:
@@ -43,10 +42,10 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
         if "%|" not in line:
             yield ConsoleLine(line)
             continue
-        bars = [
+        bars = (
             (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
-        ]
-        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(x[:2] for x in bars), tuple(x[:2] for x in bars if x[2]))
+        )
+        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(bars))
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:

@@ -191,15 +191,13 @@ def _dicts(text: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     display: _Display | None = None
     for line in lines_of(text):
-        for done, planned in line.bars:
-            if counting is None or planned in counting:
-                bars.pop(planned, None)
-                bars[planned] = done
-                if len(bars) > _MAX_BARS:
-                    del bars[next(iter(bars))]
-        for done, planned in line.timed[-_MAX_BARS:]:
-            passed.pop(planned, None)
-            passed[planned] = done
+        for done, planned, timed in line.bars:
+            counts = counting is None or planned in counting
+            for shown in (*([bars] if counts else []), *([passed] if timed else [])):
+                shown.pop(planned, None)
+                shown[planned] = done
+                if len(shown) > _MAX_BARS:
+                    del shown[next(iter(shown))]
         piece = line.text
         if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
