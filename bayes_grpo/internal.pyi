@@ -4,15 +4,15 @@ from .diagnosis.status import MODES as MODES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .passing.passing import passing as passing
 from .passing.verifier import verifier_errors as verifier_errors
-from .planning.curvature import curvature_of as curvature_of
 from .planning.outcomes import run_failed as run_failed
+from .planning.stability import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse
 from .probing.course import stiffness_course as stiffness_course
 from .probing.file import load_probes as load_probes
 from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
 from .probing.result import Probe as Probe
-from .references.nearby import NearbyRuns as NearbyRuns
+from .references.gather import NearbyRuns as NearbyRuns
 from .rollouts.labels import labels_of as labels_of
 from .rollouts.labels import to_label as to_label
 from .rollouts.labels import write_labels as write_labels

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
+from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError, FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import json_safe

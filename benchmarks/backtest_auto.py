@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayes_grpo import read_log
-from bayes_grpo.backtesting.backtest import ORIGINS
+from bayes_grpo.backtesting import ORIGINS
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest import nested
 from benchmarks.backtest_parts import AVERAGED

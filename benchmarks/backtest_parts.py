@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import DRAWS, POINTS
-from bayes_grpo.backtesting.scores import FORECAST as AVERAGED
-from bayes_grpo.backtesting.scores import Score, ScoreLine, covered, crps, line_of, log_score
+from bayes_grpo.backtesting import DRAWS, POINTS, Score, ScoreLine, covered, crps, line_of, log_score
+from bayes_grpo.backtesting import FORECAST as AVERAGED
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -23,7 +22,7 @@ from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state,
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.inputs import MIN_FORECAST_ROWS, ForecastInputs
 from bayes_grpo.forecasting.level import LEVEL_NAME, level_of, level_paths
-from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.mixture import allot, regime_paths
 from bayes_grpo.forecasting.pool import pool_features, shipped_pool
 from bayes_grpo.logs.run import Run
 from bayes_grpo.regimes.base import Regime

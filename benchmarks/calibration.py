@@ -44,8 +44,7 @@ from bayes_grpo.forecasting.fits import FORECAST_REGIMES
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.known_noise import BY_GROUPS
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.rows_of import rows_of

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.analysis.advice import UNCHANGED, advised, given
+from bayes_grpo.analysis.result import UNCHANGED, advised, given
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.results import json_safe
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.decision.result import GO_BACK, START_OVER, Decision
 from bayes_grpo.diagnosis.actions import ACTIONS
 from bayes_grpo.diagnosis.diagnose import diagnose
@@ -38,15 +38,15 @@ from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.summary import probabilities
 from bayes_grpo.fitting.window import fit_window, rows_to_fit
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble
 from bayes_grpo.forecasting.forecast import forecast_of_regimes
-from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.schedule import future_grid
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Watching

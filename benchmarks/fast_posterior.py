@@ -31,10 +31,9 @@ from bayes_grpo import SamplerSettings, get_regime, read_log
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.fitting.draws import sample_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightedPoints, weighted_points
-from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sampling.target import target_of
-from bayes_grpo.forecasting.fits import FORECAST_REGIMES
-from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.forecasting.fits import FORECAST_REGIMES, forecast_priors
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep

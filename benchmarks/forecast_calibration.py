@@ -49,7 +49,7 @@ PRIORS = {
 
 def priors_of(regime: Any, table: Any = None) -> dict[str, Any]:
     """The fixed priors of a regime."""
-    from bayes_grpo.regimes.parameters import Prior
+    from bayes_grpo.regimes.base import Prior
 
     return {p.name: Prior(*PRIORS[p.name]) for p in regime.parameters}
 

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo import Run, read_log
-from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
+from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.rows.rows_of import rows_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
+from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation, published_threshold
 from benchmarks.common import keep
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (

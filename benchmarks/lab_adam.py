@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from benchmarks.common import say
 from benchmarks.lab.curvature import balancing_reference, leading_modes, local
 from benchmarks.lab_cases import Case, relisted, run

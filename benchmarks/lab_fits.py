@@ -11,8 +11,7 @@ import numpy as np
 from bayes_grpo import Fit, Provenance, Run, Setting, Settings, fit
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import interval
-from bayes_grpo.dynamics.reduction import mean_lag, oscillator_coefficients
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
+from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation, oscillator_coefficients
 from benchmarks.common import say
 from benchmarks.lab.curvature import RewardSpectrum, balancing_reference, leading_modes, reward_spectrum
 from benchmarks.lab_cases import Case, relisted, run

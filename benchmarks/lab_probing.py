@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.probing.probe import probe
 from bayes_grpo.probing.result import Probe
 from bayes_grpo.simulate.settings import Structure

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
+from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation, published_threshold
 from benchmarks.common import say
 from benchmarks.lab.curvature import Local, balancing_reference, leading_modes
 from benchmarks.lab_cases import Case, relisted, run

@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.forecasting.references import share_of_paths
-from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.joint import read_jointly
-from bayes_grpo.references.nearby import NearbyRuns, kind_of
+from bayes_grpo.references.gather import NearbyRuns, gather_references, kind_of
+from bayes_grpo.references.transfer import read_jointly
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep

@@ -20,8 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, Convergence, SamplerSettings, check_convergence, sample_model
 
 LEAST = 0.1
 """Half width of the region about 0 in which an exponent is as good as none."""

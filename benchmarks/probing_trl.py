@@ -26,7 +26,7 @@ from scipy.optimize import curve_fit
 from transformers import PrinterCallback  # pyright: ignore[reportMissingImports]
 
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.result import Probe

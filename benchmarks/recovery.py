@@ -31,8 +31,7 @@ import numpy as np
 
 from bayes_grpo import fit, read_log, summarize
 from bayes_grpo.common.errors import BayesGrpoWarning
-from bayes_grpo.dynamics.reduction import mean_lag
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
+from bayes_grpo.dynamics.reduction import critical_gain, mean_lag, onset_of_oscillation
 from bayes_grpo.simulate.policies import bernoulli_bandit
 from bayes_grpo.simulate.scenarios import SimulatedRun
 from bayes_grpo.simulate.settings import Numbers, Structure

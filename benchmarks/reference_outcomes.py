@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import LearnedFailures, failure_risk, learned_failures
+from bayes_grpo.risk.threshold import Change
 from benchmarks.common import keep
 from benchmarks.lab.learners.failing import failures_without
 from benchmarks.lab.learners.lab_siblings import LAB_SEEDS, lab_siblings

@@ -29,8 +29,7 @@ import numpy as np
 from scipy.special import expit
 
 from bayes_grpo import Run, forecast, read_log, rows_of
-from bayes_grpo.backtesting.backtest import DRAWS, MIN_BACKTEST_ROWS, ORIGINS
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import DRAWS, MIN_BACKTEST_ROWS, ORIGINS, crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.seeds import seed_of
@@ -38,8 +37,8 @@ from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.references import paths_with_references, with_effect
 from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.joint import read_jointly
 from bayes_grpo.references.order import SHARE_GRID, order_among, orders_of
+from bayes_grpo.references.transfer import read_jointly
 from bayes_grpo.rows.series import Series
 from benchmarks.backtest_parts import Origin, origin_of, predicted
 from benchmarks.common import keep

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.fitting.sampling.convergence import BFMI_LIMIT, RHAT_LIMIT
+from bayes_grpo.fitting.sampling.nuts import BFMI_LIMIT, RHAT_LIMIT
 from tests.helpers.claims import MARKER, Claim, claims_in, unmarked
 from tests.helpers.pages import written_pages
 

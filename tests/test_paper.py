@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo.backtesting.backtest import ORIGINS
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import ORIGINS, crps
 from benchmarks.frozen import (
     FAILURES,
     FALLBACK,

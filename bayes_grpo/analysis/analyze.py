@@ -11,24 +11,74 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stable
-from bayes_grpo.analysis.settings import PARTS, AnalysisSettings
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
-from bayes_grpo.common.progress import StageProgress, or_silent
+from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
-    from bayes_grpo.checking.result import Check
+    from bayes_grpo.checking import Check
     from bayes_grpo.comparison.result import Comparison
+    from bayes_grpo.decision.decide import StoppingCosts
     from bayes_grpo.diagnosis.result import Diagnosis
     from bayes_grpo.fitting.result import Fit
+    from bayes_grpo.fitting.sampling.nuts import SamplerSettings
     from bayes_grpo.fitting.window import FitRows
+    from bayes_grpo.references.gather import RunSources
+    from bayes_grpo.rollouts.records import Rollouts
+
+PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
+"""What can be computed of a run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisSettings:
+    """Settings of an analysis.
+
+    Attributes:
+        horizon: Horizon of the forecast, an optimizer step; None for the planned length, else half as far again.
+        schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
+        total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
+        costs: Costs and values of a decision about stopping; None for no decision.
+        signal: "auto", "reward" (train) or "eval" (held-out).
+        regime: Regime of the fit.
+        priors: Prior overrides of the fit, as in `fit`; None without.
+        regimes: Regimes that the forecast averages over; None for its default.
+        threshold: Gain of reward that counts; None for the forecast's own.
+        reach: Rewards for which to report the first step.
+        seed: Seed of all randomness.
+        nuts: Whether a forecast uses NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime
+            is left out.
+        sampler: Settings of NUTS; None for the default.
+        paths: Paths of the forecast.
+        rollouts: Completions of the run, to explain its gain; None without.
+        reference_runs: Reference runs: files, folders, stores, patterns and runs; None without.
+    """
+
+    horizon: float | None = None
+    schedule: str | None = None
+    total_steps: float | None = None
+    costs: StoppingCosts | None = None
+    signal: str = "auto"
+    regime: str = "oscillator"
+    priors: Mapping[str, Any] | None = None
+    regimes: Sequence[str] | None = None
+    threshold: float | None = None
+    reach: Sequence[float] = ()
+    seed: int = 0
+    nuts: bool = True
+    sampler: SamplerSettings | None = None
+    paths: int = 2000
+    rollouts: Rollouts | None = None
+    reference_runs: RunSources | None = None
+
 
 _WORDS = {
     "fit": "the curve's parameters",
@@ -42,13 +92,13 @@ _WORDS = {
 _NEEDS = {
     "fit": ("fitting.fit", "fitting.summary"),
     "regimes": ("comparison.compare",),
-    "check": ("checking.check",),
+    "check": ("checking",),
     "forecast": (
         "forecasting.forecast",
         "forecasting.summary",
     ),
     "diagnosis": ("diagnosis.diagnose",),
-    "stability": ("planning.curvature", "planning.stability"),
+    "stability": ("planning.stability", "planning.stability"),
 }
 """Part → modules that compute it. They are imported only for requested parts, before any thread starts."""
 _FEW = 2
@@ -155,13 +205,13 @@ def _regimes(work: _Work) -> Comparison:
 
 
 def _check(work: _Work) -> Check:
-    from bayes_grpo.checking.check import check
+    from bayes_grpo.checking import check
 
     return check(_fit_of(work))
 
 
 def _forecast(work: _Work) -> Forecasted:
-    from bayes_grpo.decision.costs import with_checkpoints
+    from bayes_grpo.decision.decide import with_checkpoints
     from bayes_grpo.forecasting.forecast import forecast
     from bayes_grpo.forecasting.summary import summarize_forecast
 
@@ -193,9 +243,8 @@ def _diagnosis(work: _Work) -> Diagnosis:
 
 
 def _stability(work: _Work) -> Stable:
-    from bayes_grpo.planning.curvature import curvature_of
-    from bayes_grpo.planning.stability import stability
-    from bayes_grpo.risk.change import Change
+    from bayes_grpo.planning.stability import curvature_of, stability
+    from bayes_grpo.risk.threshold import Change
 
     made = _fit_of(work)
     logged, optimizer = made.as_draws.rows.reference_rate, made.as_draws.rows.optimizer

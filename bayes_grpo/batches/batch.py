@@ -9,12 +9,12 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.analysis.analyze import AnalysisSettings
 from bayes_grpo.batches.table import Batch, check_table, finished_rows, journal_of, keep_row, table_of, write_table
 from bayes_grpo.batches.unit import BATCH_TASKS, UNFORESEEN, BatchRow, BatchUnit, Log, fingerprint, work
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 from bayes_grpo.common.executor import check_jobs, outcomes
-from bayes_grpo.common.progress import StageProgress, or_silent
+from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.fitting.draws import check_settings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

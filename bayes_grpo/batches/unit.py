@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.analysis.analyze import analyze
+from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis
-from bayes_grpo.analysis.settings import AnalysisSettings
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import json_safe

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli import checks
 from bayes_grpo.cli.terminal import console, print_json
 from bayes_grpo.common.files import check_picture, check_writable
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from bayes_grpo import Diagnosis, Run, StoppingCosts
     from bayes_grpo.diagnosis.status import Status
-    from bayes_grpo.references.nearby import NearbyRuns
+    from bayes_grpo.references.gather import NearbyRuns
 
 EXIT_INPUT, EXIT_NOT_CONVERGED, EXIT_FAILING, EXIT_INTERRUPTED, EXIT_ENDED = 3, 4, 5, 130, 143
 """Exit codes; `bayes_grpo.cli.app` says when each is used. The last two are those of `bayes_grpo.cli.entry`."""
@@ -243,6 +242,8 @@ def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
     if reference_runs is not None:
         return None if reference_runs == ["none"] else reference_runs
+    from bayes_grpo import internal
+
     return internal.sidecar_reference_runs(log[0]) or None
 
 
@@ -252,6 +253,8 @@ def references_or_nearby(
     """The same, or else the runs near the log."""
     named = named_references(reference_runs, log)
     if named is None and reference_runs is None and len(log) == 1:
+        from bayes_grpo import internal
+
         return internal.NearbyRuns(log[0], reading.run)
     return named
 

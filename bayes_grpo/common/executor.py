@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, MissingExtraError, SettingError, WorkerError
-from bayes_grpo.common.machine import cores, threads
+from bayes_grpo.common.runtime import cores, threads
 
 ParallelTask = Callable[[Any], Any]
 """What is done with every argument."""

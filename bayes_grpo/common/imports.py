@@ -57,8 +57,11 @@ def statistics() -> Any:
     return array_stats
 
 
-def modules_in(package: ModuleType, constant: str) -> list[ModuleType]:
-    """Modules of a package, other folders of its ``__path__`` included, that state a constant, by name."""
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    found = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    return [module for module in found if hasattr(module, constant)]
+def module_names(package: ModuleType) -> list[str]:
+    """Names of the modules of a package, other folders of its ``__path__`` included; none is imported for it."""
+    return sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+
+
+def modules_in(package: ModuleType, *names: str) -> list[ModuleType]:
+    """Modules of a package by name, all of them by default."""
+    return [importlib.import_module(f"{package.__name__}.{name}") for name in names or module_names(package)]

@@ -34,7 +34,7 @@ import numpy as np
 import platformdirs
 
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.machine import cores
+from bayes_grpo.common.runtime import cores
 
 VARIABLE = "BAYES_GRPO_CACHE"
 """Environment variable with the cache directory; an empty value turns the cache off."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
-from bayes_grpo.common.machine import cores
-from bayes_grpo.common.progress import StageProgress, or_silent
 from bayes_grpo.common.results import About
+from bayes_grpo.common.runtime import StageProgress, cores, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
+from bayes_grpo.diagnosis.changes import change_words, find_changes
 from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -25,7 +25,6 @@ from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.regimes import REGIMES, get_regime
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.changes import change_words, find_changes
 from bayes_grpo.rows.padding import shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series

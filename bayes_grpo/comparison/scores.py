@@ -26,7 +26,7 @@ from bayes_grpo.common.pareto import smoothed_weights
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
-from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.sampling.target import log_likelihoods, target_of
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import first_rows, first_values, shared

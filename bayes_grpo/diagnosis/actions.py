@@ -13,18 +13,12 @@ from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import CANNOT_TELL
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import FailureRisk, failure_risk
+from bayes_grpo.risk.threshold import Change
 
-Condition = Callable[["Facts"], bool]
-
-
-def _always(_: Facts) -> bool:
-    return True
-
-
-def _never(_: Facts) -> bool:
-    return False
+Condition = Callable[[Facts], bool]
+_SCORE = ("train reward", "held-out score")
+"""Score that chooses a checkpoint: without a held-out one, and with one."""
 
 
 def _named(f: Facts, column: str, otherwise: str) -> str:
@@ -33,30 +27,18 @@ def _named(f: Facts, column: str, otherwise: str) -> str:
     return f"name the column with --column {column}={keys[0]} if it is the right one" if keys else otherwise
 
 
-def _broken(f: Facts) -> bool:
-    return bool(f.not_finite)
-
-
-def _idle(f: Facts) -> bool:
-    return f.idle
-
-
-def _failing(f: Facts) -> bool:
-    return f.failing > THRESHOLDS.half
-
-
 class ActionRow(NamedTuple):
     """One thing to do.
 
     Attributes:
         words: Its sentence without a full stop, or a function that returns it.
-        needs: Whether its inputs are known.
-        forbidden: Whether a fact rules it out; by default NaN values, which come first.
+        needs: Whether its inputs are known; None where it needs none.
+        forbidden: Whether a fact rules it out; by default NaN values, which come first; None where none does.
     """
 
     words: str | Callable[[Facts], str]
-    needs: Condition = _always
-    forbidden: Condition = _broken
+    needs: Condition | None = None
+    forbidden: Condition | None = lambda f: f.broken
 
     def text(self, f: Facts) -> str:
         """Its sentence for a run."""
@@ -64,7 +46,7 @@ class ActionRow(NamedTuple):
 
     def allowed(self, f: Facts) -> bool:
         """Whether it is advised for a run."""
-        return self.needs(f) and not self.forbidden(f)
+        return (self.needs is None or self.needs(f)) and not (self.forbidden is not None and self.forbidden(f))
 
 
 def _rate(f: Facts, factor: float) -> str:
@@ -78,35 +60,17 @@ def _risk(f: Facts) -> FailureRisk:
     return failure_risk(Change(learning_rate=math.log(2.0)), rate=f.shared_rate)
 
 
-def _raised(f: Facts) -> str:
-    return f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL"
-
-
 def _risky(f: Facts) -> bool:
     """Whether anything speaks against a higher learning rate."""
     shown = (
         bool(f.signs) or bool(f.falls) or f.failing > THRESHOLDS.safe or f.held_out_stays or f.waste > THRESHOLDS.half
     )
     pointless = f.high or f.all_wrong or f.rate_spent is not None or f.truncated > THRESHOLDS.truncated
-    return _broken(f) or shown or pointless or _risk(f).p > THRESHOLDS.safe
-
-
-def _group(f: Facts) -> str:
-    more = "larger groups" if f.group_size is None else f"larger groups than {f.group_size:g}"
-    return f"use {more}, or resample prompts until groups have nonzero variance"
+    return f.broken or shown or pointless or _risk(f).p > THRESHOLDS.safe
 
 
 def _saved(f: Facts) -> str:
     return f.step_text(round(f.checkpoint or 0.0))
-
-
-def _ended(f: Facts) -> bool:
-    return f.ended
-
-
-def _longer(f: Facts) -> str:
-    pays = "; some truncated completions earn reward, so check the scoring" if f.truncated_pays else ""
-    return f"raise the completion length limit, or ask for shorter completions{pays}"
 
 
 def _again(f: Facts) -> str:
@@ -133,40 +97,42 @@ ACTIONS: dict[str, ActionRow] = {
     "go on": ActionRow(
         "go on",
         lambda f: f.rows >= THRESHOLDS.trend_rows,
-        lambda f: _broken(f) or _failing(f) or _ended(f) or (f.resting and not f.rose),
+        lambda f: f.broken or f.fails or f.ended or (f.resting and not f.rose),
     ),
     "look again": ActionRow(
         _again,
-        forbidden=lambda f: _broken(f) or _failing(f),
+        forbidden=lambda f: f.broken or f.fails,
     ),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
-    "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, _never),
+    "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, None),
     "go back": ActionRow(
-        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {f.chosen_by})",
+        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {_SCORE[f.held_out]})",
         lambda f: f.checkpoint is not None and not f.latest,
-        _never,
+        None,
     ),
     "start over": ActionRow(
         "stop, and start over with a corrected reward: by the held-out score, no checkpoint is worth going back to",
-        lambda f: f.held_out and _failing(f) and (f.checkpoint is None or f.latest),
+        lambda f: f.held_out and f.fails and (f.checkpoint is None or f.latest),
     ),
     "take checkpoint": ActionRow(
         lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
-        lambda f: f.checkpoint is not None and f.chosen_by == "held-out score",
-        _failing,
+        lambda f: f.checkpoint is not None and f.held_out,
+        lambda f: f.fails,
     ),
     "score checkpoints": ActionRow(
-        "stop, and score the kept checkpoints on held-out prompts to choose one", lambda f: not f.held_out, _failing
+        "stop, and score the kept checkpoints on held-out prompts to choose one",
+        lambda f: not f.held_out,
+        lambda f: f.fails,
     ),
-    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, _never),
+    "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, None),
     "compare checkpoints": ActionRow(
-        "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=_never
+        "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=None
     ),
     "precision": ActionRow(
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
         "seen a NaN cannot be recovered",
-        _broken,
-        _never,
+        lambda f: f.broken,
+        None,
     ),
     "update path": ActionRow(
         "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
@@ -174,15 +140,22 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
-        forbidden=_never,
+        forbidden=None,
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
-        _raised,
+        lambda f: f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL",
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
-    "larger groups": ActionRow(_group, _idle, lambda f: _broken(f) or f.constant or f.at_top),
+    "larger groups": ActionRow(
+        lambda f: (
+            f"use larger groups{'' if f.group_size is None else f' than {f.group_size:g}'}, or resample prompts until "
+            "groups have nonzero variance"
+        ),
+        lambda f: f.idle,
+        lambda f: f.broken or f.constant or f.at_top,
+    ),
     "more prompts": ActionRow(
         lambda f: f"use more prompts per step if noise hides the rise (noise of one row: {f.noise:.2g})",
         lambda f: f.rows >= THRESHOLDS.waste_rows and f.noisy,
@@ -190,27 +163,33 @@ ACTIONS: dict[str, ActionRow] = {
     "easier prompts": ActionRow(
         "start with easier prompts, partial credit, or supervised fine-tuning",
         lambda f: f.all_wrong or f.level < THRESHOLDS.hard,
-        lambda f: _broken(f) or f.truncated > THRESHOLDS.truncated,
+        lambda f: f.broken or f.truncated > THRESHOLDS.truncated,
     ),
     "harder prompts": ActionRow(
         "use harder prompts, or drop those that are always solved",
         lambda f: f.level > THRESHOLDS.near_top,
-        lambda f: _broken(f) or _failing(f),
+        lambda f: f.broken or f.fails,
     ),
     "mixed prompts": ActionRow(
         "sample prompts with success rates of 20% to 80%, so that groups have nonzero variance",
-        _idle,
-        lambda f: _broken(f) or f.constant,
+        lambda f: f.idle,
+        lambda f: f.broken or f.constant,
     ),
     "verifier": ActionRow(
         "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
         lambda f: f.constant or f.all_wrong or f.waste > THRESHOLDS.half,
     ),
-    "longer limit": ActionRow(_longer, lambda f: f.truncated > THRESHOLDS.truncated),
+    "longer limit": ActionRow(
+        lambda f: (
+            "raise the completion length limit, or ask for shorter completions"
+            + ("; some truncated completions earn reward, so check the scoring" if f.truncated_pays else "")
+        ),
+        lambda f: f.truncated > THRESHOLDS.truncated,
+    ),
     "entropy term": ActionRow(
         "raise the upper clip range or the sampling temperature, or add an entropy bonus",
         lambda f: f.entropy,
-        lambda f: _broken(f) or any("entropy grew" in s.words for s in f.signs),
+        lambda f: f.broken or any("entropy grew" in s.words for s in f.signs),
     ),
     "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
     "read completions": ActionRow("read 20 high-reward completions of the last steps"),
@@ -218,15 +197,17 @@ ACTIONS: dict[str, ActionRow] = {
         "read completions of training and held-out prompts, and compare how both are scored", lambda f: f.held_out
     ),
     "log held-out": ActionRow(
-        lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps"), lambda f: not f.held_out, _never
+        lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps"), lambda f: not f.held_out, None
     ),
-    "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, _never),
+    "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, None),
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
     "judge by task": ActionRow("judge the run by the task's own score, and lower the weight of the format reward"),
     "look at part": ActionRow(
         "check the falling component: its prompts, its verifier, its weight", lambda f: bool(f.falls)
     ),
-    "new run": ActionRow("stop; the next run needs more steps, other prompts or another learning rate", _ended),
+    "new run": ActionRow(
+        "stop; the next run needs more steps, other prompts or another learning rate", lambda f: f.ended
+    ),
 }
 """Name → action."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,28 +10,27 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
-from bayes_grpo.diagnosis.actions import advice
+from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
-from bayes_grpo.diagnosis.mode import HELD_OUT, all_modes
+from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
-from bayes_grpo.diagnosis.probabilities import Probabilities, probabilities_of
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
-from bayes_grpo.diagnosis.resumed import resume_behind
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import MODES
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status
 from bayes_grpo.diagnosis.status_of import status_of
-from bayes_grpo.diagnosis.story import progress_text, story
+from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Timeline, timeline_of
-from bayes_grpo.diagnosis.trends import RunTrends, trends_of
+from bayes_grpo.diagnosis.trend import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.decomposition import Decomposition
     from bayes_grpo.rollouts.records import Rollouts
+
+TOO_SHORT = "The log has fewer than three rewards"
 
 
 def diagnose(
@@ -74,26 +72,30 @@ def diagnose(
     )
     gain, doubts = _gain(shown, rollouts, up_to_step)
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
-    timeline, evidence, facts = None, {}, Facts(rows=about.rows)
-    estimate = Probabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
+    do = f"{ACTIONS['look again'].text(Facts(rows=about.rows))}."
+    status = Status("unclear", CANNOT_TELL, 1.0, f"{TOO_SHORT}.", do, "the number of rewards")
+    sentence, timeline, evidence = f"Cannot tell: {TOO_SHORT[:1].lower()}{TOO_SHORT[1:]}.", None, {}
+    estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
-        estimate, timeline = probabilities_of(rows), timeline_of(rows, trends)
+        timeline = timeline_of(rows, trends)
+        estimate = timeline.now
         evidence = _evidence(timeline, rows, trends)
         resumed = resume_behind(timeline, rows, shown)
-        facts = facts_of(trends, rows, estimate.failing)
-        facts = replace(facts, suggested=shown.suggested, resumed=resumed)
+        facts = facts_of(trends, rows, estimate.failing, resumed)
         if resumed is not None:
             evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
         onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
-        wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if not _is_logged(x, trends))
+        logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
+        wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
         # A log of held-out rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
-    status = status_of(estimate, timeline, rows, facts)
-    texts = (story(estimate, timeline, trends, status.finding, facts.happened), gain.sentence if gain else "")
+        happened = sudden_events(rows, shown)
+        status = status_of(timeline, rows, facts, happened)
+        sentence = story(timeline, trends, status.finding, happened)
     return Diagnosis(
         status=status,
-        sentence=" ".join(x for x in texts if x),
+        sentence=f"{sentence} {gain.sentence}" if gain else sentence,
         probability=estimate.probability,
         evidence=evidence,
         onsets=onsets,
@@ -101,7 +103,7 @@ def diagnose(
         missing=missing,
         suggested=shown.suggested,
         about=about,
-        notes=(*shown.notes, *implausible(shown), *([rows.assumed] if rows.assumed else []), *doubts),
+        notes=(*shown.notes, *implausible(shown), *([rows.ends.assumed] if rows.ends.assumed else []), *doubts),
         trends=trends,
         timeline=timeline,
         gain=gain,
@@ -132,13 +134,6 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
             found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
     found["zero_loss"] = zeros_text(rows, trends.run)
     return {name: text for name, text in found.items() if text}
-
-
-def _is_logged(wanted: str, trends: RunTrends) -> bool:
-    """Whether a run has a signal that a mode wants."""
-    if wanted != HELD_OUT:
-        return wanted in trends.run.signals
-    return trends.held_out is not None or (bool(len(trends.run.eval_step)) and not trends.uses_eval)
 
 
 def _what_to_do(

@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import fallen_of
 from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
 from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
-from bayes_grpo.diagnosis.resumed import Resume, near_resume
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, rate_spent_at
-from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
+from bayes_grpo.diagnosis.trend import RunTrends, fallen_of, rate_spent_at, rise_chance
 from bayes_grpo.logs.run import Run
 from bayes_grpo.risk.failure import shared_rate
 from bayes_grpo.rows.series import is_share
@@ -40,13 +38,12 @@ class Facts:
         kl_known: Whether a KL is logged, or its weight is known to be 0.
         held_out: Whether a held-out or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
-        chosen_by: Score that chooses it, in words.
         latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
         crept: Whether it lies above the start almost surely, by any amount.
         resting: Whether its last half has changed by no more than its noise, in enough rows.
         level: Its level as a share of its range; NaN where that is unknown.
-        least_level: The level less two standard errors of it; NaN likewise.
+        at_top: Whether that is the top of the range, with rows enough to tell it from a lower level.
         solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
         waste: Share of zero-variance groups or rows; NaN without a signal for it.
         idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
@@ -68,7 +65,6 @@ class Facts:
         falls: Components and environments that fall, in words.
         held_out_falls: Whether the held-out reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
-        happened: Sudden events that are over: dips, jumps, resumes, a clause each.
         suggested: Column that was not recognized → candidate keys of the log.
         resumed: The resume at which a failure under way begins; None without.
     """
@@ -79,13 +75,12 @@ class Facts:
     kl_known: bool = False
     held_out: bool = False
     checkpoint: float | None = None
-    chosen_by: str = ""
     latest: bool = False
     rose: bool = False
     crept: bool = False
     resting: bool = False
     level: float = np.nan
-    least_level: float = np.nan
+    at_top: bool = False
     solved: bool = False
     waste: float = np.nan
     idle: bool = False
@@ -107,9 +102,18 @@ class Facts:
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
-    happened: tuple[str, ...] = ()
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resumed: Resume | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether the log ends in NaN values."""
+        return bool(self.not_finite)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a failure is more probable than not."""
+        return self.failing > THRESHOLDS.half
 
     @property
     def high(self) -> bool:
@@ -121,29 +125,28 @@ class Facts:
         """Whether the learning rate or the planned steps have come to an end."""
         return self.rate_spent is not None or self.planned is not None
 
-    @property
-    def at_top(self) -> bool:
-        """Whether it is at the top of that range, with rows enough to tell it from a lower level."""
-        return self.level > THRESHOLDS.solved and not self.least_level < THRESHOLDS.easy
 
-
-def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
+def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume | None = None) -> Facts:
     """The facts of a run.
 
     Args:
         trends: Trends of the run, for its settings.
         rows: All of its rows.
         failing: Probability that something fails.
+        resumed: The resume at which a failure under way begins.
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate = _highest_rate(run)
-    weight, group, total = settings.kl_weight, settings.group_size, settings.total_steps
+    weight, group = settings.kl_weight, settings.group_size
     no_kl = weight.given is not None and float(weight.given) == 0.0
     cut = rows.signals.get("completions_clipped_ratio", NOTHING)
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
     judged = rows.judged
-    step, by = _checkpoint(trends.reward, rows)
-    planned = total.given or None
+    step = rows.held_out_best
+    if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
+        step = fallen.saved_step  # what forecast and decision go by
+    least = rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span)
+    planned, rows_planned = _plan(run, y)
     return Facts(
         rows=y.rows,
         failing=failing,
@@ -151,17 +154,16 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         kl_known="kl" in rows.signals or no_kl,
         held_out=judged is not None,
         checkpoint=step,
-        chosen_by=by,
         latest=step is not None and step >= rows.last_step,
         rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
         crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
-        level=float(min(rows.level, 1.0)) if rows.has_range else np.nan,
-        least_level=rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span),
+        level=float(np.minimum(rows.level, 1.0)),
+        at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
         idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
-        all_wrong=rows.has_range and bool(np.all(y.value <= rows.low)),
+        all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
@@ -173,54 +175,41 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float) -> Facts:
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
-        rate_spent=rate_spent_at(run.step, run.signals.get("learning_rate")),
-        planned=float(planned) if planned is not None and _over(run, planned) else None,
-        rows_planned=_rows_planned(y, planned),
+        rate_spent=rate_spent_at(run),
+        planned=planned,
+        rows_planned=rows_planned,
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
-        happened=_happened(rows, run),
+        suggested=run.suggested,
+        resumed=resumed,
     )
 
 
-def _over(run: Run, planned: float) -> bool:
-    """Whether the planned steps are over; a log that goes on far beyond them had another plan."""
-    if not len(run.step):
-        return False
-    from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: steps 0 to N - 1
-    return planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
-
-
-def _rows_planned(y: Logged, planned: float | None) -> float | None:
-    """Rewards at the planned end, at the pace of those that are logged."""
-    if planned is None or y.rows < 2 or y.step[-1] >= planned:
-        return None
-    return y.rows + float(np.floor((planned - y.step[-1]) * (y.rows - 1) / (y.step[-1] - y.step[0])))
+def _plan(run: Run, y: Logged) -> tuple[float | None, float | None]:
+    """Planned steps where they are over, and rewards at the planned end, at the logged pace, where it is to come."""
+    planned, over = float(run.settings.total_steps.given or 0.0), False
+    if len(run.step):  # a log that goes on far beyond the planned steps had another plan
+        from_zero = bool(np.isfinite(run.reward[0]) and run.step[0] == 0.0)  # a train reward of step 0: to N - 1
+        over = planned <= float(run.step[-1]) + from_zero <= THRESHOLDS.past_plan * planned + 1.0
+    ahead = planned - float(y.step[-1])
+    rows = y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0]))) if ahead > 0.0 else None
+    return planned if planned and over else None, rows
 
 
 def _highest_rate(run: Run) -> float | None:
     """Highest learning rate, set or logged."""
-    given = run.settings.learning_rate.value
+    given, logged = run.settings.learning_rate.value, Logged.of(run.step, run.values("learning_rate")).value
     if given is not None:
         return float(given)
-    rates = run.signals.get("learning_rate", np.empty(0))
-    rates = rates[np.isfinite(rates) & (rates > 0.0)]
-    return float(rates.max()) if len(rates) else None
-
-
-def _checkpoint(trend: Trend, rows: RunSoFar) -> tuple[float | None, str]:
-    """The step before which a checkpoint is best: by a held-out reward, else by a train reward that is being lost."""
-    if rows.judged is not None:
-        return rows.held_out_best, "held-out score"
-    fallen = fallen_of(trend, rows.span, rows.low)  # what forecast and decision go by
-    return (None, "") if fallen is None else (fallen.saved_step, "train reward")
+    return float(logged.max()) if np.any(logged > 0.0) else None
 
 
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
     for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
-        if y.rows >= THRESHOLDS.held_out_rows - 1 and y.falls:
+        if y.rows >= THRESHOLDS.held_out_rows - 1 and y.fell():
             clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=fall_text(name, y), strong=clear))
     for name, signal, most, strong in (
@@ -246,21 +235,15 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
 
 def _falls(run: Run) -> tuple[str, ...]:
     """Components and environments in [0, 1] that are being lost."""
-    out = []
-    for name, values in {**run.components, **run.environments}.items():
-        part = Logged.of(run.step, values)
-        if is_share(part.value) and part.loss() > 1.0:
-            out.append(fall_text(plain(name, 40), part))
-    return tuple(out)
+    parts = {name: Logged.of(run.step, x) for name, x in {**run.components, **run.environments}.items()}
+    return tuple(fall_text(plain(n, 40), x) for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0)
 
 
 def _held_out_falls(held_out: Logged) -> bool:
     """Whether a nonzero held-out reward has fallen below its best by a relevant amount beyond noise."""
-    share = is_share(held_out.value)
-    if held_out.rows < THRESHOLDS.held_out_rows - 1 or (share and held_out.best < THRESHOLDS.hollow):
+    if held_out.rows < THRESHOLDS.held_out_rows - 1 or (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow):
         return False
-    size, fall = held_out.best if share else float(np.ptp(held_out.value)), held_out.best - held_out.now
-    return fall > THRESHOLDS.rose_errors * held_out.error and fall > THRESHOLDS.held_out_fall * size
+    return held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall)
 
 
 def _held_out_stays(rows: RunSoFar) -> bool:
@@ -268,28 +251,3 @@ def _held_out_stays(rows: RunSoFar) -> bool:
     gain, carried = rows.carried or (0.0, 0.0)
     noise, nothing = THRESHOLDS.going_errors * rows.held_out.error, THRESHOLDS.hack_shared * THRESHOLDS.hollow
     return gain > 0.0 and carried < THRESHOLDS.hack_shared * gain and (carried < noise or rows.held_out.now < nothing)
-
-
-def _happened(rows: RunSoFar, run: Run) -> tuple[str, ...]:
-    """Dips that are over, jumps and resumes, in the order of their steps."""
-    y, found, named = rows.reward, [], set()
-
-    def where(step: float) -> str:
-        """The step, and the resume that comes with it."""
-        at = near_resume(run, step)
-        named.add(at)
-        return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
-
-    for a, b in y.dips:
-        usual, part = float(np.median(y.value)), y.value[a : b + 1]
-        low = float(part[np.abs(part - usual).argmax()])
-        how = "fell" if low < usual else "rose"
-        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
-        found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
-    for i, before, after in y.jumps:
-        found.append(
-            (y.step[i], f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}".rstrip(","))
-        )
-    begun = [s for s in run.resumes if s > y.step[0] and s not in named]
-    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
-    return tuple(text for _, text in sorted(found))

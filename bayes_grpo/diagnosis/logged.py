@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import is_share, stretches
 
 
@@ -89,18 +90,38 @@ class Logged:
         """Highest running mean."""
         return float(self.means.max())
 
-    @property
-    def falls(self) -> bool:
-        """Whether it has fallen from its best beyond noise, by a part that matters."""
+    def fell(self, errors: float = THRESHOLDS.going_errors, part: float = THRESHOLDS.sign_fall) -> bool:
+        """Whether it has fallen from its best by so many standard errors, and by a part that matters."""
         if not self.rows:
             return False
         size = self.best if is_share(self.value) else float(np.ptp(self.value))
-        return self.best - self.now > max(THRESHOLDS.going_errors * self.error, THRESHOLDS.sign_fall * size)
+        return self.best - self.now > max(errors * self.error, part * size)
 
-    def loss(self, least_rows: int = THRESHOLDS.trend_rows) -> float:
-        """Its `lost_strength`, in [0, 1] where its values are shares: above 1 it is lost."""
-        ends = (0.0, 1.0) if is_share(self.value) else (np.nan, np.nan)
-        return lost_strength(self, *ends, least_rows)
+    def loss(self, ends: RewardRange | None = None, least_rows: int = THRESHOLDS.trend_rows) -> float:
+        """By how many times what counts as lost it has fallen from its best: above 1 it is lost.
+
+        The fall has to exceed the noise of its means, to have taken most of what was gained, and to matter in the
+        range, or in the level where the lowest value is known.
+
+        Args:
+            ends: Its range with both ends or none; by default [0, 1] where its values are shares.
+            least_rows: Fewer values than this say nothing.
+        """
+        if self.rows < least_rows or self.since_best < THRESHOLDS.least_rows:
+            return 0.0
+        if ends is None:
+            ends = RewardRange(0.0, 1.0) if is_share(self.value) else RewardRange()
+        span = ends.high - ends.low if ends.known else max(float(np.ptp(self.value)), 1e-9)
+        fall, gain, error = self.best - self.now, self.best - self.start, self.error
+        least = THRESHOLDS.decline * span
+        if ends.known:
+            least = max(min(THRESHOLDS.lost * (self.best - ends.low), least), THRESHOLDS.material * span)
+        found = min(fall / (THRESHOLDS.fall_errors * error), fall / least, fall / max(THRESHOLDS.lost * gain, 1e-9))
+        if ends.known:  # a gain that is lost nearly whole counts in a part of the range that is smaller
+            part = min(fall / (THRESHOLDS.gain_errors * error), fall / (THRESHOLDS.gain_part * span))
+            whole = min(fall / max(THRESHOLDS.gain_lost * gain, 1e-9), gain / (THRESHOLDS.gain_errors * error))
+            found = max(found, min(part, whole))
+        return float(found)
 
     @property
     def fall(self) -> tuple[int, int]:
@@ -147,10 +168,10 @@ class Logged:
                 found.append((row, float(before[i]), float(after[i])))
         return tuple(sorted(found)) if len(found) <= THRESHOLDS.least_rows else ()
 
-    def change(self, last: int, first: int) -> tuple[float, float]:
-        """Mean of a third of the rows less that of an earlier one, without dips, and its standard error."""
+    def change(self, first: int) -> tuple[float, float]:
+        """Mean of the last third of the rows less that of an earlier one, without dips, and its standard error."""
         size = max(THRESHOLDS.least_rows, self.rows // THRESHOLDS.thirds)
-        starts = [max(round(i * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0) for i in (last, first)]
+        starts = max(self.rows - size, 0), max(round(first * (self.rows - size) / (THRESHOLDS.thirds - 1)), 0)
         kept = np.ones(self.rows, bool)
         for a, b in self.dips:
             kept[a : b + 1] = False
@@ -174,32 +195,3 @@ NOTHING = Logged(np.empty(0), np.empty(0))
 def fall_text(name: str, y: Logged) -> str:
     """A fall in words, the same wherever it is named."""
     return f"{name} fell from {y.best:.2g} to {y.now:.2g}"
-
-
-def lost_strength(y: Logged, low: float, high: float, least_rows: int) -> float:
-    """By how many times what counts as lost a signal has fallen from its best: above 1 it is lost.
-
-    The fall has to exceed the noise of its means, to have taken most of what was gained, and to matter in the range, or
-    in the level where the lowest value is known.
-
-    Args:
-        y: The signal.
-        low: Lowest value; NaN if unknown.
-        high: Highest value; NaN if unknown.
-        least_rows: Fewer values than this say nothing.
-    """
-    if y.rows < least_rows or y.since_best < THRESHOLDS.least_rows:
-        return 0.0
-    known = np.isfinite(low)
-    span = high - low if known else max(float(np.ptp(y.value)), 1e-9)
-    fall, gain, error = y.best - y.now, y.best - y.start, y.error
-    least = THRESHOLDS.decline * span
-    if known:
-        least = max(min(THRESHOLDS.lost * (y.best - low), least), THRESHOLDS.material * span)
-    found = min(fall / (THRESHOLDS.fall_errors * error), fall / least, fall / max(THRESHOLDS.lost * gain, 1e-9))
-    if known:  # a gain that is lost nearly whole counts in a part of the range that is smaller
-        part = min(fall / (THRESHOLDS.gain_errors * error), fall / (THRESHOLDS.gain_part * span))
-        found = max(
-            found, min(part, fall / max(THRESHOLDS.gain_lost * gain, 1e-9), gain / (THRESHOLDS.gain_errors * error))
-        )
-    return float(found)

@@ -13,14 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
+from bayes_grpo.common.intervals import Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import last_near_best
-from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends, last_near_best
 from bayes_grpo.logs.reward_key import adding_weights
 from bayes_grpo.logs.run import Run
 
@@ -41,7 +38,7 @@ class PartTrend(Result):
         p_rises: Probability that it rises; NaN where it is constant.
         adds: What its change adds to the reward; NaN where the parts do not add up to it.
         share: Share of the gain of the reward; NaN where the reward has no clear gain or the parts do not add up to it.
-        falls_since: Last step near its best, where it has fallen since (`logged.Logged.loss`); None where it has not.
+        falls_since: Last step near its best, where it has fallen since (`Logged.loss`); None where it has not.
         change: Draws of what its change adds, or of its change where the parts do not add up, shape (draws,).
     """
 
@@ -96,28 +93,22 @@ def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:
         gain, least = interval(whole), THRESHOLDS.clear_gain * trends.reward.noise_sd
         clear = bool(weights) and gain.low * gain.high > 0.0 and abs(gain.median) > least
         for name, trend in found.items():
-            share = interval(changes[name] / whole) if clear else Interval(np.nan, np.nan, np.nan, LEVEL)
-            adds = interval(changes[name] if weights else np.nan)
-            out.append(_part(name, kind, trend, adds, share, changes[name]))
+            y, change = trend.logged, changes[name]
+            constant = bool(np.ptp(y.value) == 0.0)
+            part = PartTrend(
+                name=name,
+                kind=kind,
+                first_step=float(y.step[0]),
+                before=interval(y.value[0] if constant else trend.draws[:, 0]),
+                now=interval(y.value[0] if constant else trend.draws[:, -1]),
+                p_rises=np.nan if constant else float(np.mean(trend.change() > 0.0)),
+                adds=interval(change if weights else np.nan),
+                share=interval(change / whole if clear else np.nan),
+                falls_since=last_near_best(trend, float(trend.step[-1])) if y.loss() > 1.0 else None,
+                change=change,
+            )
+            out.append(part)
     return tuple(sorted(out, key=lambda part: -abs(float(np.mean(part.change)))))
-
-
-def _part(name: str, kind: str, trend: Trend, adds: Interval, share: Interval, change: np.ndarray) -> PartTrend:
-    constant = bool(np.ptp(trend.raw) == 0.0)
-    before, now = (np.full(1, trend.raw[0]) if constant else trend.draws[:, i] for i in (0, -1))
-    fell = Logged(trend.raw_step, trend.raw).loss() > 1.0
-    return PartTrend(
-        name=name,
-        kind=kind,
-        first_step=float(trend.raw_step[0]),
-        before=interval(before),
-        now=interval(now),
-        p_rises=float("nan") if constant else float(np.mean(trend.change() > 0.0)),
-        adds=adds,
-        share=share,
-        falls_since=last_near_best(trend, float(trend.step[-1])) if fell else None,
-        change=change,
-    )
 
 
 def rise_and_fall(parts: Sequence[PartTrend]) -> tuple[PartTrend | None, PartTrend | None]:
@@ -137,6 +128,7 @@ def _material(parts: Sequence[PartTrend]) -> list[PartTrend]:
 def functions_text(parts: Sequence[PartTrend]) -> str:
     """Which reward function rises, which one falls, and how much of the rise is lost; "" where none moves."""
     rises, falls = rise_and_fall(parts)
+    names = [plain(p.name, 40) for p in (rises, falls) if p is not None]
     if rises is not None and falls is not None:
         back = interval(np.clip(-falls.change / np.maximum(rises.change, 1e-12), 0.0, THRESHOLDS.taken_back_most))
         lost = f"{span_text(back, '.0%', level=False)} of that rise"
@@ -144,21 +136,11 @@ def functions_text(parts: Sequence[PartTrend]) -> str:
             lost = f"more than that rise, by a factor of {back.median:.2g} or more"
         elif back.median > 1.0:
             lost = f"more than that rise, by a factor of {span_text(back, level=False)}"
-        gain, loss = _moved(rises), _moved(falls, level=False)
-        return f"of the reward functions, {_name(rises)} adds {gain} and {_name(falls)} {loss}, which offsets {lost}"
+        gain, loss = span_text(rises.change, "+.3g"), span_text(falls.change, "+.3g", level=False)
+        return f"of the reward functions, {names[0]} adds {gain} and {names[1]} {loss}, which offsets {lost}"
     one = rises or falls
     if one is None:
         return ""
     how = f"{'rises' if one is rises else 'falls'} {'alone' if len(_material(parts)) == 1 else 'most'}"
     count = sum(p.kind == FUNCTION for p in parts)
-    return f"of {count} reward functions, {_name(one)} {how}, by {_moved(one)}"
-
-
-def _name(part: PartTrend) -> str:
-    """Its name, made safe to show."""
-    return plain(part.name, 40)
-
-
-def _moved(part: PartTrend, level: bool = True) -> str:
-    """Its change with interval."""
-    return span_text(part.change, "+.3g", level=level)
+    return f"of {count} reward functions, {names[0]} {how}, by {span_text(one.change, '+.3g')}"

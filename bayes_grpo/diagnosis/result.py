@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
+from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.parts import PartTrend
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
-from bayes_grpo.diagnosis.timeline import Timeline
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 if TYPE_CHECKING:
     import pandas as pd

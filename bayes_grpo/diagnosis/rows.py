@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, lost_strength
+from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.parts import weights_of
 from bayes_grpo.diagnosis.plausibility import of_groups
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -42,9 +42,7 @@ class RunSoFar:
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
         block: Rows that one look covers.
-        low: Lowest reward if known, else NaN.
-        high: Highest reward if known, else NaN; known together with ``low`` or not at all.
-        assumed: The assumption behind both, a sentence; "" where they are settings or unknown.
+        ends: Range of the reward, with both ends or none.
         group_size: Completions a prompt: of the run, else a usual number.
         gain: Decomposition of its gain by rollouts; None without rollouts.
     """
@@ -56,9 +54,7 @@ class RunSoFar:
     parts: Mapping[str, Logged]
     nan: Mapping[str, Logged]
     block: int
-    low: float
-    high: float
-    assumed: str
+    ends: RewardRange
     group_size: float
     gain: Decomposition | None
 
@@ -77,7 +73,6 @@ class RunSoFar:
         held_out = gold if gold.rows > held_out.rows else held_out
         uses_eval = train.rows < THRESHOLDS.least_rows
         reward = held_out if uses_eval else train
-        ends = both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange()
         weights = weights_of(run, run.components)
         group = float(run.settings.group_size.value or 0.0)
         return cls(
@@ -90,9 +85,7 @@ class RunSoFar:
             },
             nan={n: Logged.of(run.step, lost) for n in EVERY_ROW if (lost := run.not_finite(n)).any()},
             block=max(1, round(reward.rows / TREND_ROWS)),
-            low=ends.low if ends.known else np.nan,
-            high=ends.high if ends.known else np.nan,
-            assumed=ends.assumed,
+            ends=both_ends(reward.value, dict(run.settings.items())) if reward.rows else RewardRange(),
             group_size=group if group > 1.0 else TYPICAL_GROUP,
             gain=gain,
         )
@@ -119,7 +112,7 @@ class RunSoFar:
         y = self.judged
         if y is None or np.ptp(y.value) == 0.0:
             return None
-        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.falls:
+        if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.fell():
             return None
         if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
             best = float(y.step[int(y.means.argmax()) + y.window - 1])
@@ -133,35 +126,35 @@ class RunSoFar:
         return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
 
     @property
-    def has_range(self) -> bool:
-        """Whether lowest and highest reward are known."""
-        return bool(np.isfinite(self.low))
+    def reward_name(self) -> str:
+        """The reward in sentences."""
+        return "the held-out score" if self.uses_eval else "the reward"
 
     @property
     def span(self) -> float:
         """Range of the reward: the known one, or what the rows show of it."""
-        return self.high - self.low if self.has_range else max(float(np.ptp(self.reward.value)), 1e-9)
+        return self.ends.high - self.ends.low if self.ends.known else max(float(np.ptp(self.reward.value)), 1e-9)
 
     @property
     def level(self) -> float:
         """Where the reward stands, as a share of its range; NaN where that is not known."""
-        return (self.reward.now - self.low) / self.span if self.has_range else np.nan
+        return (self.reward.now - self.ends.low) / self.span if self.ends.known else np.nan
 
     @property
     def loss(self) -> float:
-        """`lost_strength` of the reward: above 1 it is lost."""
-        return lost_strength(self.reward, self.low, self.high, THRESHOLDS.trend_rows)
+        """`Logged.loss` of the reward: above 1 it is lost."""
+        return self.reward.loss(self.ends)
 
     @property
     def near_top(self) -> bool:
         """Whether the reward stands high in a range that is known."""
-        return self.has_range and self.level > THRESHOLDS.near_top
+        return self.level > THRESHOLDS.near_top
 
     @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
         y = self.reward
-        gain, error = y.change(THRESHOLDS.thirds - 1, 0)
+        gain, error = y.change(0)
         by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
         gain = y.now - y.start
         return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
@@ -169,7 +162,7 @@ class RunSoFar:
     @property
     def rose(self) -> bool:
         """Whether the last third of the rows lies above the first beyond noise, however little, or the reward rose."""
-        gain, error = self.reward.change(THRESHOLDS.thirds - 1, 0)
+        gain, error = self.reward.change(0)
         return self.rise > 1.0 or gain > THRESHOLDS.rose_errors * error
 
     @property
@@ -190,7 +183,7 @@ class RunSoFar:
     @property
     def late_change(self) -> float:
         """The last third of the rows less the middle one, over what counts as a change of them."""
-        change, error = self.reward.change(THRESHOLDS.thirds - 1, 1)
+        change, error = self.reward.change(1)
         return change / (THRESHOLDS.going_errors * error)
 
     @property

@@ -36,13 +36,17 @@ SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "
 
 
 class ModeProbabilities:
-    """Base of results that hold the probability of each mode.
+    """Probabilities of the failures of a run, and base of results that have them.
 
     Attributes:
         probability: Mode → probability that it is under way, whatever else is.
     """
 
     probability: Mapping[str, float]
+
+    def __init__(self, probability: Mapping[str, float]) -> None:
+        """Of one look at a run."""
+        self.probability = probability
 
     @property
     def failing(self) -> float:

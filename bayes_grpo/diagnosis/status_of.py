@@ -7,158 +7,113 @@ replace the action for a run without failure (`bayes_grpo.analysis`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from bayes_grpo.diagnosis.actions import ACTIONS, advice
 from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.logged import fall_text
-from bayes_grpo.diagnosis.mode import failure_names, label_of
+from bayes_grpo.diagnosis.mode import Episode, Timeline, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status, StatusWord
+from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, Status, StatusWord
 from bayes_grpo.diagnosis.story import over_texts
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Episode, Timeline
 
 BROKE = ("dynamical_instability", "lost_values")
 """Modes whose end the line names, of those that are over."""
-TOO_EARLY = "No failure detected; too early to tell whether the reward is rising."
 
 
-def status_of(estimate: ModeProbabilities, timeline: Timeline | None, rows: RunSoFar, facts: Facts) -> Status:
+def status_of(timeline: Timeline, rows: RunSoFar, facts: Facts, happened: Sequence[str] = ()) -> Status:
     """The status of a diagnosis.
 
     Args:
-        estimate: Probabilities of the modes.
-        timeline: Of the run; None where its log has too few rewards.
+        timeline: Of the run.
         rows: Its rows.
         facts: Inputs of the actions' conditions.
+        happened: Sudden events that are over, a clause each.
     """
-    if timeline is None:
-        text = "The log has fewer than three rewards."
-        do = f"{ACTIONS['look again'].text(facts)}."
-        return Status("unclear", CANNOT_TELL, 1.0, text, do, "the number of rewards")
-    on = {e.mode: e for e in timeline.probable(over=False)}
-    now = {mode: e for mode, e in on.items() if estimate.probability.get(mode, e.probability) >= THRESHOLDS.probable}
-    line = (
-        _not_numbers(now, facts)
-        or _failing(now, rows, facts)
-        or _beneath(rows, facts)
-        or _held_out(rows, facts, estimate)
-        or _solved(facts, rows, estimate)
-        or _other(now, facts)
-        or _signs(facts)
-        or _suspected(estimate, timeline, facts)
-        or _calm(timeline, rows, facts)
-    )
-    past = () if line.alarming else facts.happened or over_texts(timeline, BROKE)
+    on = (e for e in timeline.probable(over=False) if timeline.modes[e.mode].under_way >= THRESHOLDS.probable)
+    case = _Case(timeline, rows, facts, {e.mode: e for e in on})
+    causes = (_not_numbers, _failing, _beneath, _held_out, _solved, _other, _signs, _suspected)
+    line = next((line for cause in causes if (line := cause(case)) is not None), None) or _calm(case)
+    past = () if line.alarming else happened or over_texts(timeline, BROKE)
     return replace(line, earlier=f"Earlier: {'; '.join(past[:2])}.") if past else line
 
 
-def _line(
-    status: StatusWord, finding: str, p: float, text: str, facts: Facts, evidence: str, *, of: str = "", first: str = ""
-) -> Status:
-    """A line with the actions of a finding, or of ``of``; ``first`` goes before them."""
-    do, *rest = [*([first] if first else []), *advice(of or finding, facts)]
-    return Status(status, finding, p, f"{text}.", do, evidence, tuple(x for x in rest if x != do))
+class _Case(NamedTuple):
+    """What the status of a run is decided by; ``now`` has its modes that are more probable than not."""
+
+    timeline: Timeline
+    rows: RunSoFar
+    facts: Facts
+    now: Mapping[str, Episode]
+
+    def line(
+        self, status: StatusWord, finding: str, p: float, text: str, evidence: str, *, of: str = "", first: str = ""
+    ) -> Status:
+        """A line with the actions of a finding, or of ``of``; ``first`` goes before them."""
+        do, *rest = [*([first] if first else []), *advice(of or finding, self.facts)]
+        headline = f"{text[:1].upper()}{text[1:]}."
+        return Status(status, finding, p, headline, do, evidence, tuple(x for x in rest if x != do))
+
+    def of_episode(self, status: StatusWord, e: Episode) -> Status:
+        """A line with the name of a mode, its onset and its severity."""
+        severity = f": {e.severity_text}" if e.severity_text else ""
+        text = f"{label_of(e.mode)}{self.since(e)}{severity}"
+        return self.line(status, e.mode, e.probability, text, "the failure probabilities")
+
+    def since(self, e: Episode) -> str:
+        """Onset of an episode in words, with its interval and the resume behind it."""
+        step, *other = self.facts.step_text(round(e.onset.median)).split(" (")
+        low, high = (f"{x:.0f}" for x in (e.onset.low, e.onset.high))
+        bounds = "" if low == high else f" [{low}, {high}]"
+        resumed, after = self.facts.resumed, ""
+        if resumed is not None and e.mode in resumed.modes:
+            after = f", after the resume at {self.facts.step_text(resumed.step)}"
+        return " (".join([f" since about {step}{bounds}", *other]) + after
 
 
-def _not_numbers(now: Mapping[str, Episode], facts: Facts) -> Status | None:
+def _not_numbers(case: _Case) -> Status | None:
+    facts, found = case.facts, case.now.get("lost_values")
     if not facts.not_finite:
         return None
-    found = now.get("lost_values")
     since = "" if found is None else f" since about {facts.step_text(round(found.onset.median))}"
     names = " and ".join(name.replace("_", " ") for name in facts.not_finite)
     text = f"{names} {'are' if len(facts.not_finite) > 1 else 'is'} NaN{since}"
-    p = 0.95 if found is None else found.probability
-    return _line("failed", "lost_values", p, _upper(text), facts, "the logged values")
+    return case.line("failed", "lost_values", 0.95 if found is None else found.probability, text, "the logged values")
 
 
-def _failing(now: Mapping[str, Episode], rows: RunSoFar, facts: Facts) -> Status | None:
+def _failing(case: _Case) -> Status | None:
     """A failure that is more probable than not."""
-    found = [now[mode] for mode in MODES if mode in now]
+    rows, facts, y = case.rows, case.facts, case.rows.reward
+    found = [case.now[mode] for mode in MODES if mode in case.now]
     if not found:
         return None
-    y = rows.reward
-    if facts.constant and "advantage_degeneracy" in now:
-        e = now["advantage_degeneracy"]
+    if facts.constant and (e := case.now.get("advantage_degeneracy")) is not None:
         text = f"The reward is {y.value[-1]:.4g} in every row and in every group, so the gradient is zero"
-        return _line("failing", e.mode, e.probability, text, facts, "the reward's rows")
-    e = now.get("dynamical_instability")
-    if e is not None:
-        named = "The held-out score" if rows.uses_eval else "The reward"
+        return case.line("failing", e.mode, e.probability, text, "the reward's rows")
+    if (e := case.now.get("dynamical_instability")) is not None:
         if rows.loss > 1.0:
-            text = "; ".join([fall_text(named, y) + _since(e, facts), *facts.falls[:1]])
-            return _line("failed", e.mode, e.probability, text, facts, "the reward's running means")
-        strong = next((s.words for s in facts.signs if s.strong), "")
-        if strong:
-            return _line("failing", e.mode, e.probability, _upper(strong), facts, "the logged signals")
-    worst = max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability))
-    text = f"{_upper(label_of(worst.mode))}{_since(worst, facts)}"
-    text += f": {worst.severity_text}" if worst.severity_text else ""
-    return _line("failing", worst.mode, worst.probability, text, facts, "the failure probabilities")
+            text = "; ".join([fall_text(rows.reward_name, y) + case.since(e), *facts.falls[:1]])
+            return case.line("failed", e.mode, e.probability, text, "the reward's running means")
+        if strong := next((s.words for s in facts.signs if s.strong), ""):
+            return case.line("failing", e.mode, e.probability, strong, "the logged signals")
+    return case.of_episode("failing", max(found, key=lambda x: (x.mode != "advantage_degeneracy", x.probability)))
 
 
-def _beneath(rows: RunSoFar, facts: Facts) -> Status | None:
-    if not facts.falls or rows.loss > 1.0:
+def _beneath(case: _Case) -> Status | None:
+    """A component or environment that falls under a total that does not."""
+    falls = case.facts.falls
+    if not falls or case.rows.loss > 1.0:
         return None
-    text = f"{_upper(facts.falls[0])} while the total reward holds"
-    return _line("watch", "component_falls", 0.85, text, facts, "the reward components", of="component falls")
+    text = f"{falls[0]} while the total reward holds"
+    return case.line("watch", "component_falls", 0.85, text, "the reward components", of="component falls")
 
 
-def _solved(facts: Facts, rows: RunSoFar, estimate: ModeProbabilities) -> Status | None:
-    """A reward at its maximum, or high with most groups all correct: success with little gradient."""
-    idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
-    if not (facts.at_top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
-        return None
-    p = 1.0 - max(estimate.probability["reward_hacking"], estimate.probability["dynamical_instability"])
-    share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
-    if rows.uses_eval or facts.solved:
-        score = rows.held_out if rows.held_out.rows else rows.reward
-        text = f"The held-out score is at {score.now:.2g}"
-        return _line(
-            "done", "plateaued", p, f"{text}: the task is solved{share}", facts, "the held-out score", of="solved"
-        )
-    if facts.at_top:
-        text = (
-            f"The train reward is at its ceiling ({facts.level:.0%} of its range); only a held-out score can show more"
-        )
-    else:
-        text = f"Mostly solved: the train reward is at {facts.level:.0%} of its range{share}"
-    return _line("done", "plateaued", p, text, facts, "the reward's level", of="mostly solved")
-
-
-def _other(now: Mapping[str, Episode], facts: Facts) -> Status | None:
-    """The most probable finding outside the four failures."""
-    failures = failure_names() - set(MODES)
-    found = [e for e in now.values() if e.mode in failures]
-    if not found:
-        return None
-    e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability))
-    text = f"{_upper(label_of(e.mode))}{_since(e, facts)}"
-    text += f": {e.severity_text}" if e.severity_text else ""
-    return _line("watch", e.mode, e.probability, text, facts, "the failure probabilities")
-
-
-def _signs(facts: Facts) -> Status | None:
-    strong = [s for s in facts.signs if s.strong]
-    if not strong and len(facts.signs) < 2:
-        return None
-    text = "; ".join(s.words for s in facts.signs[:2])
-    return _line(
-        "watch",
-        "dynamical_instability",
-        facts.failing,
-        _upper(text),
-        facts,
-        "the logged signals",
-        of="ended" if facts.ended else "instability signs",
-    )
-
-
-def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> Status | None:
+def _held_out(case: _Case) -> Status | None:
     """A held-out score that falls, or stays while the train reward rises."""
-    y, held_out = rows.reward, rows.held_out
+    rows, facts, y, held_out = case.rows, case.facts, case.rows.reward, case.rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
     name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
@@ -166,77 +121,88 @@ def _held_out(rows: RunSoFar, facts: Facts, estimate: ModeProbabilities) -> Stat
     if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
         others = [s.words for s in facts.signs if "held-out" not in s.words]
         rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
-        text, what = fall_text(f"The {name}", held_out) + rose, "held-out falls"
+        text, what = fall_text(f"the {name}", held_out) + rose, "held-out falls"
     else:
-        text, what = f"{_upper(rose)} while the {name} stays at {held_out.now:.2g}", "held-out stays"
-    p = estimate.probability["reward_hacking"]
-    return _line("watch", "reward_hacking", p, text, facts, "train and held-out reward", of=what)
+        text, what = f"{rose} while the {name} stays at {held_out.now:.2g}", "held-out stays"
+    p = case.timeline.modes["reward_hacking"].under_way
+    return case.line("watch", "reward_hacking", p, text, "train and held-out reward", of=what)
 
 
-def _suspected(estimate: ModeProbabilities, timeline: Timeline, facts: Facts) -> Status | None:
-    """A failure that the log can show, with a probability below one half."""
-    seen = [m for m in MODES if timeline.modes[m].seen and estimate.probability[m] >= THRESHOLDS.suspect]
-    if not seen or facts.rows < THRESHOLDS.trend_rows:
+def _solved(case: _Case) -> Status | None:
+    """A reward at its maximum, or high with most groups all correct: success with little gradient."""
+    rows, facts = case.rows, case.facts
+    idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
+    if not (facts.at_top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
         return None
-    mode = max(seen, key=estimate.probability.__getitem__)
-    text = f"{_upper(label_of(mode))} is possible, but less likely than not"
-    again = f"{ACTIONS['watch it'].text(facts)}."
-    return _line("watch", mode, estimate.probability[mode], text, facts, "the failure probabilities", first=again)
+    p = 1.0 - max(case.timeline.modes[mode].under_way for mode in ("reward_hacking", "dynamical_instability"))
+    share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
+    if rows.uses_eval or facts.solved:
+        score = rows.held_out if rows.held_out.rows else rows.reward
+        text = f"the held-out score is at {score.now:.2g}: the task is solved{share}"
+        return case.line("done", "plateaued", p, text, "the held-out score", of="solved")
+    text = f"mostly solved: the train reward is at {facts.level:.0%} of its range{share}"
+    if facts.at_top:
+        ceiling = f"the train reward is at its ceiling ({facts.level:.0%} of its range)"
+        text = f"{ceiling}; only a held-out score can show more"
+    return case.line("done", "plateaued", p, text, "the reward's level", of="mostly solved")
 
 
-def _calm(timeline: Timeline, rows: RunSoFar, facts: Facts) -> Status:
+def _other(case: _Case) -> Status | None:
+    """The most probable finding outside the four failures."""
+    failures = failure_names() - set(MODES)
+    found = [e for e in case.now.values() if e.mode in failures]
+    e = max(found, key=lambda e: (e.mode == "truncated_completions", e.probability), default=None)
+    return None if e is None else case.of_episode("watch", e)
+
+
+def _signs(case: _Case) -> Status | None:
+    """A strong sign of instability, or two."""
+    facts, signs = case.facts, case.facts.signs
+    if not any(s.strong for s in signs) and len(signs) < 2:
+        return None
+    text, of = "; ".join(s.words for s in signs[:2]), "ended" if facts.ended else "instability signs"
+    return case.line("watch", "dynamical_instability", facts.failing, text, "the logged signals", of=of)
+
+
+def _suspected(case: _Case) -> Status | None:
+    """A failure that the log can show, with a probability below one half."""
+    p = {m: case.timeline.modes[m].under_way for m in MODES if case.timeline.modes[m].seen}
+    mode = max(p, key=p.__getitem__, default="")
+    if not mode or p[mode] < THRESHOLDS.suspect or case.facts.rows < THRESHOLDS.trend_rows:
+        return None
+    text, again = f"{label_of(mode)} is possible, but less likely than not", ACTIONS["watch it"].text(case.facts)
+    return case.line("watch", mode, p[mode], text, "the failure probabilities", first=f"{again}.")
+
+
+def _calm(case: _Case) -> Status:
     """No failure that the log can show."""
-    y = rows.reward
-    level, calm = f"{y.now:.3g}", 1.0 - facts.failing
-    ends = f"{y.start:.3g} at the start, {level} now"
-    risen = (
-        "not risen"
-        if y.now <= y.start
-        else "risen, but not clearly beyond one row's noise"
-        if facts.crept
-        else "not clearly risen"
-    )
-    rises, rests = (timeline.modes[name].under_way for name in ("growing", "plateaued"))
+    rows, facts, y = case.rows, case.facts, case.rows.reward
+    rises, rests = (case.timeline.modes[name].under_way for name in ("growing", "plateaued"))
+    start, level, calm, means = f"{y.start:.3g}", f"{y.now:.3g}", 1.0 - facts.failing, "the reward's running means"
+    risen = "risen, but not clearly beyond one row's noise" if facts.crept else "not clearly risen"
+    flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
-            at = f"The learning rate reached zero at {facts.step_text(facts.rate_spent)}"
+            at = f"the learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         else:
-            at = f"The {facts.planned:g} planned steps are over"
+            at = f"the {facts.planned:g} planned steps are over"
+        rose, why = f"{at}; the reward rose from {start} to {level}", "the schedule and the reward"
         if facts.rose:
-            text = f"{at}; the reward rose from {y.start:.3g} to {level}"
-            return _line("done", "growing", calm, text, facts, "the schedule and the reward", of="ended")
-        text = f"{at}; the reward has {risen} ({ends})"
-        return _line("done", "plateaued", calm, text, facts, "the schedule and the reward", of="ended flat")
+            return case.line("done", "growing", calm, rose, why, of="ended")
+        text = f"{at}; {flat} ({start} at the start, {level} now)"
+        return case.line("done", "plateaued", calm, text, why, of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
-        text = "The reward is rising; no failure detected"
-        return _line("fine", "growing", rises, text, facts, "the reward's running means")
+        return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
     if rests >= THRESHOLDS.probable and facts.rose:
-        return _line(
-            "done", "plateaued", rests, f"The reward has plateaued at {level}", facts, "the reward", of="at rest"
-        )
+        return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:
-        return _line(
-            "watch", "plateaued", rests, f"The reward has {risen}: {ends}", facts, "the reward's running means"
-        )
+        return case.line("watch", "plateaued", rests, f"{flat}: {start} at the start, {level} now", means)
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
-        text = f"The reward has risen from {y.start:.3g} to {level}; no failure detected"
-        return _line("fine", "growing", calm, text, facts, "the reward's running means")
-    text = TOO_EARLY[:-1]
+        text = f"the reward has risen from {start} to {level}; no failure detected"
+        return case.line("fine", "growing", calm, text, means)
+    text = "no failure detected; too early to tell whether the reward is rising"
     if y.value.min() == y.value.max():
-        named = "held-out score" if rows.uses_eval else "reward"
-        text = f"The {named} is {y.value[-1]:.4g} in all {y.rows} rows so far; too early to tell whether it stays there"
-    return _line("unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), text, facts, "the number of rows")
-
-
-def _since(e: Episode, facts: Facts) -> str:
-    step, *other = facts.step_text(round(e.onset.median)).split(" (")
-    span = f"{e.onset.low:.0f}, {e.onset.high:.0f}"
-    bounds = "" if span.split(", ")[0] == span.split(", ")[1] else f" [{span}]"
-    resumed = facts.resumed
-    behind = resumed is not None and e.mode in resumed.modes
-    after = f", after the resume at {facts.step_text(resumed.step)}" if resumed is not None and behind else ""
-    return " (".join([f" since about {step}{bounds}", *other]) + after
-
-
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+        so_far = f"{rows.reward_name} is {y.value[-1]:.4g} in all {y.rows} rows so far"
+        text = f"{so_far}; too early to tell whether it stays there"
+    p = min(max(rises, 1.0 - rises), calm)
+    return case.line("unclear", CANNOT_TELL, p, text, "the number of rows")

@@ -1,41 +1,39 @@
-"""The story of a run: present failures, earlier ones, and the failures that its log cannot show, in this order."""
+"""The story of a run: present failures, earlier ones, and the failures that its log cannot show, in this order.
+
+A resume at which a fall begins is its first suspect. It loads weights and may lose the rest: the optimizer's moments,
+the place in the learning-rate schedule, the order of the data, the reference policy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from bayes_grpo.common.intervals import percent, span_text
-from bayes_grpo.diagnosis.mode import all_modes, failure_names, label_of
-from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
+from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
+from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.timeline import Episode, Timeline
-from bayes_grpo.diagnosis.trend import total_change
-from bayes_grpo.diagnosis.trends import RunTrends, rise_chance
+from bayes_grpo.diagnosis.trend import RunTrends, rise_chance, total_change
+from bayes_grpo.logs.run import Run
 
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
 """Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
-def story(
-    estimate: ModeProbabilities,
-    timeline: Timeline | None,
-    trends: RunTrends | None,
-    first: str = "",
-    happened: Sequence[str] = (),
-) -> str:
+def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequence[str] = ()) -> str:
     """The verdict in words.
 
     Args:
-        estimate: Probabilities of the modes.
-        timeline: Of the run; None where its log has too few rewards.
-        trends: Its trends; None likewise.
+        timeline: Of the run.
+        trends: Its trends.
         first: Finding of the status; the story begins with it where it is under way.
         happened: Sudden events that are over, a clause each.
     """
-    if timeline is None or trends is None:
-        return "Cannot tell: the log has fewer than three rewards."
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(estimate, timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
+    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
     return " ".join(part for part in parts if part)
 
 
@@ -48,7 +46,7 @@ def progress_text(trends: RunTrends) -> str:
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
 
 
-def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, first: str) -> str:
+def _now(timeline: Timeline, trends: RunTrends, first: str) -> str:
     failures = failure_names()
     found = [e for e in timeline.probable(over=False) if e.mode in failures]
     if found:
@@ -65,6 +63,7 @@ def _now(estimate: ModeProbabilities, timeline: Timeline, trends: RunTrends, fir
         word = "rising" if last.mode == "growing" else "flat"
         since = f"The reward has been {word} since about step {last.onset.median:.0f} ({percent(last.probability)})."
         shown = f"{since} {shown}"
+    estimate = timeline.now
     listed = sorted(MODES, key=lambda mode: -estimate.probability[mode])[:2]
     which = ", ".join(f"{label_of(mode)} {percent(estimate.probability[mode])}" for mode in listed)
     if estimate.failing >= THRESHOLDS.probable:
@@ -109,3 +108,73 @@ def _episode(e: Episode) -> str:
 
 def _with_depth(text: str, e: Episode) -> str:
     return f"{text}: {e.severity_text}" if e.severity_text else text
+
+
+_COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
+"""Signals that a faulty resume changes at once."""
+
+
+class Resume(NamedTuple):
+    """A resume at which failures under way begin.
+
+    Attributes:
+        step: Its step.
+        modes: Failures whose onset covers it.
+        changes: What else changed there, a clause each.
+    """
+
+    step: float
+    modes: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None:
+    """The last resume of a run at which a failure under way begins, by all rows; None where none does."""
+    y = rows.reward
+    slack = min(y.window // 2, THRESHOLDS.trend_rows) * float(np.median(np.diff(y.step))) if y.rows > 1 else 0.0
+    for step in sorted(run.resumes, reverse=True):
+        found = (e for e in timeline.probable(over=False) if e.onset.low - slack <= step <= e.onset.high)
+        modes = tuple(e.mode for e in found if e.mode in failure_names())
+        if modes and step > y.step[0]:
+            return Resume(step, modes, changes_at(run, step))
+    return None
+
+
+def changes_at(run: Run, step: float) -> tuple[str, ...]:
+    """Signals whose median over six rows changed at a step by a factor that counts, a clause each."""
+    out, size = [], THRESHOLDS.trend_rows // 2
+    for key in _COMPARED:
+        values = run.values(key)
+        known = np.isfinite(values)
+        sides = values[known & (run.step < step)][-size:], values[known & (run.step >= step)][:size]
+        if min(map(len, sides)) < THRESHOLDS.least_rows:
+            continue
+        before, after = (float(np.median(np.abs(x))) for x in sides)
+        if max(before, after) > THRESHOLDS.resumed * min(before, after):
+            out.append(f"the {key.replace('_', ' ')} went from {before:.2g} to {after:.2g}")
+    return tuple(out)
+
+
+def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
+    """Dips that are over, jumps and resumes, in the order of their steps, a clause each."""
+    y, found, named = rows.reward, [], set()
+
+    def where(step: float) -> str:
+        """The step, and the resume at it or at most two rows before."""
+        first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
+        at = max((s for s in run.resumes if first <= s <= step), default=None)
+        named.add(at)
+        return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
+
+    for a, b in y.dips:
+        usual, part = float(np.median(y.value)), y.value[a : b + 1]
+        low = float(part[np.abs(part - usual).argmax()])
+        how = "fell" if low < usual else "rose"
+        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
+        found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
+    for i, before, after in y.jumps:
+        text = f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}"
+        found.append((y.step[i], text.rstrip(",")))
+    begun = [s for s in run.resumes if s > y.step[0] and s not in named]
+    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
+    return tuple(text for _, text in sorted(found))

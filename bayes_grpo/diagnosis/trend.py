@@ -8,18 +8,25 @@ whole trend is one linear solve. The noise variance is integrated out exactly, b
 grid. Rows far off lose weight, as in Huber's estimator, so that one wild row does not pull the trend along.
 See Durbin and Koopman, Time Series Analysis by State Space Methods (2012), chapter 3, and Wahba (1978),
 https://doi.org/10.1111/j.2517-6161.1978.tb01050.x for the equivalence with smoothing splines.
+
+`trends_of` fits all signals of a run, for pictures and numbers in sentences. `fallen_of` and `last_lost` find a lost
+reward by the rule of the diagnosis, so that fit, forecast and decision agree with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.series import row_blocks
+from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.rows.series import row_blocks, stretches
 
 TREND_DRAWS = 200
 """Draws of a trend."""
@@ -48,18 +55,14 @@ class Trend:
         value: The rows themselves, shape (n,).
         draws: Draws of the trend, shape (draws, n).
         noise_sd: Posterior mean of a single logged row's noise sd.
-        rows: Number of logged rows.
-        raw_step: Steps of the logged rows, shape (rows,).
-        raw: Logged rows, shape (rows,).
+        logged: The logged rows.
     """
 
     step: np.ndarray
     value: np.ndarray
     draws: np.ndarray
     noise_sd: float
-    rows: int
-    raw_step: np.ndarray
-    raw: np.ndarray
+    logged: Logged
 
     @property
     def mean(self) -> np.ndarray:
@@ -69,8 +72,6 @@ class Trend:
     def at(self, steps: np.ndarray) -> np.ndarray:
         """Draws at other steps, linear between rows and constant beyond them, shape (draws, steps)."""
         steps = np.atleast_1d(np.asarray(steps, dtype=float))
-        if len(self.step) == 1:
-            return np.repeat(self.draws, len(steps), axis=1)
         right = np.clip(np.searchsorted(self.step, steps), 1, len(self.step) - 1)
         left = right - 1
         share = np.clip((steps - self.step[left]) / (self.step[right] - self.step[left]), 0.0, 1.0)
@@ -92,7 +93,7 @@ class Trend:
 
         A smooth trend anticipates a jump; the rows before it do not.
         """
-        before = self.raw[self.raw_step <= first][-BEFORE_ROWS:]
+        before = self.logged.until(first).value[-BEFORE_ROWS:]
         if not len(before):
             return self.change(first, last)
         error = self.noise_sd / np.sqrt(len(before))
@@ -113,21 +114,21 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     Returns:
         The posterior, or None with fewer than `LEAST_VALUES` logged values.
     """
-    kept = np.isfinite(value)
-    raw_step, raw = np.asarray(step, float)[kept], np.asarray(value, float)[kept]
-    if len(raw) < LEAST_VALUES:
+    logged = Logged.of(step, value)
+    if logged.rows < LEAST_VALUES:
         return None
-    blocks = row_blocks(len(raw), TREND_ROWS)
-    x, y, count = blocks.mean(raw_step), blocks.mean(raw), blocks.size
+    blocks = row_blocks(logged.rows, TREND_ROWS)
+    x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
     floor = 1e-6 * max(abs(centre), 1e-3)
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
-        return Trend(x, y, draws, floor, len(raw), raw_step, raw)
-    starts = _START_SD * _starts(x, settling)
+        return Trend(x, y, draws, floor, logged)
+    times = np.array(_STARTS if settling and len(x) >= _START_ROWS else ())
+    starts = _START_SD * np.exp(-(x - x[0]) / (x[-1] - x[0]) / times[:, None])
     draws, noise = _posterior(x, (y - centre) / scale, count, starts, rng)
-    return Trend(x, y, centre + scale * draws, max(scale * noise, floor), len(raw), raw_step, raw)
+    return Trend(x, y, centre + scale * draws, max(scale * noise, floor), logged)
 
 
 def reward_trend(run: Run, signal: str) -> Trend | None:
@@ -139,15 +140,8 @@ def reward_trend(run: Run, signal: str) -> Trend | None:
 
 def total_change(trend: Trend) -> np.ndarray:
     """Draws of the change from first row to last, with that of a start which settles in a few rows, shape (draws,)."""
-    found = fit_trend(trend.raw_step, trend.raw, settling=True)
+    found = fit_trend(trend.logged.step, trend.logged.value, settling=True)
     return (found or trend).change()
-
-
-def _starts(x: np.ndarray, settling: bool) -> np.ndarray:
-    """Starts that settle, shape (number of time constants, n)."""
-    t = (x - x[0]) / (x[-1] - x[0])
-    times = _STARTS if settling and len(x) >= _START_ROWS else ()
-    return np.exp(-t / np.array(times)[:, None])
 
 
 def _covariances(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -191,7 +185,7 @@ def _on_grid(trend: np.ndarray, y: np.ndarray, weight: np.ndarray, log_prior: np
 def _posterior(
     x: np.ndarray, y: np.ndarray, count: np.ndarray, starts: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Draws of the trend and the noise sd of a single row, for values of unit spread; starts as `_starts`, scaled."""
+    """Draws of the trend and noise sd of a row, for values of unit spread; starts that settle, shape (times, n)."""
     n = len(y)
     line, integrated, walk = _covariances(x)
     line = line + starts.T @ starts
@@ -224,22 +218,152 @@ def _posterior(
     return np.concatenate(out), float(np.sqrt(found.share @ found.squares / freedom))
 
 
-def rate_spent_at(step: np.ndarray, learning_rate: np.ndarray | None) -> float | None:
-    """Step from which a learning rate is spent; None where it is not, or was not logged.
+def rate_spent_at(run: Run) -> float | None:
+    """Step from which the learning rate of a run is spent; None where it is not, or was not logged.
 
     A rate that warms up is below its peak too, so only what comes after the peak counts.
+    """
+    rate = Logged.of(run.step, run.values("learning_rate"))
+    if rate.rows < THRESHOLDS.first_rows or not rate.value.max() > 0.0:
+        return None
+    low = rate.value <= THRESHOLDS.rate_spent * rate.value.max()
+    return float(rate.step[np.flatnonzero(~low)[-1] + 1]) if low[-1] else None
+
+
+LOGARITHMIC = {"entropy": 1e-4, "grad_norm": 1e-6, "completion_length": 1.0, "engine_mismatch": 1e-8}
+"""Signals whose trend is fitted in logarithms, and the smallest value that counts."""
+LIVE = ("grad_norm",)
+"""Signals whose rows of 0 are left out: where no group has spread there is no gradient to measure."""
+FITTED = {
+    "reward_std": 10, "frac_reward_zero_std": 11, "entropy": 12, "kl": 13, "grad_norm": 14, "completion_length": 15,
+    "completions_clipped_ratio": 26, "engine_mismatch": 30, "step_time": 32,
+}  # fmt: skip
+"""Signals whose trend is fitted, and the seed of its draws."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunTrends:
+    """The trends of a run.
+
+    Attributes:
+        run: The run.
+        reward: Train reward, or held-out reward where no train reward is logged.
+        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
+        held_out_name: "gold" or "held-out".
+        signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
+        components: Reward function → trend of its mean, where the trainer logs them one by one.
+        environments: Environment → trend of its mean.
+    """
+
+    run: Run
+    reward: Trend
+    held_out: Trend | None
+    held_out_name: str
+    signals: Mapping[str, Trend]
+    components: Mapping[str, Trend]
+    environments: Mapping[str, Trend]
+
+    @property
+    def uses_eval(self) -> bool:
+        """Whether the reward is the held-out one."""
+        return not self.run.has_reward
+
+
+def trends_of(run: Run) -> RunTrends | None:
+    """Fits the trend of every signal; None where neither reward has three values."""
+    step = run.step
+    train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
+    name, gold = "held-out", run.signals.get("gold_reward")
+    if gold is not None and train is not None:
+        trend = fit_trend(step, gold, seed=3)
+        if trend is not None and (held_out is None or trend.logged.rows > held_out.logged.rows):
+            held_out, name = trend, "gold"
+    reward = train or held_out
+    if reward is None:
+        return None
+
+    def fitted(columns: Mapping[str, np.ndarray], seeds: Iterable[int]) -> dict[str, Trend]:
+        found = {key: fit_trend(step, x, seed=i) for i, (key, x) in zip(seeds, columns.items(), strict=False)}
+        return {key: trend for key, trend in found.items() if trend is not None}
+
+    signals = {key: run.signals[key] for key in FITTED if key in run.signals}
+    signals |= {key: np.where(x > 0.0, x, np.nan) for key, x in signals.items() if key in LIVE}
+    signals |= {key: np.log(np.maximum(x, LOGARITHMIC[key])) for key, x in signals.items() if key in LOGARITHMIC}
+    return RunTrends(
+        run=run,
+        reward=reward,
+        held_out=None if train is None else held_out,
+        held_out_name=name,
+        signals=fitted(signals, [FITTED[key] for key in signals]),
+        components=fitted(run.components, count(100)),
+        environments=fitted(run.environments, count(200)),
+    )
+
+
+def rise_chance(trends: RunTrends) -> float:
+    """Probability that the reward rose by more than the noise of a row."""
+    return float((trends.reward.change() > trends.reward.noise_sd).mean())
+
+
+def rows_collapsed(y: np.ndarray) -> bool:
+    """Whether a reward is lost at its last row, shape (n,), by the rule of the diagnosis."""
+    return Logged(np.arange(float(len(y))), y).loss() > 1.0
+
+
+class Fallen(NamedTuple):
+    """A reward that is lost at the last row of a log.
+
+    Attributes:
+        best_step: Last step at which it was near its best.
+        best: What it was there, reward.
+        now: Where it stands.
+        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+            ``best_step``.
+        saved: What the reward was there.
+        at_once: Whether it was never near its best after its first rows, so that going back is starting again.
+    """
+
+    best_step: float
+    best: float
+    now: float
+    saved_step: float
+    saved: float
+    at_once: bool = False
+
+
+def fallen_of(trend: Trend, ends: RewardRange, held_out_best: float | None = None) -> Fallen | None:
+    """What a reward has lost at its last row, by the rule of the diagnosis (`Logged.loss`); None if it has not.
 
     Args:
-        step: Steps of the rows, shape (n,).
-        learning_rate: The rate at them, shape (n,), NaN where it was not logged; None where it never was.
+        trend: Of the reward.
+        ends: Its range with both ends or none.
+        held_out_best: Step of the best held-out score; None where none is logged.
     """
-    if learning_rate is None:
+    rows = trend.logged
+    if rows.loss(ends) <= 1.0:
         return None
-    kept = np.flatnonzero(np.isfinite(learning_rate))
-    rate = learning_rate[kept]
-    if len(kept) < THRESHOLDS.first_rows or not rate.max() > 0.0:
+    step = last_near_best(trend, float(rows.step[rows.fall[1] - 1]))
+    best = float(np.interp(step, trend.step, trend.mean))
+    now = max(float(trend.mean[-1]), ends.low)
+    at_once = step <= float(trend.step[THRESHOLDS.first_rows - 1])
+    if at_once:  # what was lost before the trend could show it stands in the first rows
+        best = max(best, float(rows.value[: THRESHOLDS.first_rows].mean()))
+    if best <= now:
         return None
-    low = rate <= THRESHOLDS.rate_spent * rate.max()
-    if not low[-1]:
-        return None
-    return float(step[kept[int(np.flatnonzero(~low)[-1]) + 1]])
+    if held_out_best is None:
+        return Fallen(step, best, now, step, best, at_once)
+    return Fallen(step, best, now, held_out_best, float(np.interp(held_out_best, trend.step, trend.mean)))
+
+
+def last_lost(trend: Trend, ends: RewardRange) -> tuple[float, float] | None:
+    """First and last step of the last stretch in which a reward is lost, whether it came back or not; None without."""
+    lost = np.array([trend.logged.until(step).loss(ends) > 1.0 for step in trend.step])
+    found = stretches(lost, THRESHOLDS.least_rows)
+    return None if not found else (float(trend.step[found[-1][0]]), float(trend.step[found[-1][1]]))
+
+
+def last_near_best(trend: Trend, until: float) -> float:
+    """Last step up to one at which a signal is within its noise of its best by then."""
+    before = trend.step <= until
+    near = before & (trend.mean >= trend.mean[before].max() - trend.noise_sd)
+    return float(trend.step[np.flatnonzero(near)[-1]])

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from bayes_grpo.common.programs import accelerated
-from bayes_grpo.dynamics import associative
 from bayes_grpo.dynamics.state_space import (
     LOG_2PI,
     Entry,
@@ -176,7 +175,11 @@ def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
 
 def log_likelihood(space: StateSpace, y: Array) -> Array:
     """Log density of the logged rows, a scalar; on an accelerator by `bayes_grpo.dynamics.associative`."""
-    return associative.log_likelihood(space, y) if accelerated() else sequential_log_likelihood(space, y)
+    if not accelerated():
+        return sequential_log_likelihood(space, y)
+    from bayes_grpo.dynamics import associative
+
+    return associative.log_likelihood(space, y)
 
 
 def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text, span_text
-from bayes_grpo.common.progress import Progress, or_silent
 from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ

@@ -15,10 +15,9 @@ from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.fallen import rows_collapsed
-from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.probabilities import failure_of, probabilities_of
+from bayes_grpo.diagnosis.mode import failure_of, label_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.families.names import SEED, NamedSetting, named_setting, settings_in_name
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
@@ -238,7 +237,8 @@ def failure_in_short(run: Run) -> str:
         if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:
-        found = failure_of(probabilities_of(RunSoFar.of(run)))
+        diagnosed = probabilities_of(RunSoFar.of(run))
     except FitError:
         return ""
-    return "" if found is None else f"{label_of(found.mode)}, probability {probability_text(found.probability)}"
+    mode = failure_of(diagnosed)
+    return "" if mode is None else f"{label_of(mode)}, probability {probability_text(diagnosed.probability[mode])}"

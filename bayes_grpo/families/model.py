@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.families.members import SweepMember
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, Convergence, SamplerSettings, check_convergence, sample_model
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.padding import Rows, stacked
 

@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import spread
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, Start, converged, sample_chains
+from bayes_grpo.fitting.sampling.nuts import (
+    Chain,
+    Convergence,
+    SamplerSettings,
+    Start,
+    check_convergence,
+    converged,
+    sample_chains,
+)
 from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.rows.series import Series
 
 
@@ -78,10 +83,9 @@ class Draws:
         """Draws of a parameter, of all chains one after another, shape (size,)."""
         return self.values[name].ravel()
 
-    def sampled(self, picks: np.ndarray | None = None) -> np.ndarray:
-        """Sampled parameters as a compiled program takes them, shape (picks, p); of all draws without picks."""
-        whole = np.stack([self.flat(p.name) for p in self.regime.sampled], axis=-1)
-        return whole if picks is None else whole[picks]
+    def picked(self, picks: np.ndarray) -> dict[str, np.ndarray]:
+        """Sampled parameters of some draws as a compiled program takes them, shape (picks,) each."""
+        return {p.name: self.flat(p.name)[picks] for p in self.regime.sampled}
 
     def sample_marginalized(self, seed: int) -> Draws:
         """The same with the marginalized parameters drawn given the rows and each draw of the others."""
@@ -171,32 +175,30 @@ def sample_posterior(
         progress: Called with a short phrase at the start of every stage.
     """
     settings, progress = sampler or SamplerSettings(), or_silent(progress)
-    with jax.enable_x64(True):
-        progress("finding starting points")
-        points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
-        trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
-        start = start_of(points, seed, settings.num_chains)
-        progress("sampling")
+    progress("finding starting points")
+    points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
+    trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
+    start = start_of(points, seed, settings.num_chains)
+    progress("sampling")
 
-        def chains(part: str, begin: Start, accept: float) -> Chain:
-            return sample_chains(target, seed_of(seed, part), begin, settings, accept)
+    def chains(part: str, about: Chain | None, accept: float) -> Chain:
+        begin = start if about is None else _restart(about, start)
+        return sample_chains(target, seed_of(seed, part), begin, settings, accept)
 
-        def run(failed: Chain | None) -> Chain:
-            if failed is not None:
-                progress("sampling again, more carefully")
-                # Twice: the first run only lengthens the warm-up, without compiling another program for it.
-                first = chains("careful first chains", _restart(failed, start), settings.retry_target_accept)
-                return chains("careful chains", _restart(first, start), settings.retry_target_accept)
-            if trusted:
-                return chains("chains", start, settings.target_accept)
-            # The chains move by the covariance that they begin with: a first run finds it.
-            first = chains("first chains", start, settings.target_accept)
-            return chains("chains", _restart(first, start), settings.target_accept)
+    def run(failed: Chain | None) -> Chain:
+        if failed is not None:
+            progress("sampling again, more carefully")
+            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
+            first = chains("careful first chains", failed, settings.retry_target_accept)
+            return chains("careful chains", first, settings.retry_target_accept)
+        # The chains move by the covariance that they begin with: a first run finds it where the points do not.
+        first = None if trusted else chains("first chains", None, settings.target_accept)
+        return chains("chains", first, settings.target_accept)
 
-        def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
-            return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
+    def check(chain: Chain, retried: bool) -> tuple[SmoothedDraws, Convergence]:
+        return _checked(target, chain, seed_of(seed, "levels again" if retried else "levels"), retried)
 
-        return converged(run, check)[0]
+    return converged(run, check)[0]
 
 
 _ENOUGH = ImportanceSettings(effective=500.0, rounds=16)

@@ -24,16 +24,23 @@ from jax import Array
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import ConvergenceWarning
 from bayes_grpo.common.programs import over_draws
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.trend import rate_spent_at
 from bayes_grpo.dynamics.kalman import draw_rows
 from bayes_grpo.dynamics.state_space import LOG_2PI
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, check_settings, sample_posterior
-from bayes_grpo.fitting.groups import convergence_to_groups, dataset, priors_to_group, rows_to_groups, settings_to_group
-from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.fitting.sampling.nuts import SamplerSettings
-from bayes_grpo.fitting.sampling.target import Target, state_space_at, target_of, values_of_draws
+from bayes_grpo.fitting.result import (
+    FORMAT,
+    Fit,
+    convergence_to_groups,
+    dataset,
+    model_hash,
+    priors_to_group,
+    rows_to_groups,
+    settings_to_group,
+)
+from bayes_grpo.fitting.sampling.nuts import Convergence, SamplerSettings
+from bayes_grpo.fitting.sampling.target import Target, target_of, values_of_draws
 from bayes_grpo.fitting.window import FitRows, FitWindow, rows_to_fit
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
@@ -155,7 +162,7 @@ _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
     """What belongs to no group: where the fit is from."""
-    ended = rate_spent_at(run.step, run.signals.get("learning_rate"))
+    ended = rate_spent_at(run)
     return {
         "bayes_grpo_format": FORMAT,
         "regime": regime.name,
@@ -185,26 +192,22 @@ def replicate(
     the runs are the predictive of these draws, and the likelihood is the one that belongs to a prior of all parameters.
     """
     regime, rows, n = target.regime, target.arrays, len(target.rows.y)
-    sampled, levels = (
-        np.stack([np.asarray(values[p.name], float) for p in part], axis=-1)
-        for part in (regime.sampled, regime.marginalized)
-    )
-    shape = sampled.shape[:-1]
-    noise = np.zeros((int(np.prod(shape)), len(rows.y)))
+    known = {p.name: np.asarray(values[p.name], float) for p in regime.parameters}
+    shape = next(iter(known.values())).shape
+    noise = np.zeros((math.prod(shape), len(rows.y)))
     noise[:, :n] = rng.standard_normal((len(noise), n))
-    each = (sampled.reshape(len(noise), -1), levels.reshape(len(noise), -1), noise)
-    with jax.enable_x64(True):
-        shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    each = ({k: v.ravel() for k, v in known.items()}, noise)
+    shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
     return shown[:, :n].reshape(*shape, n), log_density.reshape(shape)
 
 
 def _replicate_program(regime: Regime) -> Any:
-    def one(values: Array, levels: Array, noise: Array, rows: Rows) -> tuple[Array, Array]:
-        space = state_space_at(regime, values, levels, jnp.zeros_like(levels), rows)
-        return draw_rows(space, jnp.asarray(rows.y), noise)
+    def one(values: dict[str, Array], noise: Array, rows: Rows) -> tuple[Array, Array]:
+        levels = {p.name: (values[p.name], 0.0) for p in regime.marginalized}
+        return draw_rows(regime.on_rows(values, levels, rows), jnp.asarray(rows.y), noise)
 
-    def run(draws: tuple[Array, Array, Array], rows: Rows) -> tuple[Array, Array]:
-        return jax.vmap(one, in_axes=(0, 0, 0, None))(*draws, rows)
+    def run(draws: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
+        return jax.vmap(one, in_axes=(0, 0, None))(*draws, rows)
 
     return run
 
@@ -231,7 +234,7 @@ def fit(
         signal: "auto", "reward" (train) or "eval" (held-out).
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all"
             (`bayes_grpo.fitting.window`).
-        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.parameters.Prior`, or → a NumPyro
+        priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.base.Prior`, or → a NumPyro
             distribution over its values.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.

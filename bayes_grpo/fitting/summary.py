@@ -19,9 +19,8 @@ from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, perce
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.convergence import Convergence
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Parameter
+from bayes_grpo.fitting.sampling.nuts import Convergence
+from bayes_grpo.regimes.base import Parameter, Regime
 from bayes_grpo.rows.series import CHANCE
 
 if TYPE_CHECKING:

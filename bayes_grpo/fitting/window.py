@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.diagnosis.fallen import Fallen, fallen_of, last_lost
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trend import Trend, reward_trend
+from bayes_grpo.diagnosis.trend import Fallen, Trend, fallen_of, last_lost, reward_trend
 from bayes_grpo.logs.run import Run
-from bayes_grpo.rows.reward_range import both_ends, span_of
+from bayes_grpo.rows.reward_range import both_ends
 from bayes_grpo.rows.rows_of import rows_of
 
 FitRows = Literal["since_break", "all"]
@@ -60,11 +59,10 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     except BayesGrpoError:  # the fit says why
         return FitWindow()
     trend = reward_trend(run, table.signal)
-    if trend is None or len(trend.raw_step) < THRESHOLDS.trend_rows:  # a fall in so few rows is noise
+    if trend is None or trend.logged.rows < THRESHOLDS.trend_rows:  # a fall in so few rows is noise
         return FitWindow()
     ends = both_ends(table.y, dict(run.settings.items()))
-    span, low = (ends.high - ends.low, ends.low) if ends.known else (span_of(trend.value), np.nan)
-    fallen, lost = fallen_of(trend, span, low), last_lost(trend, span, low)
+    fallen, lost = fallen_of(trend, ends), last_lost(trend, ends)
     if fallen is not None:
         reason = f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {fallen.best_step:.0f}."
         return FitWindow(_after_fall(trend, fallen), reason)
@@ -117,11 +115,11 @@ def _after_fall(trend: Trend, fallen: Fallen) -> float:
     """
     middle = 0.5 * (fallen.best + fallen.now)
     above = trend.step[(trend.mean > middle) & (trend.step >= fallen.best_step)]
-    y = trend.raw
-    half = int(np.searchsorted(trend.raw_step, above[-1] if len(above) else fallen.best_step, side="right"))
+    step, y = trend.logged.step, trend.logged.value
+    half = int(np.searchsorted(step, above[-1] if len(above) else fallen.best_step, side="right"))
     later = y[half + (len(y) - half) // 2 :]
     if len(later) < MIN_WINDOW_ROWS // 2:
         return fallen.best_step
     low = np.flatnonzero(y[half:] <= float(later.mean() + _AS_LOW * later.std()))
     first = half + int(low[0]) if len(low) else half
-    return float(trend.raw_step[first - 1]) if len(y) - first >= MIN_WINDOW_ROWS and first else fallen.best_step
+    return float(step[first - 1]) if len(y) - first >= MIN_WINDOW_ROWS and first else fallen.best_step

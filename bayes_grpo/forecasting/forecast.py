@@ -1,4 +1,4 @@
-"""`forecast`: posterior-predictive paths of the reward, averaged over regimes, under the remaining learning rate.
+"""`forecast`, and its result: paths and their inputs.
 
 Every regime is fitted to the rows under priors for forecasting. Then come weights, the last-value forecaster, paths
 and unmodeled events.
@@ -7,26 +7,106 @@ and unmodeled events.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.results import Shown
+from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.window import FitRows
 from bayes_grpo.forecasting.events import shipped_event_rates
+from bayes_grpo.forecasting.expected import GIVEN, horizon_of
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, Ensemble, fit_ensemble, trusted
-from bayes_grpo.forecasting.horizon import horizon_of
 from bayes_grpo.forecasting.inputs import ForecastInputs, inputs_of_run
 from bayes_grpo.forecasting.mixture import freeze_after_schedule, mix_events, regimes_and_last_value
 from bayes_grpo.forecasting.pool import pooled
 from bayes_grpo.forecasting.references import paths_with_references
-from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, gather_references
-from bayes_grpo.references.joint import JointReading, read_jointly
+from bayes_grpo.references.transfer import JointReading, read_jointly
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.schedule import FutureGrid, future_grid
+from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
+
+if TYPE_CHECKING:
+    from bayes_grpo.forecasting.references import ReferencesUsed
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast(Shown):
+    """Posterior-predictive paths, averaged over regimes.
+
+    Attributes:
+        now: Last logged step.
+        step: Future steps, shape (h,), increasing; the last is the horizon.
+        latent: Underlying (latent) reward of the rows that end at these steps, shape (draws, h).
+        rows: What logged rows would show: the same with measurement noise, shape (draws, h).
+        trend: Expectation of the latent reward under the regime, given the present state, shape (draws, h).
+        latent_now: Latent reward at ``now``, shape (draws,).
+        at_infinity: Fixed point: where the reward would settle at a constant learning rate, shape (draws,).
+        final: Where it ends up under the remaining schedule: the fixed point, or the trend's value when the
+            learning rate reaches 0, shape (draws,).
+        regime: Name of the regime of each draw, shape (draws,).
+        event: Unmodeled event of each draw before the horizon, "collapse" or "takeoff"; "" without, shape (draws,).
+            A draw with an event settles at the level after the event.
+        weights: Weight of each regime.
+        signal: "reward" or "eval_reward".
+        logged_step: Steps of the logged rows, shape (n,).
+        logged: Logged values, shape (n,).
+        low: Smallest possible reward, given or assumed; minus infinity otherwise.
+        high: Largest possible reward, given or assumed; infinity otherwise.
+        schedule: Learning rate from now on.
+        assumed: Assumed settings, as sentences.
+        notes: Remarks on the computation for the user.
+        name: Name of the run.
+        lag: Mean age of the policy behind a logged row, in steps, see `Series.lag`.
+        until_from: Source of the horizon, see `bayes_grpo.forecasting.expected`.
+        reference_runs: Effect of the reference runs; None without any.
+        fallen: Loss of the reward at its last row; None without a loss.
+        not_converged: Regimes left out because no sampler converged.
+    """
+
+    now: float
+    step: np.ndarray
+    latent: np.ndarray
+    rows: np.ndarray
+    trend: np.ndarray
+    latent_now: np.ndarray
+    at_infinity: np.ndarray
+    final: np.ndarray
+    regime: np.ndarray
+    event: np.ndarray
+    weights: dict[str, float]
+    signal: str
+    logged_step: np.ndarray
+    logged: np.ndarray
+    low: float
+    high: float
+    schedule: RemainingRate
+    assumed: tuple[str, ...]
+    notes: tuple[str, ...]
+    name: str
+    lag: float = 0.0
+    until_from: str = GIVEN
+    reference_runs: ReferencesUsed | None = None
+    fallen: Fallen | None = None
+    not_converged: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The forecast in words."""
+        return summarize_forecast(self).sentence
+
+    @property
+    def until(self) -> float:
+        """The horizon."""
+        return float(self.step[-1])
+
 
 FALLEN = (
     "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
@@ -53,7 +133,7 @@ def forecast(
 ) -> Forecast:
     """Forecasts the reward of a run.
 
-    Every regime is fitted to the run under priors for forecasting (`bayes_grpo.forecasting.priors`). The weights of
+    Every regime is fitted to the run under priors for forecasting (`bayes_grpo.forecasting.fits`). The weights of
     the regimes come from their one-step-ahead predictive densities (`bayes_grpo.forecasting.fits`). With several
     regimes, the last-value forecaster gets a learned share (`bayes_grpo.forecasting.pool`), because the trend of a
     regime may be wrong. A few paths meet an unmodeled event, a collapse or a take-off, as often as other logs did

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.diagnosis.fallen import Fallen, fallen_of
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.trend import reward_trend
+from bayes_grpo.diagnosis.trend import Fallen, fallen_of, reward_trend
 from bayes_grpo.fitting.window import FitRows, rows_to_fit
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range, span_of
+from bayes_grpo.rows.reward_range import RewardRange, both_ends, reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import RemainingRate, schedule_of
 from bayes_grpo.rows.series import Series
@@ -105,7 +104,4 @@ def fallen_in(run: Run, table: Series) -> Fallen | None:
     trend = reward_trend(run, table.signal)
     if trend is None:
         return None
-    ends, held_out_best = both_ends(table.y, dict(run.settings.items())), RunSoFar.of(run).held_out_best
-    if ends.known:
-        return fallen_of(trend, ends.high - ends.low, ends.low, held_out_best)
-    return fallen_of(trend, span_of(trend.value), held_out_best=held_out_best)
+    return fallen_of(trend, both_ends(table.y, dict(run.settings.items())), RunSoFar.of(run).held_out_best)

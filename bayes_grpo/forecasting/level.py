@@ -55,7 +55,7 @@ def level_of(y: np.ndarray) -> Level:
 def level_paths(
     level: Level, length: int, count: int, seed: int, reward: RewardRange
 ) -> tuple[RewardPaths, np.ndarray]:
-    """Constant paths, in the form of `bayes_grpo.forecasting.paths.regime_paths`.
+    """Constant paths, in the form of `bayes_grpo.forecasting.mixture.regime_paths`.
 
     Args:
         level: The last-value forecast.

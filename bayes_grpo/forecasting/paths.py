@@ -1,75 +1,81 @@
-"""Predictive paths of one regime over the future rows, within the range of the reward."""
+"""Posterior-predictive paths: each draw's state after the last row, carried over future rows with its noise.
+
+The future rows are appended to the past ones with missing values, so that every regime is put on them by the same code
+that put it on the log: windows, gaps, learning rate and regimes that depend on the step all hold beyond the last row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from bayes_grpo.common.intervals import spread
+from bayes_grpo.common.programs import over_draws
+from bayes_grpo.common.seeds import spawn
+from bayes_grpo.dynamics.kalman import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.paths import Paths, predict
-from bayes_grpo.forecasting.events import RewardPaths
-from bayes_grpo.rows.reward_range import RewardRange
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
+from bayes_grpo.regimes.base import Regime
+from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.schedule import FutureGrid
-from bayes_grpo.rows.series import Series
 
-RUNAWAY = 10.0
-"""Largest excursion of a trend beyond the rows and its fixed point, in ranges of the rows; beyond it, it diverges."""
+_CHUNK = 250
+"""Draws a call of the compiled program; a forecast of any size compiles once."""
 
 
-def regime_paths(
-    draws: Draws, future: FutureGrid, count: int, seed: int, reward: RewardRange, inside: float
-) -> tuple[RewardPaths, np.ndarray]:
-    """Paths of one regime, a share of them inside the range of the reward.
+class Paths(NamedTuple):
+    """Predictive draws.
 
-    For this share the prior of the fixed point is truncated to the range: draws outside are replaced by others. Paths
-    that noise carries out of the range are clipped. Draws whose trend diverges are always replaced: a linear regime
-    describes only the beginning of a divergence.
-
-    Args:
-        draws: Draws of the regime.
-        future: Future rows.
-        count: Number of paths.
-        seed: Seed.
-        reward: Range of the reward.
-        inside: Share of the paths inside the range, equal to the probability of the range.
-
-    Returns:
-        The paths, shape (count, h), and their fixed points, shape (count,).
+    Attributes:
+        latent: Latent reward of each future row, shape (draws, h).
+        trend: What the regime expects of it from the same present state, without the noise to come, shape (draws, h).
+        rows: What a logged row would show, shape (draws, h).
+        fixed_point: Fixed point of each draw, shape (draws,).
     """
-    table, total = draws.rows, draws.size
-    tries = max(count, min(4 * count, total))
-    picks = np.random.default_rng(seed).permutation(spread(total, tries, repeat=True))
-    found = predict(draws, picks, future, seed)
-    lasting = np.flatnonzero(~_runs_away(found, table))
-    if not len(lasting):
-        lasting = np.arange(tries)
-    fixed = found.fixed_point[lasting]
-    settling = lasting[(fixed >= reward.low) & (fixed <= reward.high)]
-    if not len(settling):
-        settling = lasting  # every draw settles outside: clipping alone keeps the paths inside
-    num_inside = round(inside * count)
-    chosen = np.concatenate([np.resize(settling, num_inside), np.resize(lasting[::-1], count - num_inside)])
-    paths = [x[chosen] for x in (found.latent, found.trend, found.rows, found.fixed_point)]
-    for x in paths:
-        np.clip(x[:num_inside], reward.low, reward.high, out=x[:num_inside])
-    return RewardPaths(*paths[:3]), paths[3]
+
+    latent: np.ndarray
+    trend: np.ndarray
+    rows: np.ndarray
+    fixed_point: np.ndarray
 
 
-def _runs_away(found: Paths, table: Series) -> np.ndarray:
-    """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
-    far = RUNAWAY * float(np.ptp(table.y))
-    lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)
-    below, above = found.trend.min(axis=1) < lowest - far, found.trend.max(axis=1) > highest + far
-    return below | above | ~np.isfinite(found.trend).all(axis=1)
+def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> Paths:
+    """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
+    total, first, h = len(picks), len(draws.rows.y), len(future.step)
+    rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
+    n = _state_size(draws.regime, rows)
+    # Each drawn draw by draw: how many draws there are changes no draw's randomness.
+    begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
+    start = begin.standard_normal((total, n), np.float32)
+    noise = np.zeros((total, len(rows.y), n + 2), np.float32)
+    noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
+    each, ends = (draws.picked(picks), start, noise), np.array([first, first + h])
+    latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
+    ahead = slice(first, first + h)
+    return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
 
-def allot(draws: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Number of draws of each regime: shares of ``draws``, rounded so that they sum to it."""
-    exact = {name: share * draws for name, share in shares.items()}
-    counts = {name: int(x) for name, x in exact.items()}
-    rest = sorted(exact, key=lambda name: counts[name] - exact[name])
-    for name in rest[: draws - sum(counts.values())]:
-        counts[name] += 1
-    return counts
+def _state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a regime's state."""
+    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
+    with jax.enable_x64(True):
+        values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
+        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
+
+
+def _paths_program(regime: Regime) -> Any:
+    """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
+
+    def one(values: dict[str, Array], begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        space = regime.on_rows(values, prior_levels(regime, prior), rows)
+        start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
+        path = propagate(space, start, ends[0], ends[1], noise)
+        return path.latent, path.trend, path.shown, start[-1]
+
+    def run(draws: tuple[Any, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
+
+    return run

@@ -23,8 +23,7 @@ from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun
-from bayes_grpo.references.joint import JointReading
-from bayes_grpo.references.transfer import TransferForecast
+from bayes_grpo.references.transfer import JointReading, TransferForecast
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.schedule import FutureGrid
 

@@ -273,8 +273,16 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
 @cache
 def all_readers() -> Mapping[str, Reader]:
     """Every reader by its name, found in the package `bayes_grpo.logs.readers`."""
-    found = [reader for module in modules_in(readers, "READERS") for reader in module.READERS]
+    found = [reader for module in modules_in(readers) for reader in module.READERS]
     return MappingProxyType({x.name: x for x in sorted(found, key=lambda x: x.name)})
+
+
+_LIKELY = {
+    **dict.fromkeys((".csv", ".tsv"), ("delimited", 2)),
+    ".jsonl": ("json_text", 2),
+    ".json": ("json_text", 3),  # a notebook may have that name
+}
+"""Ending of a file's name → the module whose readers are tried first, and the strength of evidence that settles it."""
 
 
 _EXCEPTION = re.compile(
@@ -285,6 +293,11 @@ _EXCEPTION = re.compile(
 
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
+    module, enough = _LIKELY.get(source.path.suffix.lower(), ("", 0))
+    if name is None and module:
+        found = {x: e for x in modules_in(readers, module)[0].READERS if (e := x.sniff(source)) is not None}
+        if found and found[best := max(found, key=lambda x: found[x])].strength >= enough:
+            return best
     known = all_readers()
     if name is not None:
         if name not in known:

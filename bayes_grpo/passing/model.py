@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.fitting.sampling.convergence import Convergence, check_convergence
-from bayes_grpo.fitting.sampling.nuts import Chain, SamplerSettings, sample_model
+from bayes_grpo.fitting.sampling.nuts import Chain, Convergence, SamplerSettings, check_convergence, sample_model
 from bayes_grpo.rollouts.passes import PassCounts
-from bayes_grpo.rows.padding import doubled
+from bayes_grpo.rows.padding import bucket
 
 _SETTINGS = SamplerSettings(num_warmup=400, num_samples=500, retry_target_accept=0.98)
 _PHASES, PHASE_STEPS = 5, 3
@@ -57,7 +56,7 @@ def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
     place = prompts[1].ravel()
     n, c = np.bincount(place, counts.n).astype(int), np.bincount(place, counts.c).astype(int)
     rows, weight = np.unique(np.stack([prompts[0][:, 0], n, c], axis=1), axis=0, return_counts=True)
-    size = doubled(len(rows))
+    size = bucket(len(rows), 1)
     padded = np.concatenate([rows, np.tile(rows[-1:], (size - len(rows), 1))]).astype(float)
     weights = np.concatenate([weight, np.zeros(size - len(rows))]).astype(float)
     return PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)

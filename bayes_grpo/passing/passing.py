@@ -13,7 +13,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, span_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.fitting.sampling.convergence import Convergence
+from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.passing.model import PHASE_STEPS, pass_at_of, pass_data, pass_model, phases_of, sample_strata
 from bayes_grpo.rollouts.passes import PassCounts, pass_at, pass_counts, right_of
 from bayes_grpo.rollouts.records import Rollouts

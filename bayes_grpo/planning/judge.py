@@ -14,15 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.common.progress import Progress
+from bayes_grpo.common.runtime import Progress
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.probabilities import probabilities_of
+from bayes_grpo.diagnosis.mode import probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.candidates import UNMOVED, Grid, setting_of
-from bayes_grpo.planning.outcomes import ReferenceOutcomes, reference_outcomes, run_failed
+from bayes_grpo.planning.outcomes import UNMOVED, Grid, ReferenceOutcomes, reference_outcomes, run_failed, setting_of
 from bayes_grpo.planning.outlook import (
     Base,
     Exponents,
@@ -34,10 +33,9 @@ from bayes_grpo.planning.outlook import (
     reward_of_one_run,
 )
 from bayes_grpo.planning.planned import LEAST_BETTER, Candidate, Plan
-from bayes_grpo.references.gather import RunSources
-from bayes_grpo.references.nearby import NearbyRuns
-from bayes_grpo.risk.change import change
+from bayes_grpo.references.gather import NearbyRuns, RunSources
 from bayes_grpo.risk.failure import FailureRisk, failure_risk, shared_rate
+from bayes_grpo.risk.threshold import change
 from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.series import Series
 

@@ -27,7 +27,7 @@ from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.seeds import seed_of
 from bayes_grpo.families.readings import regime_draws
 from bayes_grpo.families.recipes import seed_prior
-from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import Series
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.progress import Progress, or_silent
-from bayes_grpo.decision.costs import check_amount
+from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.decision.decide import check_amount
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.candidates import grid_of
+from bayes_grpo.planning.outcomes import grid_of
 from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 

@@ -118,8 +118,8 @@ class Plan(Result):
             return f"The present reward is being hacked ({percent(self.present_hacked)}); fix it before all else."
         best = self.recommended
         if self.verdict == "keep":
-            return "Keep the present settings."
-        return f"Try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
+            return "Keep the present settings for the next run."
+        return f"For the next run, try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
 
     @property
     def why(self) -> str:

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
 from bayes_grpo.common.results import Result
-from bayes_grpo.dynamics.reduction import MomentumConvention, effective_learning_rate
-from bayes_grpo.dynamics.thresholds import critical_gain, frozen_policy_onset
+from bayes_grpo.dynamics.reduction import (
+    MomentumConvention,
+    critical_gain,
+    effective_learning_rate,
+    frozen_policy_onset,
+)
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.result import Probe
 

@@ -1,10 +1,9 @@
-"""What the regimes share: noises, levels, processes of first and second order on rows, the step of half the gain."""
+"""What the regimes share: noises, levels, a process on the windows of rows, a fluctuation about a given curve."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.dynamics.oscillator import oscillator_step
-from bayes_grpo.dynamics.relaxation import relaxation_step
+from bayes_grpo.dynamics.discretization import relaxation_step
 from bayes_grpo.dynamics.state_space import (
     Entry,
     Matrix,
@@ -26,7 +24,7 @@ from bayes_grpo.dynamics.state_space import (
     symmetric_product,
     transpose,
 )
-from bayes_grpo.regimes.parameters import POSITIVE, REAL, Parameter, Prior, Quantity, namespace
+from bayes_grpo.regimes.base import POSITIVE, REAL, Parameter, Prior, Quantity, Regime
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
@@ -36,16 +34,6 @@ NOISES: tuple[Parameter, ...] = (
     Parameter("observation_sd", "reward", _MEASURED, POSITIVE, lambda t: measurement_prior(t)),
     Parameter("fluctuation_sd", "reward", _FORCED, POSITIVE, lambda t: Prior(0.2 * t.scale, 1.0)),
 )
-
-OSCILLATOR_NOISES: tuple[Parameter, ...] = (
-    NOISES[0],
-    replace(
-        NOISES[1],
-        meaning="gradient noise: the stationary sd of the latent reward is fluctuation_sd times "
-        "sqrt(sqrt(1 + 4 ζ²) / (2 ζ)), which is 1 where overdamped",
-    ),
-)
-"""Of second-order regimes, for which only the overdamped limit of the stationary sd is finite at every damping."""
 
 LEVELS: tuple[Parameter, ...] = tuple(
     Parameter(name, "reward", meaning, REAL, lambda t: Prior(t.centre, 3.0 * t.scale), marginalized=True)
@@ -58,16 +46,6 @@ LEVELS: tuple[Parameter, ...] = tuple(
 
 HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the unforced law")}
 """Derived by regimes with a trend."""
-SECOND_ORDER = {
-    "stiffness": Quantity("1/step²", "k = m ω₀²"),
-    "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
-    "damping_ratio": Quantity("", "ζ = c / (2 sqrt(mk))"),
-    "natural_frequency": Quantity("1/step", "ω₀ = sqrt(k/m)"),
-    "relaxation_time": Quantity("step", "c/k; below 0 where unstable"),
-    "inertial_time": Quantity("step", "m/c; below 0 where unstable"),
-    **HALF_GAIN,
-}
-"""Derived by second-order regimes."""
 
 
 def measurement_prior(table: Series) -> Prior:
@@ -129,38 +107,6 @@ def with_level(moments: tuple[Vector, Matrix], row: WindowRow, values: Mapping[s
     )
 
 
-def half_gain_time(zeta: Any, omega: Any) -> Any:
-    """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
-
-    Solved on the unforced regime by bisection, vectorized over draws; NaN where a growing oscillation is too violent.
-    """
-    xp = namespace(zeta)
-    zeta, omega = xp.broadcast_arrays(zeta, omega)
-    # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
-    low, high = xp.zeros_like(zeta), 2.0 * xp.maximum(zeta, 0.0) + 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        passed = _remaining(zeta, middle) < 0.5
-        low, high = xp.where(passed, low, middle), xp.where(passed, middle, high)
-    return high / omega
-
-
-def _remaining(zeta: Any, s: Any) -> Any:
-    """Share of the way still to go after ``s`` = ω₀ t from rest, closed form on both sides of ζ = 1."""
-    xp = namespace(zeta)
-    z = (zeta**2 - 1.0) * s**2
-    root = xp.sqrt(xp.abs(z))
-    near = xp.abs(z) < 1e-8
-    safe = xp.where(near, 1.0, root)
-    decay = xp.exp(-zeta * s)
-    # e^{-ζs} cosh(root) in the form that does not overflow where strongly overdamped.
-    up, down = xp.exp(xp.minimum(-zeta * s + root, 700.0)), xp.exp(-zeta * s - root)
-    over = 0.5 * (up + down) + zeta * s * 0.5 * (up - down) / safe
-    under = decay * (xp.cos(root) + zeta * s * xp.sin(root) / safe)
-    critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))
-    return xp.where(near, critical, xp.where(z > 0, over, under))
-
-
 class WindowRow(NamedTuple):
     """A linear process over a window, per state before it; its first component is observed.
 
@@ -218,55 +164,122 @@ def first_order_row(rate: Array, diffusion: Array, rows: Rows, gap_rate: Array |
     return window_row(rows, partial(over, rate), partial(over, rate if gap_rate is None else gap_rate))
 
 
-def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
-    """Diffusion of the velocity for a given fluctuation, reward²/step³.
+FLUCTUATION: tuple[Parameter, ...] = (
+    Parameter(
+        "fluctuation_time",
+        "step",
+        "T: e-fold time of the latent reward's return to the law",
+        POSITIVE,
+        # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the regimes differ in.
+        lambda t: Prior(max(t.length / 20.0, t.length / len(t.y)), 0.8),
+    ),
+    *NOISES,
+)
+"""Parameters of the fluctuation and the measurement."""
 
-    The stationary sd is ``fluctuation_sd * sqrt(sqrt(1 + 4 ζ²) / (2 ζ))``: ``fluctuation_sd`` where overdamped, 2.26 of
-    it at ζ = .1; the diffusion stays finite through zero damping, where no stationary sd exists.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+_NODES, _WEIGHTS = 0.5 * (1.0 + _NODES), 0.5 * _WEIGHTS
+"""Three-point Gauss-Legendre rule on [0, 1]; its middle node is the middle of the window."""
+
+
+class TrendRegime(Regime):
+    """A regime whose unforced mean is a given curve: R(t) = R* + (R₀ - R*) s(t), s from 1 towards 0.
+
+    Both levels are linear in the rows and stay integrated out; only the shape's parameters are sampled. About the curve
+    runs a fluctuation u with an e-fold time T of its own,
+
+        du = [f'(m(t)) - 1/T] u dt + noise,
+
+    f' the derivative of the regime's drift along the unforced path m: the nonlinear regime
+    dR = [f(R) - (R - m(t))/T] dt + noise, linearized about its path, with growth cut off at a net rate of 0. A curve
+    without a drift of its own has f' = 0.
+    State: (R₀ - R*, u, R*).
     """
-    return 2.0 * fluctuation_sd**2 * omega**3 * jnp.sqrt(1.0 + 4.0 * zeta**2)
+
+    def physical(self, values: dict[str, Array], rows: Rows) -> dict[str, Array]:
+        """Fluctuation time no shorter than half a row: a faster one cannot be distinguished from row noise."""
+        return {**values, "fluctuation_time": jnp.sqrt(values["fluctuation_time"] ** 2 + (0.5 * rows.spacing) ** 2)}
 
 
-def unstable_damping(growth: Any) -> Any:
-    """|ζ| of an unstable curve that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
-    return growth * (2.0 / (1.0 + (1.0 + 16.0 * growth**2) ** 0.5)) ** 0.5
+class RowTimes(NamedTuple):
+    """When the rows happen on a clock that starts with the log, in steps or in steps weighted by learning rate.
+
+    Attributes:
+        nodes: Quadrature nodes of every row's window, shape (nodes, T); one node where rows are instantaneous.
+        gap_middle: Middle of the gap before every row, shape (T,); None without gaps.
+    """
+
+    nodes: Array
+    gap_middle: Array | None
 
 
-def second_order_space(
-    a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
-) -> StateSpace:
-    """State space (x, velocity, fixed point) of x'' + a x' + b x = forcing on the rows.
+def row_times(rows: Rows, weighted: bool) -> RowTimes:
+    """Times of the rows since the start of the log.
+
+    Weighted, the clock runs with the learning rate: the clock of a regime that is driven by updates.
+    """
+    window = 0.0 if rows.window is None else rows.window
+    gap = 0.0 if rows.gap is None else rows.gap
+    rate = 1.0 if rows.rate is None or not weighted else rows.rate
+    each = jnp.asarray((window + gap) * rate)
+    # One length for all rows needs no running sum.
+    end = each * jnp.arange(1.0, rows.y.shape[0] + 1.0) if each.ndim == 0 else jnp.cumsum(each)
+    span = jnp.broadcast_to(jnp.asarray(window * rate), rows.y.shape)
+    places = jnp.asarray(_NODES if rows.window is not None else [1.0])
+    nodes = end - span * (1.0 - places[:, None])
+    gap_middle = None if rows.gap is None else end - span - 0.5 * jnp.asarray(rows.gap * rate)
+    return RowTimes(nodes, gap_middle)
+
+
+def window_mean(at_nodes: Array) -> Array:
+    """Means over the rows' windows of a function given at `RowTimes.nodes`, shape (T,)."""
+    return at_nodes[0] if len(at_nodes) == 1 else jnp.asarray(_WEIGHTS) @ at_nodes
+
+
+def fluctuation_rows(
+    values: Mapping[str, Array],
+    rows: Rows,
+    slope: Array | None = None,
+    gap_slope: Array | None = None,
+) -> WindowRow:
+    """The fluctuation on the rows.
 
     Args:
-        a: Damping over mass, 1/step, for all rows or for each.
-        b: Stiffness over mass, 1/step², likewise.
-        diffusion: Of the velocity, reward²/step³, likewise.
-        values: Holds "observation_sd".
-        marginalized: (mean, sd) of "fixed_point" and "initial_reward".
+        values: Holds "fluctuation_time" and "fluctuation_sd".
         rows: Rows of the log.
+        slope: f' at the middle of every row, 1/step. With it the fluctuation starts at 0, because the regime then
+            starts from the latent reward itself; without it, it starts stationary, which is noise of the first row, so
+            that the unforced curve is free of it.
+        gap_slope: f' at the middle of every gap.
     """
-
-    def over(t: Array) -> WindowRow:
-        m = oscillator_step(a, b, t)
-        xx, xv, vv = diffusion * m.q_xx, diffusion * m.q_xv, diffusion * m.q_vv
-        return WindowRow(
-            ((m.xx, m.xv), (m.vx, m.vv)),
-            (m.zx, m.zv),
-            ((xx, xv), (xv, vv)),
-            (diffusion * m.q_zx, diffusion * m.q_zv),
-            diffusion * m.q_zz,
-        )
-
-    speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
-    return with_level(initial_levels(marginalized, speed_var), window_row(rows, over, over), values, rows)
+    rate = 1.0 / values["fluctuation_time"]
+    variance = values["fluctuation_sd"] ** 2
+    diffusion = 2.0 * variance * rate
+    if slope is not None:
+        after_gap = None if gap_slope is None else _net_rate(rate, gap_slope)
+        return first_order_row(_net_rate(rate, slope), diffusion, rows, after_gap)
+    ((f,),), (h,), ((q,),), (s,), r = first_order_row(rate, diffusion, rows)
+    start = jnp.where(jnp.arange(rows.y.shape[0]) == 0, variance, 0.0)
+    return WindowRow(((f,),), (h,), ((q + start * f**2,),), (s + start * f * h,), r + start * h**2)
 
 
-def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
-    """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
-    with np.errstate(divide="ignore"):
-        return {
-            "natural_frequency": omega,
-            "relaxation_time": 2.0 * zeta / omega,
-            "inertial_time": 1.0 / (2.0 * zeta * omega),
-            "half_gain_step": half_gain_time(zeta, omega),
-        }
+def _net_rate(rate: Array, slope: Array) -> Array:
+    """Rate of return 1/T - f', falling off smoothly to 0 below a quarter of 1/T.
+
+    Where the drift makes a fluctuation grow faster than it returns, the linearized one would grow by orders of
+    magnitude while the nonlinear one soon leaves the steep stretch.
+    """
+    net, least = rate - slope, 0.25 * rate
+    return jnp.where(net > least, net, least * jnp.exp(jnp.minimum(net / least - 1.0, 0.0)))
+
+
+def trend_space(
+    share: Array, fluctuation: WindowRow, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
+) -> StateSpace:
+    """State space (R₀ - R*, fluctuation, R*) of a curve with two levels on the rows.
+
+    The share is the mean of s over every row's window, shape (T,).
+    """
+    ((f,),), (h,), ((q,),), (s,), r = fluctuation
+    row = WindowRow(((1.0, 0.0), (0.0, f)), (share, h), ((0.0, 0.0), (0.0, q)), (0.0, s), r)
+    return with_level(initial_levels(marginalized, 0.0), row, values, rows)

@@ -42,8 +42,7 @@ from bayes_grpo.dynamics.kalman import (
     state_before,
 )
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import UNIT
+from bayes_grpo.regimes.base import UNIT, Regime
 from bayes_grpo.regimes.priors import is_distribution, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series
@@ -137,8 +136,7 @@ class RowsDistribution(dist.Distribution):
         y, shape = jnp.asarray(value, float), (*sample_shape, *self._batch())
         first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
 
-        def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.on_rows(values, levels, rows)
+        def one(space: StateSpace, key: Array) -> Array:
             now, later = jax.random.split(key)
             start = state_before(space, y, first, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
@@ -148,19 +146,13 @@ class RowsDistribution(dist.Distribution):
 
     def _of_space(self, function: Callable[[StateSpace, Array], Any], value: Any) -> Any:
         y = jnp.asarray(value, float)
-
-        def one(values: Any, levels: Any, rows: Rows, y: Array) -> Any:
-            return function(self.regime.on_rows(values, levels, rows), y)
-
-        return self._over_batch(one, y, y.shape[:-1], 1)
+        return self._over_batch(function, y, y.shape[:-1], 1)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""
-        shape = (*sample_shape, *self._batch())
+        shape, length = (*sample_shape, *self._batch()), self.rows.y.shape[-1:]
 
-        def one(values: Any, levels: Any, rows: Rows, key: Array) -> Array:
-            space: StateSpace = self.regime.on_rows(values, levels, rows)
-            length = rows.y.shape[-1:]
+        def one(space: StateSpace, key: Array) -> Array:
             return draw_rows(space, jnp.zeros(length), jax.random.normal(key, length))[0]
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
@@ -170,11 +162,17 @@ class RowsDistribution(dist.Distribution):
         shapes = [jnp.shape(x) for x in jax.tree.leaves((self.values, self.levels))]
         return jnp.broadcast_shapes(*shapes, jnp.shape(self.rows.y)[:-1])
 
-    def _over_batch(self, one: Callable[..., Any], last: Array, last_batch: tuple[int, ...], own: int) -> Any:
-        """Applies a function of (values, levels, rows, last) to every point of the batch.
+    def _over_batch(
+        self, function: Callable[[StateSpace, Array], Any], last: Array, last_batch: tuple[int, ...], own: int
+    ) -> Any:
+        """Applies a function of (state space, last) to every point of the batch.
 
         The last argument has leading batch axes of a shape, and so many axes of its own.
         """
+
+        def one(values: Any, levels: Any, rows: Rows, last: Array) -> Any:
+            return function(self.regime.on_rows(values, levels, rows), last)
+
         shape = jnp.broadcast_shapes(self._batch(), last_batch)
         if not shape:
             return one(self.values, self.levels, self.rows, last)

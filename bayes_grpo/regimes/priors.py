@@ -18,8 +18,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import PriorError
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import REAL, UNIT, Parameter, Prior
+from bayes_grpo.regimes.base import REAL, UNIT, Parameter, Prior, Regime
 from bayes_grpo.rows.series import Series
 
 _LARGEST, STEP = 6.0, 0.125

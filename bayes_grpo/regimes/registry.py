@@ -16,18 +16,12 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from bayes_grpo.common.errors import RegimeWarning, SettingError
-from bayes_grpo.common.imports import modules_in
+from bayes_grpo.common.imports import module_names, modules_in
 from bayes_grpo.regimes import built_in
 from bayes_grpo.regimes.base import Regime
 
 GROUP = "bayes_grpo.regimes"
 """Entry-point group of regimes."""
-
-
-@cache
-def built_in_regimes() -> Mapping[str, Regime]:
-    """Regimes of this package by name, found in the package `bayes_grpo.regimes.built_in`."""
-    return {module.REGIME.name: module.REGIME for module in modules_in(built_in, "REGIME")}
 
 
 @cache
@@ -44,7 +38,7 @@ def installed_regimes() -> Mapping[str, Regime]:
             continue
         if not isinstance(regime, Regime) or regime.name != entry.name:
             reason = f"expected a Regime named {entry.name!r}, found {regime!r}"
-        elif entry.name in built_in_regimes() or entry.name in found:
+        elif entry.name in module_names(built_in) or entry.name in found:
             reason = "another regime has that name"
         else:
             found[entry.name] = regime
@@ -54,17 +48,16 @@ def installed_regimes() -> Mapping[str, Regime]:
 
 
 class Registry(Mapping[str, Regime]):
-    """Every regime by its name; other packages are looked at on first use."""
+    """Every regime by its name; a module and other packages are imported on first use."""
 
     def __getitem__(self, name: str) -> Regime:
-        own = built_in_regimes()
-        return own[name] if name in own else installed_regimes()[name]
+        return modules_in(built_in, name)[0].REGIME if name in module_names(built_in) else installed_regimes()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*built_in_regimes(), *installed_regimes()))
+        return iter((*module_names(built_in), *installed_regimes()))
 
     def __len__(self) -> int:
-        return len(built_in_regimes()) + len(installed_regimes())
+        return sum(1 for _ in self)
 
 
 REGIMES = Registry()

@@ -23,8 +23,15 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import counted
-from bayes_grpo.risk.change import SIGNS, Change
-from bayes_grpo.risk.threshold import THRESHOLD_NODES, failure_probability, prior_weight, thresholds_at, width_of
+from bayes_grpo.risk.threshold import (
+    SIGNS,
+    THRESHOLD_NODES,
+    Change,
+    failure_probability,
+    prior_weight,
+    thresholds_at,
+    width_of,
+)
 
 FAILING_PATH = Path(__file__).with_name("failing.json")
 NEAR = math.log(1.5)

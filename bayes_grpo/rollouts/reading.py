@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError, SettingError
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.rollouts.completions import COLUMN_KINDS, UNKNOWN, Gatherer, StatedColumns
 from bayes_grpo.rollouts.files import LeftOut, Place, RolloutFile

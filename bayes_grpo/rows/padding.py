@@ -95,7 +95,7 @@ def shared(table: Series, length: int | None = None) -> Rows:
     varies; all else has every column as an array. How precise a row is may differ in all three. So a folder of logs
     compiles at most three programs a length and regime.
     """
-    rows = padded(table, doubled(len(table.y)) if length is None else length)
+    rows = padded(table, bucket(len(table.y), 1) if length is None else length)
     if rows.gap is not None or np.ndim(0.0 if rows.window is None else rows.window):
         return _filled(rows, *_ABSENT)
     rows = rows._replace(window=np.zeros(()) if rows.window is None else rows.window)
@@ -128,31 +128,26 @@ def _filled(rows: Rows, *columns: str) -> Rows:
     return rows._replace(start_speed=speed, **arrays)
 
 
-def bucket(n: int) -> int:
-    """Smallest bucket length that holds ``n`` rows: 32, 40, 48, 56, 64, 80 and so on, four to a doubling."""
-    step = 8
-    while 8 * step < n:
-        step *= 2
+def bucket(n: int, parts: int = 4) -> int:
+    """Smallest bucket length that holds ``n`` rows: 32, 40, 48, 56, 64, 80 and so on, four to a doubling.
+
+    With one part these are 32, 64, 128 and so on: few lengths, few programs to compile.
+    """
+    top = 32
+    while top < n:
+        top *= 2
+    step = top // (2 * parts)
     return max(32, -(-n // step) * step)
-
-
-def doubled(n: int) -> int:
-    """Smallest of 32, 64, 128 and so on that holds ``n`` rows; few lengths, few programs to compile."""
-    size = 32
-    while size < n:
-        size *= 2
-    return size
 
 
 def first_rows(whole: Rows, first: Series) -> Rows:
     """Arrays of the first rows of a log in the shapes of the whole log, so that nothing is compiled again."""
-    own = padded(first)
-    speed = np.zeros(()) if own.start_speed is None else own.start_speed
+    own = _filled(padded(first))
     return whole._replace(
         y=first_values(whole.y, len(first.y)),
         length=own.length,
         spacing=own.spacing,
-        start_speed=None if whole.start_speed is None else speed,
+        start_speed=None if whole.start_speed is None else own.start_speed,
     )
 
 

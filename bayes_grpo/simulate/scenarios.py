@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
+from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.settings import Numbers, RefreshModel, Structure
 from bayes_grpo.simulate.trainer_log import settings_of, trainer_state

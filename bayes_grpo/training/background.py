@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.common.errors import BayesGrpoWarning, WorkerError
-from bayes_grpo.common.machine import cores, threads
+from bayes_grpo.common.runtime import cores, threads
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching

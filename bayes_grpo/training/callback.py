@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.text import listed
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.status import SEVERITY
 from bayes_grpo.logs.formats import NO_ROWS, Parsed
 from bayes_grpo.logs.keyindex import OWN

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bayes_grpo.backtesting.scores import Backtest, ScoreLine
+from bayes_grpo.backtesting import Backtest, ScoreLine
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.text import counted
-from bayes_grpo.views.document import Document, section, sentence_case, shows
-from bayes_grpo.views.tables import Tabular, number, table
+from bayes_grpo.views.document import Document, Tabular, number, section, sentence_case, shows, table
 
 
 @shows(Backtest)

@@ -9,8 +9,7 @@ from bayes_grpo.batches.table import Batch
 from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.views.document import Document, section, sentence_case, shows
-from bayes_grpo.views.tables import Tabular, table, words
+from bayes_grpo.views.document import Document, Tabular, section, sentence_case, shows, table, words
 
 _SHOWN = 60
 """Rows on a terminal; the table on disk has all."""

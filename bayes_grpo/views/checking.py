@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bayes_grpo.checking.result import ALERT, Check
-from bayes_grpo.views.document import Document, section, sentence_case, shows
-from bayes_grpo.views.tables import Cell, number, table, words
+from bayes_grpo.checking import ALERT, Check
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, table, words
 
 
 @shows(Check)

@@ -8,9 +8,20 @@ from functools import partial
 import numpy as np
 
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
-from bayes_grpo.views.document import Document, Drawing, section, sentence_case, shows, split
-from bayes_grpo.views.plots.comparison import plot_comparison
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, table
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    chance,
+    number,
+    section,
+    sentence_case,
+    shows,
+    split,
+    table,
+)
+from bayes_grpo.views.plots.fitting import plot_comparison
 
 
 @shows(Comparison)

@@ -6,8 +6,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import percent, spread
 from bayes_grpo.decision.result import Decision, amount
-from bayes_grpo.views.document import Document, section, shows, split
-from bayes_grpo.views.tables import Cell, Tabular, number, table, words
+from bayes_grpo.views.document import Cell, Document, Tabular, number, section, shows, split, table, words
 
 _SHOWN = 8
 """Stopping steps in the table besides the recommended one; JSON has all."""

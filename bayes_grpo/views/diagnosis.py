@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
-from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.mode import Episode, label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.timeline import Episode
-from bayes_grpo.views.document import TONES, Document, Drawing, Sparkline, section, sentence_case, shows, split
+from bayes_grpo.views.document import (
+    TONES,
+    Cell,
+    Document,
+    Drawing,
+    Sparkline,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -26,7 +42,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
     answer, why = split(sentence_case(d.status.headline), ": ")
     a, found = d.about, episodes(d)
-    reward = None if d.trends is None else d.trends.reward
+    logged = None if d.trends is None else d.trends.reward.logged
     missing = ", ".join(d.missing)
     return Document(
         title=a.name,
@@ -39,7 +55,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
         do=d.status.action,
         tone=TONES[d.status.status],
         table=_modes(d),
-        plot=Drawing(partial(plot_diagnosis, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
+        plot=Drawing(partial(_drawn, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
         sections=(
             section("Story", sentence_case(d.sentence, 900)),
             section("What happened", tables=(_episodes(found),) if found else ()),
@@ -65,8 +81,13 @@ def diagnosis_document(d: Diagnosis) -> Document:
         ),
         unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
-        series=None if reward is None else Sparkline(reward.raw_step.tolist(), reward.raw.tolist(), marks(d)),
+        series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
+
+
+def _drawn(d: Diagnosis, figure: Any) -> object:
+    """Its figure, for a back end that draws."""
+    return plot_diagnosis(d, figure)
 
 
 def _zeros(d: Diagnosis) -> str:

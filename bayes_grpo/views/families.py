@@ -7,9 +7,24 @@ from functools import partial
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
 from bayes_grpo.families.result import Sweep
-from bayes_grpo.views.document import Document, Drawing, Point, section, sentence_case, shows, split
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Point,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.families import plot_compare_runs, plot_sweep
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
 
 @shows(Sweep)

@@ -8,9 +8,19 @@ from functools import partial
 
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
-from bayes_grpo.views.document import Document, Drawing, section, shows
-from bayes_grpo.views.plots.fitting import plot_fit
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, span, table, words
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    chance,
+    number,
+    section,
+    shows,
+    span,
+    table,
+    words,
+)
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""
@@ -19,6 +29,8 @@ MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping"
 @shows(Fit)
 def fit_document(fit: Fit) -> Document:
     """The summary of a fit with its figure."""
+    from bayes_grpo.views.plots.fitting import plot_fit  # a terminal shows the summary alone
+
     document = fit_summary_document(summarize(fit))
     return replace(
         document,

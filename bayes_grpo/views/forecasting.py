@@ -6,15 +6,28 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.analysis.advice import UNCHANGED
+from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent
-from bayes_grpo.forecasting.horizon import Horizon
+from bayes_grpo.forecasting.expected import Horizon
+from bayes_grpo.forecasting.forecast import Forecast
 from bayes_grpo.forecasting.references import REFERENCES_NAME
-from bayes_grpo.forecasting.result import Forecast
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
-from bayes_grpo.views.document import Document, Drawing, Sparkline, section, sentence_case, shows
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Sparkline,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.forecasting import plot_forecast
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, table, words
 
 
 @shows(Forecast)

@@ -8,8 +8,7 @@ from html import escape
 from typing import Any
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.views.document import Document, view
-from bayes_grpo.views.tables import Tabular
+from bayes_grpo.views.document import Document, Tabular, view
 
 _DOTS = 80
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.passing.passing import Passing
 from bayes_grpo.passing.verifier import VerifierErrors
-from bayes_grpo.views.document import Document, section, sentence_case, shows, split
-from bayes_grpo.views.tables import Cell, number, span, table
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, split, table
 
 
 @shows(Passing)

@@ -9,10 +9,24 @@ from bayes_grpo.common.intervals import LEVEL, Interval, percent, probability_te
 from bayes_grpo.common.text import every
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
-from bayes_grpo.planning.result import StabilityReport
-from bayes_grpo.views.document import Document, Drawing, section, sentence_case, shows, split
+from bayes_grpo.planning.stability import StabilityReport
+from bayes_grpo.views.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    chance,
+    number,
+    ranged,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.planning import label, plot_plan
-from bayes_grpo.views.tables import Cell, Tabular, chance, number, ranged, span, table, words
 
 _LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6
@@ -85,7 +99,7 @@ def plan_document(plan: Plan) -> Document:
         assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
         unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
         docs="how/plan",
-        condition="For the next run: ",
+        condition="",
     )
 
 

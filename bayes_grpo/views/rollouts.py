@@ -9,9 +9,20 @@ from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
 from bayes_grpo.rollouts.summary import RolloutSummary
-from bayes_grpo.views.document import Document, Drawing, section, sentence_case, shows, split
+from bayes_grpo.views.document import (
+    Document,
+    Drawing,
+    Tabular,
+    number,
+    section,
+    sentence_case,
+    shows,
+    span,
+    split,
+    table,
+    words,
+)
 from bayes_grpo.views.plots.rollouts import plot_rollouts
-from bayes_grpo.views.tables import Tabular, number, span, table, words
 
 
 @shows(RolloutSummary)

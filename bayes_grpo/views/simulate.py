@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.simulate.scenarios import SimulatedRun
-from bayes_grpo.views.document import Document, shows
-from bayes_grpo.views.tables import table
+from bayes_grpo.views.document import Document, shows, table
 
 
 class WrittenRuns(NamedTuple):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Document, Section, Sparkline
-from bayes_grpo.views.tables import Cell, Tabular
+from bayes_grpo.views.document import Cell, Document, Section, Sparkline, Tabular
 
 if TYPE_CHECKING:
     from rich.console import Console

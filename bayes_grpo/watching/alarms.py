@@ -11,8 +11,7 @@ from collections.abc import Collection
 
 from bayes_grpo.common.intervals import probability_text
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import label_of
-from bayes_grpo.diagnosis.probabilities import probabilities_after
+from bayes_grpo.diagnosis.mode import label_of, probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import LASTING, LEAST_LOOK_ROWS, Alarm, Watching

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.forecasting.expected import Expected
 

@@ -12,10 +12,8 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from bayes_grpo.analysis.advice import given
-from bayes_grpo.analysis.analyze import analyze
-from bayes_grpo.analysis.result import Forecasted, Part
-from bayes_grpo.analysis.settings import AnalysisSettings
+from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
+from bayes_grpo.analysis.result import Forecasted, Part, given
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.programs import forget_programs
 from bayes_grpo.common.text import plain
@@ -24,7 +22,7 @@ from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import named_runs
-from bayes_grpo.rows.padding import doubled
+from bayes_grpo.rows.padding import bucket
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.result import Alarm, Memory, Outlook, Update, Watching
 
@@ -46,7 +44,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     step, reward = run.rewards
     first = (float(step[0]), float(reward[0])) if len(step) else ()
     alarmed = dict(known.alarmed) if known.first in ((), first) else {}  # what was found in another run is new again
-    length = doubled(len(reward))
+    length = bucket(len(reward), 1)
     if known.length not in (0, length):
         forget_programs()  # the log has outgrown them; this frees 150 MB
     with warnings.catch_warnings():

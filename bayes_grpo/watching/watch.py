@@ -16,7 +16,7 @@ import platformdirs
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
-from bayes_grpo.common.progress import Progress, or_silent
+from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import PathLike
 from bayes_grpo.logs.run import Run

@@ -21,8 +21,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayes_grpo.risk.change import Change
-from bayes_grpo.risk.threshold import failure_probability, prior_weight, thresholds_at, width_of
+from bayes_grpo.risk.threshold import Change, failure_probability, prior_weight, thresholds_at, width_of
 
 WEIGHTS: dict[str, tuple[float, float]] = {
     "refresh_interval": (0.3, 0.3),

@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayes_grpo.dynamics.reduction import effective_learning_rate
-from bayes_grpo.dynamics.thresholds import spectral_radius
+from bayes_grpo.dynamics.reduction import effective_learning_rate, spectral_radius
 from bayes_grpo.simulate.objective import expected_batch, grpo_loss, log_policy, mean_reward
 from bayes_grpo.simulate.policies import Environment, PromptSet
 from bayes_grpo.simulate.settings import Numbers, Structure

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.analysis.advice import UNCHANGED, advised, given
+from bayes_grpo.analysis.result import UNCHANGED, advised, given
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
 from tests.decision.test_decision import saturating

@@ -58,7 +58,7 @@ def test_a_question_without_an_answer_costs_no_forecast(monkeypatch):
     def refused(*_, **__):
         raise SettingError("no step to stop at")
 
-    monkeypatch.setattr("bayes_grpo.decision.costs.decide", refused)
+    monkeypatch.setattr("bayes_grpo.decision.decide.decide", refused)
     asked = bg.AnalysisSettings(paths=300, costs=bg.StoppingCosts(cost_per_step=1.0, value_per_reward=1.0))
     ahead = bg.analyze(rising_run(40), ("forecast",), settings=asked).forecast.required
     assert (ahead.decision, ahead.undecided) == (None, "no step to stop at")

@@ -4,10 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.backtest import backtest, backtest_logs
-from bayes_grpo.backtesting.scores import FORECAST, LAST_VALUE, Backtest
+from bayes_grpo.backtesting import FORECAST, LAST_VALUE, Backtest, backtest, backtest_logs
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.forecasting.priors import forecast_priors
+from bayes_grpo.forecasting.fits import forecast_priors
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run

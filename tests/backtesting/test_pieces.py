@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.backtesting.scores import crps
+from bayes_grpo.backtesting import crps
 from bayes_grpo.forecasting.pool import FEATURES
 from benchmarks.lab.learners.pieces import Piece, apart, piece_of
 from benchmarks.lab.learners.pool import learn_pool

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from bayes_grpo.backtesting.scores import covered, crps, log_score
+from bayes_grpo.backtesting import covered, crps, log_score
 from benchmarks.backtest_parts import pit
 from benchmarks.lab.learners.hazard import energy
 from benchmarks.rivals import RIVALS

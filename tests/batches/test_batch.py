@@ -25,7 +25,7 @@ from bayes_grpo.batches.table import journal_of
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import MissingExtraError, OutputError, SettingError
 from bayes_grpo.diagnosis import diagnose
-from bayes_grpo.forecasting.horizon import horizon_of
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.summary import summarize_forecast
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps

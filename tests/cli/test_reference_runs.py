@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.references.nearby import NearbyRuns
+from bayes_grpo.references.gather import NearbyRuns
 from tests.helpers.command import call
 
 ROWS = "\n".join(["step,reward,learning_rate", *(f"{i},{0.5 + 0.01 * (i % 3)},1e-5" for i in range(1, 31))])

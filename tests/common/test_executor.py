@@ -17,8 +17,8 @@ import pytest
 from bayes_grpo.common import executor as module
 from bayes_grpo.common.errors import MissingExtraError, SettingError, WorkerError
 from bayes_grpo.common.executor import dask_executor, outcomes
-from bayes_grpo.common.machine import cores
 from bayes_grpo.common.programs import call
+from bayes_grpo.common.runtime import cores
 from tests.helpers import tasks
 from tests.helpers.selection import few
 

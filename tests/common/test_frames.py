@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.backtesting.scores import Backtest, Score
-from bayes_grpo.checking.result import Check, Finding
+from bayes_grpo.backtesting import Backtest, Score
+from bayes_grpo.checking import Check, Finding
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import frame_of
 from bayes_grpo.comparison.result import Comparison, ComparisonLine

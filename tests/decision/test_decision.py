@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.costs import StoppingCosts
-from bayes_grpo.decision.decide import decide
+from bayes_grpo.decision.decide import StoppingCosts, decide
 from bayes_grpo.decision.result import amount
-from bayes_grpo.diagnosis.fallen import Fallen
+from bayes_grpo.diagnosis.trend import Fallen
 from tests.helpers.shown import text_of
 from tests.helpers.trends import there
 

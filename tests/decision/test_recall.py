@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.checkpoints import Checkpoints, had
-from bayes_grpo.decision.costs import StoppingCosts, with_checkpoints
-from bayes_grpo.decision.decide import decide
-from bayes_grpo.decision.recall import recalled
+from bayes_grpo.decision.checkpoints import Checkpoints, had, recalled
+from bayes_grpo.decision.decide import StoppingCosts, decide, with_checkpoints
 from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings

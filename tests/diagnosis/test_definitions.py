@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 
 from bayes_grpo import diagnose
-from bayes_grpo.diagnosis.logged import Logged, lost_strength
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import MEASURED, MOST_PROBABLE, all_modes
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, MODES
+from bayes_grpo.rows.reward_range import RewardRange
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.runs import evaluated, make_run, rising_run, steps
 
 
 def lost(values, **ends):
-    return lost_strength(
-        Logged(steps(len(values)), np.asarray(values)), ends.get("low", 0.0), ends.get("high", 1.0), 12
-    )
+    return Logged(steps(len(values)), np.asarray(values)).loss(RewardRange(**{"low": 0.0, "high": 1.0, **ends}))
 
 
 @pytest.mark.parametrize("rows", [3, 4, 6, 8, 10, 15, 20, 30, 50])

@@ -55,7 +55,7 @@ def test_long_logs_are_averaged_and_gaps_left_out():
     y = np.where(x % 3 == 0, np.nan, x / 1000.0)
     trend = fit_trend(x, y)
     assert len(trend.step) == TREND_ROWS
-    assert trend.rows == np.isfinite(y).sum()
+    assert trend.logged.rows == np.isfinite(y).sum()
     np.testing.assert_allclose(trend.mean, trend.step / 1000.0, atol=0.005)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics import reduction, thresholds
+from bayes_grpo.dynamics import reduction
 
 # Critical gain in units of the published rule, for K_ref 1, 2, 8, 32.
 THRESHOLDS = {
@@ -30,7 +30,7 @@ def iterate(gain, mu, interval, model, exposure, n_steps):
 @pytest.mark.parametrize(("case", "expected"), THRESHOLDS.items())
 def test_critical_gain_reproduces_the_table(case, expected):
     mu, model = case
-    found = [thresholds.critical_gain(mu, s, model) * s / (1 - mu) for s in (1, 2, 8, 32)]
+    found = [reduction.critical_gain(mu, s, model) * s / (1 - mu) for s in (1, 2, 8, 32)]
     np.testing.assert_allclose(found, expected, rtol=6e-4)
 
 
@@ -38,7 +38,7 @@ def test_critical_gain_reproduces_the_table(case, expected):
 @pytest.mark.parametrize("model", ["hold", "delay"])
 @pytest.mark.parametrize(("mu", "interval"), [(0.0, 3), (0.5, 1), (0.8, 6)])
 def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, interval, model, exposure):
-    critical = thresholds.critical_gain(mu, interval, model, exposure)
+    critical = reduction.critical_gain(mu, interval, model, exposure)
     below = np.abs(iterate(0.97 * critical, mu, interval, model, exposure, 3000))
     above = np.abs(iterate(1.03 * critical, mu, interval, model, exposure, 3000))
     assert below[-200:].max() < 0.1 * below[:200].max()
@@ -47,32 +47,32 @@ def test_the_recurrence_decays_below_and_grows_above_the_critical_gain(mu, inter
 
 @pytest.mark.parametrize("model", ["hold", "delay"])
 def test_spectral_radius_is_the_growth_of_the_recurrence(model):
-    gain = 1.3 * thresholds.critical_gain(0.6, 4, model)
+    gain = 1.3 * reduction.critical_gain(0.6, 4, model)
     x = np.abs(iterate(gain, 0.6, 4, model, 1.0, 2000))
     measured = (x[-100:].max() / x[-1100:-1000].max()) ** (1 / 1000)
-    assert measured == pytest.approx(thresholds.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
+    assert measured == pytest.approx(reduction.spectral_radius(gain, 0.6, 4, model), rel=1e-3)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("interval", [1, 2, 5, 16])
 def test_the_rule_is_never_optimistic_and_exact_for_a_delay_of_one(mu, interval):
-    rule = float(thresholds.published_threshold(mu, interval))
-    delay = thresholds.critical_gain(mu, interval, "delay")
+    rule = float(reduction.published_threshold(mu, interval))
+    delay = reduction.critical_gain(mu, interval, "delay")
     assert delay >= rule * (1 - 1e-9)
-    assert thresholds.critical_gain(mu, interval, "hold") > 1.9 * rule
+    assert reduction.critical_gain(mu, interval, "hold") > 1.9 * rule
     if interval == 1:
         assert delay == pytest.approx(rule, rel=1e-9)
 
 
 @pytest.mark.parametrize("model", ["hold", "delay"])
 def test_without_exposure_the_lag_does_not_matter(model):
-    assert thresholds.critical_gain(0.7, 9, model, 0.0) == pytest.approx(2 * 1.7, rel=1e-9)
+    assert reduction.critical_gain(0.7, 9, model, 0.0) == pytest.approx(2 * 1.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.5, 0.9])
 def test_modes_turn_complex_at_the_onset(mu):
-    onset = float(thresholds.onset_of_oscillation(mu))
-    below, above = (np.linalg.eigvals(thresholds.hold_map(onset * f, mu, 1)) for f in (0.999, 1.001))
+    onset = float(reduction.onset_of_oscillation(mu))
+    below, above = (np.linalg.eigvals(reduction.hold_map(onset * f, mu, 1)) for f in (0.999, 1.001))
     assert np.abs(np.imag(below)).max() < 1e-12
     assert np.abs(np.imag(above)).max() > 1e-6
 
@@ -82,7 +82,7 @@ def test_continuum_mass_puts_the_onset_where_the_discrete_map_has_it():
     m = reduction.oscillator_coefficients(1.0, 1e-3, mu).mass
     # c² = 4 m k with c = 1 − μ.
     assert (1 - mu) ** 2 / (4 * m) == pytest.approx(2.632e-3, rel=1e-3)
-    assert float(thresholds.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
+    assert float(reduction.onset_of_oscillation(mu)) == pytest.approx(2.633e-3, rel=2e-4)
 
 
 def test_coefficients_in_closed_form_and_the_ema_convention():
@@ -104,12 +104,12 @@ def test_refresh_interval_of_trl_and_mean_lag_of_each_model():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: thresholds.onset_of_oscillation(1.0), "momentum"),
-        (lambda: thresholds.published_threshold(0.9, 0), "refresh interval"),
-        (lambda: thresholds.critical_gain(0.9, 0, "hold"), "refresh interval"),
-        (lambda: thresholds.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
-        (lambda: thresholds.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
-        (lambda: thresholds.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
+        (lambda: reduction.onset_of_oscillation(1.0), "momentum"),
+        (lambda: reduction.published_threshold(0.9, 0), "refresh interval"),
+        (lambda: reduction.critical_gain(0.9, 0, "hold"), "refresh interval"),
+        (lambda: reduction.spectral_radius(0.1, 0.9, 1.5, "hold"), "refresh interval"),  # pyright: ignore[reportArgumentType]
+        (lambda: reduction.spectral_radius(0.1, 0.9, 2, "late"), "lag model"),  # pyright: ignore[reportArgumentType]
+        (lambda: reduction.critical_gain(0.9, 2, "hold", 1.5), "lag exposure"),
         (lambda: reduction.effective_learning_rate(0.1, 0.9, "adam"), "heavy_ball or ema"),  # pyright: ignore[reportArgumentType]
         (lambda: reduction.trl_refresh_interval(0), "refresh interval"),
     ],

@@ -14,7 +14,7 @@ from bayes_grpo.cli.command import each_by_itself
 from bayes_grpo.families.members import LeftOutRun, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
 from bayes_grpo.families.names import NamedSetting
-from bayes_grpo.fitting.sampling.convergence import check_convergence
+from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.views.plots.families import plot_sweep
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call

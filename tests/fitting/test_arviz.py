@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import bayes_grpo as bg
 from bayes_grpo.fitting.summary import sensitivities
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from tests.helpers.reference import dense_log_density, oscillator_moments
 from tests.helpers.runs import make_run, rising_run, steps

@@ -13,12 +13,12 @@ from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, SettingError
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.fitting.sampling import nuts
-from bayes_grpo.fitting.sampling.convergence import check_convergence
+from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
 from bayes_grpo.fitting.summary import r_squared
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
-from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
@@ -176,7 +176,7 @@ def test_impossible_sampler_settings(run, bad):
 def test_half_gain_step_solves_the_law():
     from scipy.integrate import solve_ivp
 
-    from bayes_grpo.regimes.common import half_gain_time
+    from bayes_grpo.regimes.built_in.oscillator import half_gain_time
 
     for zeta in (-0.3, 0.0, 0.4, 1.0, 2.5, 30.0):
         omega = 0.3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.thresholds import spectral_radius
+from bayes_grpo.dynamics.reduction import spectral_radius
 from benchmarks.recovery import QUANTITIES, STEPS, coverage, make_runs, recovered, settings, true_values
 
 

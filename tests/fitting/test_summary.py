@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.fitting.summary import measured, probabilities
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.series import NoiseLevel
 

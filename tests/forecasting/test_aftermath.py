@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.fallen import fallen_of, last_lost, last_near_best
+from bayes_grpo.diagnosis.trend import fallen_of, last_lost, last_near_best
 from bayes_grpo.fitting.window import fit_window
 from bayes_grpo.forecasting.events import COLLAPSE, RewardPaths
 from bayes_grpo.forecasting.inputs import fallen_in
 from bayes_grpo.forecasting.mixture import REGAINED, Mixture, clip_recovery, freeze_after_schedule, still_after
+from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.cases import dipped_then_collapsed
 from tests.helpers.runs import rising_run
@@ -58,8 +59,8 @@ def test_a_fall_that_came_back_is_none_at_the_end():
     y = np.full(48, 0.8) + 0.01 * np.random.default_rng(0).standard_normal(48)
     y[10:18] = 0.1
     trend = fit_trend(np.arange(1.0, 49.0), y)
-    assert fallen_of(trend, 1.0, 0.0) is None
-    first, last = there(last_lost(trend, 1.0, 0.0))
+    assert fallen_of(trend, RewardRange(0.0, 1.0)) is None
+    first, last = there(last_lost(trend, RewardRange(0.0, 1.0)))
     assert 9.0 <= first <= 13.0
     assert 15.0 <= last <= 20.0
     assert last_near_best(trend, 10.0) <= 10.0
@@ -67,7 +68,7 @@ def test_a_fall_that_came_back_is_none_at_the_end():
 
 def test_what_was_lost_from_the_first_rows_on_is_what_they_had():
     y = np.concatenate([[0.5, 0.5], np.zeros(58)])
-    found = there(fallen_of(fit_trend(np.arange(1.0, 61.0), y), 1.0, 0.0))
+    found = there(fallen_of(fit_trend(np.arange(1.0, 61.0), y), RewardRange(0.0, 1.0)))
     assert found.at_once
     assert found.best == pytest.approx(0.5, abs=0.02)
     assert found.now == pytest.approx(0.0, abs=0.01)

@@ -10,18 +10,18 @@ from bayes_grpo import SamplerSettings
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.paths import predict
 from bayes_grpo.fitting.sampling.adaptive import WeightDiagnostics
 from bayes_grpo.fitting.sampling.target import Target, target_of, values_of
 from bayes_grpo.forecasting import fits
+from bayes_grpo.forecasting.expected import horizon_of
 from bayes_grpo.forecasting.fits import bounded, fit_ensemble, forecast_weights, prior_weights, trusted
 from bayes_grpo.forecasting.forecast import ALONE, forecast
-from bayes_grpo.forecasting.horizon import horizon_of
-from bayes_grpo.forecasting.paths import allot, regime_paths
+from bayes_grpo.forecasting.mixture import allot, regime_paths
+from bayes_grpo.forecasting.paths import predict
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.regimes import get_regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.rows.padding import padded, shared
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import rows_of

@@ -7,8 +7,7 @@ import pytest
 
 from bayes_grpo import forecast, plot_forecast
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.forecasting.reach import crossings, reach_of
-from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.forecasting.summary import crossings, reach_of, summarize_forecast
 from bayes_grpo.rows.schedule import PLAN_OVER, RATE_ENDED
 from tests.helpers.runs import remaining, rising_run
 

@@ -9,9 +9,16 @@ import numpy as np
 import xarray as xr
 
 from bayes_grpo.fitting.file import save_fit
-from bayes_grpo.fitting.groups import convergence_to_groups, priors_to_group, rows_to_groups, settings_to_group
-from bayes_grpo.fitting.result import FORMAT, Fit, model_hash
-from bayes_grpo.fitting.sampling.convergence import Convergence, ParameterCheck
+from bayes_grpo.fitting.result import (
+    FORMAT,
+    Fit,
+    convergence_to_groups,
+    model_hash,
+    priors_to_group,
+    rows_to_groups,
+    settings_to_group,
+)
+from bayes_grpo.fitting.sampling.nuts import Convergence, ParameterCheck
 from bayes_grpo.regimes import REGIMES, Prior
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run

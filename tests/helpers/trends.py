@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bayes_grpo.diagnosis.trend import Trend
+from bayes_grpo.diagnosis.trend import RunTrends, Trend
 from bayes_grpo.diagnosis.trend import fit_trend as trend_or_none
-from bayes_grpo.diagnosis.trends import RunTrends
-from bayes_grpo.diagnosis.trends import trends_of as trends_or_none
+from bayes_grpo.diagnosis.trend import trends_of as trends_or_none
 from bayes_grpo.logs.run import Run
 
 

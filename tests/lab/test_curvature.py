@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.simulate.settings import Numbers, Structure
 from benchmarks.lab.curvature import balancing_reference, leading_modes, local, reward_spectrum
 from benchmarks.lab.enumerated_training import Places, drift, follow, policy

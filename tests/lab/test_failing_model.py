@@ -6,9 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import LearnedFailures
-from bayes_grpo.risk.threshold import THRESHOLD_NODES, failure_probability, prior_weight, thresholds_at
+from bayes_grpo.risk.threshold import THRESHOLD_NODES, Change, failure_probability, prior_weight, thresholds_at
 from benchmarks.lab.failing_model import (
     EFFECTIVE_PAIRS,
     MOVED,

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("equinox")
 
-from bayes_grpo.risk.change import Change, change
 from bayes_grpo.risk.failure import failure_risk, learned_failures
+from bayes_grpo.risk.threshold import Change, change
 from benchmarks.lab.learners.failing import as_pairs, told_of
 from benchmarks.lab.learners.failing_scores import calibration_error
 from benchmarks.lab.learners.lab_siblings import LADDER, REPO, family_draws, settings_of_draw

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation, published_threshold
+from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation, published_threshold
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.measure import (
     log_log_slope,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.planning.outcomes import reference_outcomes
-from bayes_grpo.risk.change import Change
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import make_run
 

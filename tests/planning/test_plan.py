@@ -18,7 +18,7 @@ from bayes_grpo.common.intervals import percent
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.planning.candidates import UNKNOWN_RATE, grid_of
+from bayes_grpo.planning.outcomes import UNKNOWN_RATE, grid_of
 from bayes_grpo.planning.outlook import (
     LEAST_SD,
     Base,
@@ -31,11 +31,11 @@ from bayes_grpo.planning.outlook import (
 )
 from bayes_grpo.planning.planned import Candidate, Plan
 from bayes_grpo.planning.stability import stability
-from bayes_grpo.risk.change import Change
 from bayes_grpo.risk.failure import failure_risk
+from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.views.document import sentence_case, view
+from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.planning import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
@@ -119,7 +119,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
     assert any("failed itself" in c for c in found.cautions)
     top = Status("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
-    assert f"For the next run: {sentence_case(found.answer, upper=False)}" in view(found).given(top).why
+    assert found.answer in view(found).given(top).why
     assert "priors" in view(found).unchecked
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import critical_gain, frozen_policy_onset, hold_map, onset_of_oscillation
+from bayes_grpo.dynamics.reduction import critical_gain, frozen_policy_onset, hold_map, onset_of_oscillation
 from bayes_grpo.probing.course import stiffness_course
 from bayes_grpo.probing.estimate import Measured
 from bayes_grpo.probing.predict import limits_of

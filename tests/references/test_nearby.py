@@ -4,8 +4,7 @@ import math
 import shutil
 
 from bayes_grpo import read_log
-from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.nearby import NearbyRuns
+from bayes_grpo.references.gather import NearbyRuns, gather_references
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.stores import write_trackio
 from tests.references.made import runs_of_orders

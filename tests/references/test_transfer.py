@@ -6,8 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.joint import read_jointly
-from bayes_grpo.references.transfer import _conditioned, transfer_forecast
+from bayes_grpo.references.transfer import _conditioned, read_jointly, transfer_forecast
 from bayes_grpo.rows.rows_of import rows_of
 from tests.references.made import runs_of_orders
 

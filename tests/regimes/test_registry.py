@@ -131,12 +131,8 @@ def test_a_file_in_the_package_is_a_regime(tmp_path, monkeypatch):
         "class Stretched(Exponential):\n    name = 'stretched'\n\n\nREGIME = Stretched()\n"
     )
     monkeypatch.setattr(built_in, "__path__", [*built_in.__path__, str(tmp_path)])
-    registry.built_in_regimes.cache_clear()
-    try:
-        assert "stretched" in REGIMES
-        assert get_regime("stretched").has_trend
-    finally:
-        registry.built_in_regimes.cache_clear()
+    assert "stretched" in REGIMES
+    assert get_regime("stretched").has_trend
 
 
 def test_equal_regimes_share_their_programs_and_others_do_not():

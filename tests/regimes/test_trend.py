@@ -19,8 +19,8 @@ from bayes_grpo.dynamics.kalman import mean_path
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.fitting.sampling.target import potential, prior_numbers
 from bayes_grpo.regimes import REGIMES, get_regime
+from bayes_grpo.regimes.common import FLUCTUATION, _net_rate
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.regimes.trend import FLUCTUATION, _net_rate
 from bayes_grpo.rows.padding import padded
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers import nonlinear

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.analysis.settings import AnalysisSettings
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.analysis.analyze import AnalysisSettings
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
 from bayes_grpo.logs.run import Run
-from bayes_grpo.report.result import Report, save_report
-from bayes_grpo.report.run_page import report_run
+from bayes_grpo.report import Report, report_run, save_report
 from tests.helpers.browser import browser, missing
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.selection import few

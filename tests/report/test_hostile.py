@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.logs.settings import Provenance, Setting
-from bayes_grpo.report.result import save_report
-from bayes_grpo.report.run_page import report_run
+from bayes_grpo.report import report_run, save_report
 from tests.helpers.browser import PHONE, look
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 
 from bayes_grpo.analysis import analyze
-from bayes_grpo.analysis.settings import PARTS
-from bayes_grpo.report import page
-from bayes_grpo.report.result import Report, save_report
-from bayes_grpo.report.run_page import report_run
+from bayes_grpo.analysis.analyze import PARTS
+from bayes_grpo.report import Report, page, report_run, save_report
 from bayes_grpo.views import html
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps

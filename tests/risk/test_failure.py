@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from bayes_grpo.risk.change import SIGNS, Change, change
 from bayes_grpo.risk.failure import failure_risk, learned_failures, shared_rate
-from bayes_grpo.risk.threshold import prior_weight
+from bayes_grpo.risk.threshold import SIGNS, Change, change, prior_weight
 
 
 def faster(factor: float) -> Change:

@@ -44,6 +44,6 @@ def test_a_forecast_takes_one_end_alone():
 
 def test_the_diagnosis_honours_either_end():
     seen = RunSoFar.of(make_run(steps(40), np.linspace(0.1, 0.9, 40), reward_high=3.0))
-    assert (seen.low, seen.high) == (0.0, 3.0)
-    assert "reward_low" in seen.assumed
-    assert not RunSoFar.of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).has_range
+    assert (seen.ends.low, seen.ends.high) == (0.0, 3.0)
+    assert "reward_low" in seen.ends.assumed
+    assert not RunSoFar.of(make_run(steps(40), np.linspace(0.1, 9.0, 40), reward_high=10.0)).ends.known

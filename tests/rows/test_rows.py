@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError, PriorError
+from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.built_in.oscillator import Oscillator
-from bayes_grpo.regimes.parameters import Prior
 from bayes_grpo.regimes.priors import resolve_priors
-from bayes_grpo.rows.padding import bucket, doubled, padded, shared
+from bayes_grpo.rows.padding import bucket, padded, shared
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import decay, schedule_of
 from tests.helpers.runs import make_run, rising_run, steps
@@ -101,7 +101,7 @@ def test_buckets_grow_by_at_most_a_quarter():
     assert sizes[:9] == [32, 40, 48, 56, 64, 80, 96, 112, 128]
     assert all(bucket(n) >= n for n in range(1, 3000))
     table = rows_of(rising_run(50))
-    assert (len(padded(table).y), len(shared(table).y)) == (bucket(50), doubled(50))
+    assert (len(padded(table).y), len(shared(table).y)) == (bucket(50), bucket(50, 1))
     assert max(b / a for a, b in pairwise(sizes)) <= 1.25
 
 

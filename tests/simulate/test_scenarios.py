@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.dynamics.thresholds import onset_of_oscillation
+from bayes_grpo.dynamics.reduction import onset_of_oscillation
 from bayes_grpo.simulate.scenarios import SCENARIOS, simulate_scenario
 from benchmarks.lab.fixed_points import linearized
 from tests.helpers.selection import few

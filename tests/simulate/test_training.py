@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bayes_grpo.dynamics.thresholds import critical_gain
+from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.simulate.policies import bernoulli_bandit, contextual_bandit, softmax_bandit, verifier
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate

@@ -12,8 +12,7 @@ from rich.console import Console
 from bayes_grpo import diagnose, fit, forecast, summarize
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.views.document import Document, Sparkline, section, shows, view
-from bayes_grpo.views.tables import table
+from bayes_grpo.views.document import Document, Sparkline, section, shows, table, view
 from bayes_grpo.views.terminal import print_document, sparkline
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.costs import StoppingCosts
+from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.diagnose import diagnose
-from bayes_grpo.diagnosis.probabilities import probabilities_after
+from bayes_grpo.diagnosis.mode import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast

@@ -12,7 +12,7 @@ from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 
 class AdvantageDegeneracy(Mode):
@@ -29,7 +29,7 @@ class AdvantageDegeneracy(Mode):
         """No signal and no progress: zero-variance groups, and a reward that has not risen and is not high."""
         if rows.constant:
             spread = rows.signals.get("reward_std")
-            unrewarded = float(rows.reward.value[0]) <= max(rows.low, 0.0) if rows.has_range else True
+            unrewarded = float(rows.reward.value[0]) <= max(rows.ends.low, 0.0) if rows.ends.known else True
             if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
                 return np.inf
         waste = rows.waste

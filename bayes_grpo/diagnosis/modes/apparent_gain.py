@@ -14,7 +14,7 @@ from bayes_grpo.common.intervals import span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.reward_key import is_form, is_task
 
 

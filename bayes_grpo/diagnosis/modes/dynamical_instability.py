@@ -1,6 +1,6 @@
 """Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
 
-`bayes_grpo.diagnosis.logged.lost_strength` defines a lost reward. Every threshold applies to running means of the rows
+`bayes_grpo.diagnosis.logged.Logged.loss` defines a lost reward. Every threshold applies to running means of the rows
 and to their standard errors.
 """
 
@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 
 class DynamicalInstability(Mode):
@@ -30,11 +30,11 @@ class DynamicalInstability(Mode):
         y, held_out = rows.reward, rows.held_out
         found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
-            found.append(held_out.loss(THRESHOLDS.held_out_rows))
+            found.append(held_out.loss(least_rows=THRESHOLDS.held_out_rows))
         norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
         if norm.rows >= THRESHOLDS.burst_rows:
             early, _, peak = _bursts(norm.value)
-            falls = any(x.falls for x in (y, held_out))
+            falls = any(x.fell() for x in (y, held_out))
             found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
         if kl.rows >= THRESHOLDS.burst_rows:
             _, usual, peak = _bursts(kl.value)
@@ -58,7 +58,7 @@ class DynamicalInstability(Mode):
         if found is not None:
             return fall_text(*found)
         y = then.reward
-        parts = [f"{_name(rows)} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
+        parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
             x = then.signals.get(key, NOTHING)
             if x.rows >= THRESHOLDS.burst_rows:
@@ -69,15 +69,11 @@ class DynamicalInstability(Mode):
         return "; ".join(parts)
 
 
-def _name(rows: RunSoFar) -> str:
-    return "the held-out score" if rows.uses_eval else "the reward"
-
-
 def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     """Which reward is lost, with its name; None where none is."""
     if rows.loss > 1.0:
-        return _name(rows), rows.reward
-    if rows.held_out.loss(THRESHOLDS.held_out_rows) > 1.0:
+        return rows.reward_name, rows.reward
+    if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
         return "the held-out score", rows.held_out
     return None
 

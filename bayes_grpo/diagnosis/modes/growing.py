@@ -8,7 +8,7 @@ from bayes_grpo.common.intervals import interval, span_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 
 class Growing(Mode):

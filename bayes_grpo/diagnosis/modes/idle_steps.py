@@ -8,7 +8,7 @@ from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 
 class IdleSteps(Mode):
@@ -41,10 +41,10 @@ class IdleSteps(Mode):
 
 def _idle(rows: RunSoFar) -> Logged | None:
     """Idle rows; without a signal for them, the rows whose mean reward is at an end of its range."""
-    if rows.idle is not None or rows.uses_eval or not rows.has_range:
+    if rows.idle is not None or rows.uses_eval or not rows.ends.known:
         return rows.idle
     y = rows.reward
-    return Logged(y.step, (y.value == rows.low) | (y.value == rows.high))
+    return Logged(y.step, np.isin(y.value, rows.ends[:2]))
 
 
 MODE = IdleSteps()

@@ -16,14 +16,14 @@ from bayes_grpo.diagnosis.logged import NOTHING, Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.run import Run
 
-_NAMES = {"loss": "loss", "clip_ratio": "clip ratio"}
-_ONE = {"loss": "centered advantages average to 0", "clip_ratio": "every ratio is 1"}
-"""Why each is 0 with one update a rollout."""
-_WHY = {"loss": "the ratios stay near 1", "clip_ratio": "no ratio leaves the clip range"}
-"""The same with several."""
+_WHY = {
+    "loss": ("centered advantages average to 0", "the ratios stay near 1"),
+    "clip_ratio": ("every ratio is 1", "no ratio leaves the clip range"),
+}
+"""Why each is 0 with one update a rollout, and with several."""
 
 
 class LostGradient(Mode):
@@ -69,33 +69,27 @@ def lost_rows(rows: RunSoFar) -> Logged:
 
 def zeros_text(rows: RunSoFar, run: Run) -> str:
     """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
-    zero = [name for name in _NAMES if _reads_as_zero(rows, name)]
+    zero = {}
+    for name in _WHY:
+        signal = rows.signals.get(name, NOTHING)
+        many = int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero))
+        if signal.rows >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * signal.rows:
+            zero[name] = f"the {name.replace('_', ' ')} is 0 in {many} of {signal.rows} rows"
     if not zero or lost_rows(rows).lately > THRESHOLDS.half:
         return ""
-    shown = " and ".join("the {} is 0 in {} of {} rows".format(_NAMES[name], *_count(rows, name)) for name in zero)
+    shown, whys = " and ".join(zero.values()), [_WHY[name] for name in zero]
     if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
         return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
     updates = run.settings.refresh_interval
     if float(updates.given or 1.0) > 1.0:
-        return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {_WHY[zero[0]]}"
-    why = f"{shown}. That is normal with one update a rollout: {' and '.join(_ONE[name] for name in zero)}"
+        return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {whys[0][1]}"
+    why = f"{shown}. That is normal with one update a rollout: {' and '.join(one for one, _ in whys)}"
     norm = rows.signals.get("grad_norm", NOTHING)
     if norm.rows < THRESHOLDS.least_rows:
         return f"{why}. Log the gradient norm: it should be above 0"
     if not np.any(norm.value > 0.0):
         return f"{shown}, and so is the gradient norm in every row: nothing is learned"
     return f"{why}. The gradient norm is not 0 (median {np.median(norm.value):.2g})"
-
-
-def _count(rows: RunSoFar, name: str) -> tuple[int, int]:
-    """Rows in which a signal reads as 0, and all rows that have it."""
-    signal = rows.signals.get(name, NOTHING)
-    return int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero)), signal.rows
-
-
-def _reads_as_zero(rows: RunSoFar, name: str) -> bool:
-    many, of = _count(rows, name)
-    return of >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * of
 
 
 MODE = LostGradient()

@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 _RANGE = (-5.0, 5.0)  # of ln(a + b): from prompts that are solved or hopeless to prompts that are all alike
 _HALVINGS = 40
@@ -29,7 +29,7 @@ class OneSidedGroups(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """Share of the groups that are of the larger kind, in rows enough for a verdict on them."""
         share = rows.signals.get("frac_reward_zero_std", NOTHING)
-        if share.rows < THRESHOLDS.least_rows or not rows.has_range or rows.uses_eval:
+        if share.rows < THRESHOLDS.least_rows or not rows.ends.known or rows.uses_eval:
             return np.nan
         if share.rows < THRESHOLDS.waste_rows:
             return 0.0

@@ -15,7 +15,7 @@ from bayes_grpo.diagnosis.mode import HELD_OUT, Calibration, Mode
 from bayes_grpo.diagnosis.parts import functions_text, parts_of, rise_and_fall
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.rows.series import is_share
 
 
@@ -39,7 +39,7 @@ class RewardHacking(Mode):
         gain, share = train.now - train.start, is_share(held_out.value)
         rose = min(gain / (THRESHOLDS.fall_errors * train.error), gain / (THRESHOLDS.hack_rise * rows.span))
         hollow = 0.0
-        if share and rows.has_range and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
+        if share and rows.ends.known and held_out.now - held_out.start < THRESHOLDS.hack_shared * gain:
             hollow = min(THRESHOLDS.hollow / max(held_out.now, 1e-6), rows.level / THRESHOLDS.stands)
         top = float(held_out.value.max())
         fall, level = top - held_out.now, top - (0.0 if share else float(held_out.value.min()))
@@ -64,13 +64,8 @@ class RewardHacking(Mode):
         rise, carried = train.change_since(begin, end), held_out.change(begin, end)
         if rises is not None and np.median(carried) < THRESHOLDS.half * np.median(rise):
             parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
-        return "; ".join(
-            [
-                f"since step {begin:g} the train reward changed by {span_text(rise)}, the "
-                f"{trends.held_out_name} reward by {span_text(carried, level=False)}",
-                *parts,
-            ]
-        )
+        both = f"the train reward changed by {span_text(rise)}, the {trends.held_out_name} reward by "
+        return "; ".join([f"since step {begin:g} {both}{span_text(carried, level=False)}", *parts])
 
 
 MODE = RewardHacking()

@@ -9,7 +9,7 @@ from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.diagnosis.trends import RunTrends
+from bayes_grpo.diagnosis.trend import RunTrends
 
 
 class Truncated(Mode):

@@ -59,11 +59,8 @@ class WeightedPoints:
 
         See https://en.wikipedia.org/wiki/Effective_sample_size#Weighted_samples.
         """
-        top = self.log_weight.max(initial=-np.inf)
-        if not np.isfinite(top):
-            return 0.0
-        weight = np.exp(self.log_weight - top)
-        return float(weight.sum() ** 2 / (weight**2).sum())
+        known = np.isfinite(self.log_weight.max(initial=-np.inf))
+        return float(1.0 / np.sum(self.weight**2)) if known else 0.0
 
     @property
     def pareto_k(self) -> float:

@@ -2,14 +2,14 @@
 
 Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Marginalized parameters
 (fixed point, initial reward) are integrated out by the filter and drawn afterwards. Priors are checked and resolved
-here, once; and `state_space_at` is the one way from a draw to a state space, for sampler, paths, replicates and
-residuals alike. For likelihoods without a gradient all draws advance together through the plain filter: a row costs a
-draw a few nanoseconds.
+here, once; `Regime.on_rows` is the one way from values to a state space, for sampler, paths, replicates and residuals
+alike. For likelihoods without a gradient all draws advance together through the plain filter: a row costs a draw a few
+nanoseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,8 +22,7 @@ from jax import Array
 from bayes_grpo.common.programs import call, over_draws
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.parameters import Prior
+from bayes_grpo.regimes.base import Prior, Regime
 from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series
@@ -153,8 +152,7 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
     """Sampled parameters in their units, shape (...), of many draws of shape (..., p), by one compiled program."""
     flat = np.reshape(z, (-1, z.shape[-1]))
-    with jax.enable_x64(True):
-        found = call(_values_program, (target.regime,), flat, *target.arguments)
+    found = call(_values_program, (target.regime,), flat, *target.arguments)
     # A compiled program sorts a dictionary by its keys.
     return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in target.regime.sampled}
 
@@ -163,29 +161,14 @@ def _values_program(regime: Regime) -> Any:
     return partial(values_of, regime)
 
 
-def state_space_at(
-    regime: Regime, values: Sequence[Any] | Array, level_mean: Any, level_sd: Any, rows: Rows
-) -> StateSpace:
-    """The state space of a draw; there is no other way from a draw to one.
-
-    Args:
-        regime: The regime.
-        values: Sampled parameters in their units, in the order of the regime's, p of them.
-        level_mean: Means of the marginalized parameters, l of them: of their priors, under which the filter integrates
-            over them, or their values where these are known.
-        level_sd: Standard deviations, likewise; 0 for a known value.
-        rows: Padded rows.
-    """
-    named = {p.name: values[i] for i, p in enumerate(regime.sampled)}
-    levels = {p.name: (level_mean[i], level_sd[i]) for i, p in enumerate(regime.marginalized)}
-    return regime.on_rows(named, levels, rows)
+def prior_levels(regime: Regime, prior: PriorNumbers) -> dict[str, tuple[Any, Any]]:
+    """Marginalized parameters as (mean, sd) of their priors, under which the filter integrates over them."""
+    return {p.name: (prior.marginalized_mean[i], prior.marginalized_sd[i]) for i, p in enumerate(regime.marginalized)}
 
 
 def state_space(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> StateSpace:
     """The state space at one point of the sampler's coordinates, shape (p,)."""
-    found = values_of(regime, z, prior, rows)
-    values = [found[p.name] for p in regime.sampled]
-    return state_space_at(regime, values, prior.marginalized_mean, prior.marginalized_sd, rows)
+    return regime.on_rows(values_of(regime, z, prior, rows), prior_levels(regime, prior), rows)
 
 
 FARTHEST = 8.0
@@ -223,8 +206,7 @@ SMOOTHED = 500
 def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     """Log density of the logged rows at coordinates of shape (..., p), the marginalized parameters integrated out."""
     flat = np.reshape(z, (-1, z.shape[-1]))
-    with jax.enable_x64(True):
-        found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
+    found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
     return found.reshape(z.shape[:-1])
 
 
@@ -270,8 +252,7 @@ def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarra
     """
     chains, draws, p = z.shape
     each = (random_keys(seed, chains * draws), z.reshape(-1, p))
-    with jax.enable_x64(True):
-        out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
+    out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 

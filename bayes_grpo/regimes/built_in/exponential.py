@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.base import POSITIVE, Parameter, Quantity, Regime
 from bayes_grpo.regimes.common import (
     HALF_GAIN,
     LEVELS,
@@ -23,7 +23,6 @@ from bayes_grpo.regimes.common import (
     response_prior,
     with_level,
 )
-from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Quantity
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.common import LEVELS, with_level
-from bayes_grpo.regimes.parameters import Parameter, Quantity
-from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows
+from bayes_grpo.regimes.base import Parameter, Quantity
+from bayes_grpo.regimes.common import FLUCTUATION, LEVELS, TrendRegime, fluctuation_rows, with_level
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

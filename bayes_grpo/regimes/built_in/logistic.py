@@ -7,7 +7,7 @@ logit that moves at constant speed, which no centered advantage gives; a curve o
 """
 
 from bayes_grpo.dynamics.flows import CENTRED
-from bayes_grpo.regimes.success import SuccessRegime
+from bayes_grpo.regimes.built_in.bernoulli import SuccessRegime
 
 
 class Logistic(SuccessRegime):

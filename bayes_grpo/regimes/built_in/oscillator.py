@@ -12,26 +12,49 @@ forcing; reported stiffness and damping ratio refer to the highest learning rate
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from bayes_grpo.dynamics.discretization import oscillator_step
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
+from bayes_grpo.regimes.base import POSITIVE, SIGNED, Parameter, Prior, Quantity, Regime, namespace
 from bayes_grpo.regimes.common import (
+    HALF_GAIN,
     LEVELS,
-    OSCILLATOR_NOISES,
-    SECOND_ORDER,
-    diffusion_of,
+    NOISES,
+    WindowRow,
+    initial_levels,
     response_prior,
-    second_order_space,
-    second_order_times,
-    unstable_damping,
+    window_row,
+    with_level,
 )
-from bayes_grpo.regimes.parameters import POSITIVE, SIGNED, Parameter, Prior
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
+
+OSCILLATOR_NOISES: tuple[Parameter, ...] = (
+    NOISES[0],
+    replace(
+        NOISES[1],
+        meaning="gradient noise: the stationary sd of the latent reward is fluctuation_sd times "
+        "sqrt(sqrt(1 + 4 ζ²) / (2 ζ)), which is 1 where overdamped",
+    ),
+)
+"""Of second-order regimes, for which only the overdamped limit of the stationary sd is finite at every damping."""
+
+SECOND_ORDER = {
+    "stiffness": Quantity("1/step²", "k = m ω₀²"),
+    "damping": Quantity("1/step", "c = 2 ζ m ω₀"),
+    "damping_ratio": Quantity("", "ζ = c / (2 sqrt(mk))"),
+    "natural_frequency": Quantity("1/step", "ω₀ = sqrt(k/m)"),
+    "relaxation_time": Quantity("step", "c/k; below 0 where unstable"),
+    "inertial_time": Quantity("step", "m/c; below 0 where unstable"),
+    **HALF_GAIN,
+}
+"""Derived by second-order regimes."""
 
 _GROWTH_PER_UNIT = 2.0
 _LARGEST_GROWTH = 15.0  # e-folds over the log; a sampler astray must not overflow
@@ -95,3 +118,89 @@ class Oscillator(Regime):
 
 
 REGIME = Oscillator()
+
+
+def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
+    """Diffusion of the velocity for a given fluctuation, reward²/step³.
+
+    The stationary sd is ``fluctuation_sd * sqrt(sqrt(1 + 4 ζ²) / (2 ζ))``: ``fluctuation_sd`` where overdamped, 2.26 of
+    it at ζ = .1; the diffusion stays finite through zero damping, where no stationary sd exists.
+    """
+    return 2.0 * fluctuation_sd**2 * omega**3 * jnp.sqrt(1.0 + 4.0 * zeta**2)
+
+
+def unstable_damping(growth: Any) -> Any:
+    """|ζ| of an unstable curve that grows at rate ``growth`` in units of 1/T: growth = |ζ| ω₀ T = |ζ| sqrt(1 + 4ζ²)."""
+    return growth * (2.0 / (1.0 + (1.0 + 16.0 * growth**2) ** 0.5)) ** 0.5
+
+
+def second_order_space(
+    a: Array, b: Array, diffusion: Array, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows
+) -> StateSpace:
+    """State space (x, velocity, fixed point) of x'' + a x' + b x = forcing on the rows.
+
+    Args:
+        a: Damping over mass, 1/step, for all rows or for each.
+        b: Stiffness over mass, 1/step², likewise.
+        diffusion: Of the velocity, reward²/step³, likewise.
+        values: Holds "observation_sd".
+        marginalized: (mean, sd) of "fixed_point" and "initial_reward".
+        rows: Rows of the log.
+    """
+
+    def over(t: Array) -> WindowRow:
+        m = oscillator_step(a, b, t)
+        xx, xv, vv = diffusion * m.q_xx, diffusion * m.q_xv, diffusion * m.q_vv
+        return WindowRow(
+            ((m.xx, m.xv), (m.vx, m.vv)),
+            (m.zx, m.zv),
+            ((xx, xv), (xv, vv)),
+            (diffusion * m.q_zx, diffusion * m.q_zv),
+            diffusion * m.q_zz,
+        )
+
+    speed_var = 0.0 if rows.start_speed is None else jnp.asarray(rows.start_speed) ** 2
+    return with_level(initial_levels(marginalized, speed_var), window_row(rows, over, over), values, rows)
+
+
+def second_order_times(zeta: Any, omega: Any) -> dict[str, Any]:
+    """Natural frequency, relaxation, inertial and half-gain times of draws, at the highest learning rate."""
+    with np.errstate(divide="ignore"):
+        return {
+            "natural_frequency": omega,
+            "relaxation_time": 2.0 * zeta / omega,
+            "inertial_time": 1.0 / (2.0 * zeta * omega),
+            "half_gain_step": half_gain_time(zeta, omega),
+        }
+
+
+def half_gain_time(zeta: Any, omega: Any) -> Any:
+    """Steps from rest until half of the way to the fixed point is done, first passage; shape of the draws.
+
+    Solved on the unforced regime by bisection, vectorized over draws; NaN where a growing oscillation is too violent.
+    """
+    xp = namespace(zeta)
+    zeta, omega = xp.broadcast_arrays(zeta, omega)
+    # First passage lies before 1/ω₀ × (2ζ + 2): the undamped curve passes at π/3, the overdamped at 2ζ ln 2.
+    low, high = xp.zeros_like(zeta), 2.0 * xp.maximum(zeta, 0.0) + 2.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        passed = _remaining(zeta, middle) < 0.5
+        low, high = xp.where(passed, low, middle), xp.where(passed, middle, high)
+    return high / omega
+
+
+def _remaining(zeta: Any, s: Any) -> Any:
+    """Share of the way still to go after ``s`` = ω₀ t from rest, closed form on both sides of ζ = 1."""
+    xp = namespace(zeta)
+    z = (zeta**2 - 1.0) * s**2
+    root = xp.sqrt(xp.abs(z))
+    near = xp.abs(z) < 1e-8
+    safe = xp.where(near, 1.0, root)
+    decay = xp.exp(-zeta * s)
+    # e^{-ζs} cosh(root) in the form that does not overflow where strongly overdamped.
+    up, down = xp.exp(xp.minimum(-zeta * s + root, 700.0)), xp.exp(-zeta * s - root)
+    over = 0.5 * (up + down) + zeta * s * 0.5 * (up - down) / safe
+    under = decay * (xp.cos(root) + zeta * s * xp.sin(root) / safe)
+    critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))
+    return xp.where(near, critical, xp.where(z > 0, over, under))

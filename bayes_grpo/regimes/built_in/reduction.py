@@ -24,17 +24,15 @@ from jax import Array
 
 from bayes_grpo.dynamics.reduction import effective_learning_rate, mean_lag, oscillator_coefficients
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.regimes.common import (
-    LEVELS,
+from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior, Quantity, Regime
+from bayes_grpo.regimes.built_in.oscillator import (
     OSCILLATOR_NOISES,
     SECOND_ORDER,
     diffusion_of,
-    response_prior,
     second_order_space,
     second_order_times,
 )
-from bayes_grpo.regimes.parameters import POSITIVE, UNIT, Parameter, Prior, Quantity
+from bayes_grpo.regimes.common import LEVELS, response_prior
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

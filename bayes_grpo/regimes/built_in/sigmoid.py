@@ -16,9 +16,18 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.common import HALF_GAIN, LEVELS, response_prior
-from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior
-from bayes_grpo.regimes.trend import FLUCTUATION, TrendRegime, fluctuation_rows, row_times, trend_space, window_mean
+from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior
+from bayes_grpo.regimes.common import (
+    FLUCTUATION,
+    HALF_GAIN,
+    LEVELS,
+    TrendRegime,
+    fluctuation_rows,
+    response_prior,
+    row_times,
+    trend_space,
+    window_mean,
+)
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from jax import Array
 
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.built_in.oscillator import RESPONSE, Oscillator
-from bayes_grpo.regimes.common import LEVELS, OSCILLATOR_NOISES, SECOND_ORDER
-from bayes_grpo.regimes.parameters import POSITIVE, Parameter, Prior, Quantity
+from bayes_grpo.regimes.base import POSITIVE, Parameter, Prior, Quantity
+from bayes_grpo.regimes.built_in.oscillator import OSCILLATOR_NOISES, RESPONSE, SECOND_ORDER, Oscillator
+from bayes_grpo.regimes.common import LEVELS
 from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 

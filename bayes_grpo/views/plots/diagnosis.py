@@ -11,8 +11,7 @@ from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.diagnosis.trend import Trend
-from bayes_grpo.diagnosis.trends import LIVE, LOGARITHMIC, RunTrends
+from bayes_grpo.diagnosis.trend import LIVE, LOGARITHMIC, RunTrends, Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +99,7 @@ def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
             panels[f"{kind} {drawable(name, 32)}"] = [_Line(name, functions[name])]
     for key in (*(k for k in _NAMES if k in trends.signals), *(k for k in trends.signals if k not in _NAMES)):
         trend, title = trends.signals[key], _NAMES.get(key, key.replace("_", " "))
-        if key in LIVE and trend.rows < np.isfinite(trends.run.signals[key]).sum():
+        if key in LIVE and trend.logged.rows < np.isfinite(trends.run.signals[key]).sum():
             title += " (rows of 0 left out)"
         panels[title] = [_Line(title, trend, logarithmic=key in LOGARITHMIC)]
     return panels
@@ -111,12 +110,10 @@ def _draw(axes: Axes, line: _Line) -> None:
 
     trend, shown = line.trend, np.exp if line.logarithmic else np.asarray
     low, middle, high = np.quantile(trend.draws, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
-    values = shown(trend.raw)
-    many = trend.rows >= _CROWD
+    step, values = trend.logged.step, shown(trend.logged.value)
+    many = len(step) >= _CROWD
     dots = line.color if line.color == _HELD_OUT else _DATA
-    axes.plot(
-        trend.raw_step, values, ".", color=dots, ms=1.2 if many else 3.0, alpha=0.25 if many else 0.45, rasterized=many
-    )
+    axes.plot(step, values, ".", color=dots, ms=1.2 if many else 3.0, alpha=0.25 if many else 0.45, rasterized=many)
     axes.fill_between(trend.step, shown(low), shown(high), color=line.color, alpha=0.25, lw=0)
     label = f"{line.label}, trend with {LEVEL:.0%} band"
     axes.plot(trend.step, shown(middle), color=line.color, lw=1.5, label=label, zorder=3)

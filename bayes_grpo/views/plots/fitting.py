@@ -1,4 +1,4 @@
-"""The picture of a fit: the regime on the data. ArviZ draws the posterior (`Fit.to_datatree`)."""
+"""Figures of a fit, of its check and of compared regimes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_grpo.checking import Check
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
+from bayes_grpo.comparison.result import Comparison
 from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
@@ -54,4 +56,67 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     axes.set_title(f"{drawable(fit.data.attrs['run_name'])}: {fit.regime.title}", fontsize=9, loc="left")
     if title:
         headline(figure, title)
+    return figure
+
+
+_SEEN, _BAND = "#c2410c", "#9ca3af"
+
+
+def plot_residuals(fit: Fit, check: Check, figure: Canvas | None = None) -> Canvas:
+    """Draws the leave-one-out residuals, with a band that holds all of 95% of replicated logs; outliers are circled.
+
+    Args:
+        fit: The fit.
+        check: Its check.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
+
+    Returns:
+        The figure; a new one is not registered with pyplot.
+    """
+    figure, axes = one_panel(figure, (6.0, 2.7))
+    step = fit.step()
+    loo = np.median(check.residuals.loo, axis=0)
+    limit = next(f.limit for f in check.findings if f.name == "outliers")
+    axes.axhspan(-limit, limit, color=_BAND, alpha=0.25, lw=0)
+    axes.axhline(0, color=_BAND, lw=0.8)
+    axes.plot(step, loo, ".", color="#111827", ms=4)
+    out = np.abs(loo) > limit
+    axes.plot(step[out], loo[out], "o", mfc="none", color=_SEEN, ms=8)
+    axes.set_title("leave-one-out residuals (band: 95% of replicates inside)", fontsize=9, loc="left")
+    axes.set_xlabel("optimizer step", fontsize=8)
+    axes.set_ylabel("sd", fontsize=8)
+    axes.tick_params(labelsize=8)
+    return figure
+
+
+_COLORS = (
+    "#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#0891b2", "#db2777", "#a16207", "#4d7c0f", "#475569", "#111827",
+)  # fmt: skip
+
+
+def plot_comparison(comparison: Comparison, figure: Canvas | None = None) -> Canvas:
+    """Draws the logged rows and the mean curve of every regime; those that predict worse are dotted.
+
+    Args:
+        comparison: The comparison.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
+
+    Returns:
+        The figure; a new one is not registered with pyplot.
+    """
+    figure, axes = one_panel(figure, (9.2, 4.6))
+    table = next(iter(comparison.posteriors.values())).draws.rows
+    step, y = table.step, table.y
+    axes.plot(step, y, ".", color="#111827", ms=3, alpha=0.5, label="logged")
+    for i, line in enumerate(comparison.table):
+        worse = "worse" in (line.verdict, line.verdict_ahead)
+        label = f"{line.regime}, R² {line.r2:.2f}" + (" (worse)" if worse else "")
+        curve = comparison.posteriors[line.regime].curve_mean
+        axes.plot(step, curve, ":" if worse else "-", color=_COLORS[i % len(_COLORS)], lw=1.5, label=label)
+    spread = max(float(np.ptp(y)), 1e-12)
+    axes.set_ylim(y.min() - 0.2 * spread, y.max() + 0.2 * spread)
+    axes.set_xlabel("optimizer step")
+    axes.set_ylabel(comparison.about.reward)
+    legend_below(figure, axes)
+    headline(figure, f"{comparison.about.run}: {comparison.sentence}")
     return figure

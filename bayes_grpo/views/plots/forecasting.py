@@ -11,8 +11,8 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL, probability_text
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.forecasting.reach import Reach, reach_of
-from bayes_grpo.forecasting.result import Forecast
+from bayes_grpo.forecasting.forecast import Forecast
+from bayes_grpo.forecasting.summary import Reach, reach_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

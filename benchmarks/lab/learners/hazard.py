@@ -30,8 +30,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bayes_grpo import forecasting
-from bayes_grpo.backtesting.backtest import ORIGINS
-from bayes_grpo.backtesting.scores import covered, crps, log_score
+from bayes_grpo.backtesting import ORIGINS, covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.seeds import seed_of

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.backtesting.backtest import MIN_BACKTEST_ROWS, ORIGINS
+from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.forecasting.events import COLLAPSE, SIGN, OriginState, origin_state

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.risk.change import change
+from bayes_grpo.risk.threshold import change
 
 _FAILED = ("dynamical_instability", "policy_concentration")
 _WORKED = ("healthy", "plateaued")

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bayes_grpo.dynamics.thresholds import critical_gain, onset_of_oscillation
+from bayes_grpo.dynamics.reduction import critical_gain, onset_of_oscillation
 from bayes_grpo.simulate.policies import Environment, bernoulli_bandit, contextual_bandit, softmax_bandit
 from bayes_grpo.simulate.scenarios import lagged_numbers
 from bayes_grpo.simulate.settings import Numbers, Structure

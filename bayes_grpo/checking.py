@@ -1,4 +1,4 @@
-"""Checks of a fitted regime: autocorrelation, a change of the noise, outliers and a break.
+"""What a fit misses: residuals, breaks, calibration.
 
 Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
 replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the
@@ -8,7 +8,7 @@ the parameters are fitted to the same rows. The Cauchy combination joins the tai
 is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
 The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
-is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.rows.changes`): a
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.diagnosis.changes`): a
 regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
@@ -16,25 +16,140 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.checking.result import ALERT, Check, Finding, Residuals, check_sentence
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
+from bayes_grpo.common.results import About, Result, fields_of, frame_of
+from bayes_grpo.diagnosis.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.target import PriorNumbers, state_space_at
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
 from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.rows.padding import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALERT = 0.05
+"""Familywise error rate of the residual checks, by Holm's method.
+
+A break has its own limit (`bayes_grpo.diagnosis.changes.CLEAR_FACTOR`)."""
+
+
+class Residuals(NamedTuple):
+    """Standardized residuals at posterior draws.
+
+    Attributes:
+        innovation: One-step-ahead residual over its sd, given the draw and the rows before, shape (draws, n).
+        loo: Residual over its sd given the draw and all other rows, shape (draws, n).
+    """
+
+    innovation: Any
+    loo: Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check.
+
+    Attributes:
+        name: "autocorrelation", "variance", "outliers" or "break".
+        statistic: Its statistic on the rows, median over draws.
+        limit: Its 95% quantile on replicated rows; of a break the log Bayes factor from which it counts.
+        tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
+        step: Step at which the defect sits, where it sits somewhere.
+        sentence: What was found, in words.
+    """
+
+    name: str
+    statistic: float
+    limit: float
+    tail: float
+    step: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Check(Result):
+    """Results of the checks of a fitted regime.
+
+    Attributes:
+        sentence: The verdict.
+        findings: The four checks.
+        residuals: Standardized residuals at posterior draws, for pictures.
+        about: Which rows were fitted.
+        regime: Name of the regime.
+        converged: Whether the sampler of the checked fit passed its own checks.
+    """
+
+    sentence: str
+    findings: tuple[Finding, ...]
+    residuals: Residuals
+    about: About
+    regime: str
+    converged: bool
+
+    also_in_json = ("misses",)
+    not_in_json = ("residuals",)
+
+    @property
+    def misses(self) -> tuple[str, ...]:
+        """Names of the failed checks: residual checks at familywise rate `ALERT`, a break by its own limit."""
+        return _rejected(self.findings)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a check: the fields of `Finding`, and whether the check fails."""
+        return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
+
+
+def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Holm's method for the residual checks: at most a share `ALERT` of right regimes has any false alarm."""
+    out = [f.name for f in findings if f.name == "break" and f.statistic >= f.limit]
+    of_residuals = [f for f in findings if f.name != "break"]
+    for i, f in enumerate(sorted(of_residuals, key=lambda f: f.tail)):
+        if f.tail >= ALERT / (len(of_residuals) - i):
+            break
+        out.append(f.name)
+    return tuple(f.name for f in findings if f.name in out)
+
+
+_WORDS = {
+    "autocorrelation": "its residuals are autocorrelated",
+    "variance": "the noise changes its size",
+    "outliers": "there are outliers",
+}
+_AT = {
+    "variance": "the noise changes its size near step {:g}",
+    "outliers": "the row at step {:g} is an outlier",
+}
+
+
+def _words(f: Finding) -> str:
+    """What a check found, with its step where it has one; of breaks each with its steps."""
+    if f.name == "break":
+        clauses = f.sentence.partition(" (Bayes")[0].split("; ")
+        return ", ".join(x[:1].lower() + x[1:] for x in clauses)
+    return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
+
+
+def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
+    """The verdict of the checks in words, at familywise rate `ALERT`."""
+    missed = _rejected(findings)
+    if missed:
+        found = ", and ".join(_words(f) for f in findings if f.name in missed)
+        return f"{regime} misses something in these {n} rows: {found}."
+    return f"{regime} fits these {n} rows: no check speaks against it."
+
 
 _REPLICATES = 4000
 """Replicated series behind each tail probability."""
@@ -229,14 +344,13 @@ _CHUNK = 200
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.y)
-    with jax.enable_x64(True):
-        found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.sampled(picks), *draws.target.arguments)
+    found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.picked(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))
 
 
 def _residual_program(regime: Regime) -> Any:
-    def one(draw: Array, prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space = state_space_at(regime, draw, prior.marginalized_mean, prior.marginalized_sd, rows)
+    def one(values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+        space = regime.on_rows(values, prior_levels(regime, prior), rows)
         y = jnp.asarray(rows.y)
         filtered = filter_rows(space, y)
         found = smooth(space, y, filtered)

@@ -1,8 +1,9 @@
-"""What a process has of the machine: cores, memory, threads."""
+"""What a process has of the machine: cores, threads; and the progress of long computations."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 
 def cores() -> int:
@@ -22,3 +23,14 @@ def threads(share: int) -> dict[str, str]:
     """
     names = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHON_CPU_COUNT")
     return dict.fromkeys(names, str(share)) | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+Progress = Callable[[str], None]
+"""Called with a short phrase at the start of every stage."""
+StageProgress = Callable[..., None]
+"""Called with a short phrase, and the share of the work that is done where that is known."""
+
+
+def or_silent(progress: Callable[..., None] | None) -> Callable[..., None]:
+    """The progress callback: the given one, else one that does nothing."""
+    return progress or (lambda *_: None)

@@ -1,29 +1,98 @@
-"""The page of one run: its status, one picture, three answers, and everything else folded."""
+"""`report_run`: everything about one run on one page, the results behind it as data, and its file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import percent
+from bayes_grpo.common.results import Shown, json_safe
+from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.common.text import clean
 from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import marks, parts_table
-from bayes_grpo.views.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split, view
+from bayes_grpo.views.document import (
+    TONES,
+    Document,
+    Drawing,
+    Point,
+    Section,
+    section,
+    sentence_case,
+    shows,
+    split,
+    view,
+)
+from bayes_grpo.views.html import html_of
 from bayes_grpo.views.logs import columns, settings
-from bayes_grpo.views.plots.checking import plot_residuals
 from bayes_grpo.views.plots.diagnosis import plot_part
-from bayes_grpo.views.plots.fitting import plot_fit
+from bayes_grpo.views.plots.fitting import plot_fit, plot_residuals
 from bayes_grpo.views.plots.forecasting import plot_overview
 from bayes_grpo.views.plots.logs import plot_signal
+
+
+@dataclass(frozen=True, eq=False)
+class Report(Shown):
+    """A page.
+
+    Attributes:
+        document: What it shows.
+        results: What it rests on, ready for JSON.
+        failed: Whether a fit on it did not converge.
+    """
+
+    document: Document
+    results: Mapping[str, Any]
+    failed: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The sentences at its top."""
+        return " ".join((*self.document.first_lines, *(p.sentence for p in self.document.points)))
+
+    def html(self) -> str:
+        """The whole page: one file that asks for nothing from outside."""
+        return html_of(self.document)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results behind the page, ready for JSON."""
+        return dict(self.results)
+
+
+@shows(Report)
+def report_document(report: Report) -> Document:
+    """The document of a page."""
+    return report.document
+
+
+def save_report(report: Report, path: str | Path) -> Path:
+    """Writes a page whole or not at all.
+
+    Returns:
+        The path written.
+
+    Raises:
+        OutputError: The place cannot be written to.
+    """
+    with written_whole(path) as temporary:
+        temporary.write_text(report.html(), encoding="utf-8")
+    return Path(path)
+
 
 _SIGNALS = 12
 """Signals that are drawn."""
@@ -185,3 +254,64 @@ def _points(found: Analysis) -> tuple[Point, ...]:
 def _unknown(part: Part[Any], title: str) -> str:
     """Why there is no answer; a long reason is in the section alone."""
     return f"Unknown: {part.reason}" if len(part.reason) <= _REASON else f"Unknown; the reason is under {title}."
+
+
+def report_run(
+    run: RunLike,
+    *,
+    settings: AnalysisSettings | None = None,
+    without: Sequence[str] = (),
+    progress: StageProgress | None = None,
+) -> Report:
+    """Puts everything that is known of a run on one page; what cannot be computed is a line with the reason.
+
+    Args:
+        run: The run, or what `bayes_grpo.read_log` makes one of.
+        settings: Horizon, costs, seed and all else of the analysis.
+        without: Names in `bayes_grpo.analysis.analyze.PARTS` that are left out, for a faster page.
+        progress: Called at every stage with a short phrase and the share of the work that is done.
+
+    Returns:
+        The page.
+
+    Raises:
+        SettingError: An unknown part.
+    """
+    unknown = [name for name in without if name not in PARTS]
+    if unknown:
+        raise SettingError(f"--without: expected some of {', '.join(PARTS)}, found {unknown[0]!r}")
+    begin = time.perf_counter()
+    settings, progress = settings or AnalysisSettings(), or_silent(progress)
+    progress("reading the log", 0.0)
+    run = as_run(run)
+    found = analyze(run, [name for name in PARTS if name not in without], settings=settings, progress=progress)
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    made = f"bayes-grpo {version('bayes-grpo')}, {when}, seed {settings.seed}, {time.perf_counter() - begin:.0f} s."
+    document = replace(page_of(run, found), made=made)
+    progress("writing the page", 1.0)
+    fitted = found.fit.value
+    failed = fitted is not None and not fitted.summary.convergence.passed
+    return Report(document, _results(run, found, document), failed)
+
+
+def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:
+    """The same results as data: each part's own dictionary, or the reason why there is none."""
+
+    def part(answer: Part[Any], content: Callable[[Any], Any]) -> dict[str, Any]:
+        out = {"reason": answer.reason, "seconds": answer.seconds}
+        return out if answer.value is None else out | content(answer.value)
+
+    return json_safe(
+        {
+            "run": page.title,
+            "status": found.status,
+            "sentences": [{"about": p.label, "sentence": p.sentence, "probability": p.chance} for p in page.points],
+            "log": run,
+            "fit": part(found.fit, lambda v: v.summary.to_dict()),
+            "regimes": part(found.regimes, lambda v: v.to_dict()),
+            "check": part(found.check, lambda v: v.to_dict()),
+            "forecast": part(found.forecast, lambda v: v.summary.to_dict() | {"decision": v.decision}),
+            "diagnosis": part(found.diagnosis, lambda v: v.to_dict()),
+            "stability": part(found.stability, lambda v: v.report.to_dict() | {"note": v.note}),
+        }
+    )

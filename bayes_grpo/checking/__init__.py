@@ -1,1 +1,0 @@
-"""What a fitted regime misses in its data."""
