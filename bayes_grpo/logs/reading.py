@@ -25,7 +25,6 @@ from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_n
 from bayes_grpo.logs.formats import Parsed, Source, load, parsed_rows, pick_reader
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
-from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import flatten
 
@@ -54,6 +53,8 @@ def what_is(value: object) -> str:
 
 def parsed_of(data: Any) -> Parsed:
     """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
+    from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
+
     if hasattr(data, _TRACKER_ROWS):
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
