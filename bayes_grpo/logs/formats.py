@@ -28,18 +28,9 @@ from bayes_grpo.stores.records import WANDB, starts_record
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
 
-_COMPRESSED, _BINARY = "{} data; decompress it first", "{}; export the run as CSV or JSONL first"
-_NOT_TEXT = {
-    b"\x1f\x8b": _COMPRESSED.format("gzip"),
-    b"BZh": _COMPRESSED.format("bzip2"),
-    b"\xfd7z": _COMPRESSED.format("xz"),
-    b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
-    b"PK\x03\x04": _COMPRESSED.format("zip"),
-    b"\x80\x02": _BINARY.format("a Python pickle"),
-    b"\x80\x04": _BINARY.format("a Python pickle"),
-    b"\x89HDF": _BINARY.format("an HDF5 file"),
-}
-"""How files begin that are no logs → what they are, and what to do."""
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+_BINARY = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
+"""How files begin that are no logs → what they are."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
 PARQUET = b"PAR1"
@@ -115,17 +106,16 @@ def _why_not_text(source: Source) -> str | None:
     data = source.data
     if not source.text.strip() and not source.nul_bytes:
         return "an empty file; wait for the first logged row, or check the path"
-    if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
-        return known
-    if not source.nul_bytes:
-        return None
-    kept = data[:HEAD].replace(b"\0", b"")
-    control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
-    # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
-    between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
-    if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2:
-        return _BINARY.format("binary data")
-    return None
+    if kind := next((kind for magic, kind in _COMPRESSED.items() if data.startswith(magic)), ""):
+        return f"{kind} data; decompress it first"
+    kind = next((kind for magic, kind in _BINARY.items() if data.startswith(magic)), "")
+    if source.nul_bytes and not kind:
+        kept = data[:HEAD].replace(b"\0", b"")
+        control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
+        # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
+        between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
+        kind = "binary data" if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2 else ""
+    return f"{kind}; export the run as CSV or JSONL first" if kind else None
 
 
 class Evidence(NamedTuple):

@@ -57,7 +57,7 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
     if columns.trainer.std_kind:
-        return columns.trainer.std_kind, f"{columns.trainer.label} logs it so"
+        return columns.trainer.std_kind, f"{columns.trainer.name} logs it so"
     return "unknown", "the log does not tell"
 
 
@@ -86,7 +86,7 @@ def resolve_settings(
 ) -> Settings:
     """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error."""
     trainer = columns.trainer
-    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
+    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
     (kind, why), spacing = spread_kind(columns), None if columns.step is None else usual_spacing(run.step)
     note = "one step a row" if columns.step is None else "the rows have no constant spacing"

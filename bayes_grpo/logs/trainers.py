@@ -53,8 +53,7 @@ class Trainer:
     that the log has is used.
 
     Attributes:
-        name: Short name, used in notes.
-        label: Name as its authors write it.
+        name: As its authors write it.
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
         keys: "reward" (the mean train reward), "heldout" (the held-out reward), a signal of `SIGNALS` or "step" → keys.
             Those of the step are groups, with "|" between them.
@@ -70,7 +69,6 @@ class Trainer:
     """
 
     name: str
-    label: str
     signature: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
     prefixes: tuple[str, ...] = ("",)
@@ -107,8 +105,7 @@ def _trainer(*, signature: str, keys: str, config: str = "", rollouts: str = "",
 
 
 GENERIC = _trainer(
-    name="generic",
-    label="unknown trainer",
+    name="unknown trainer",
     signature="",
     keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
         train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step |
@@ -151,8 +148,7 @@ GENERIC = _trainer(
 )
 
 _TRL = _trainer(
-    name="trl",
-    label="TRL",
+    name="TRL",
     signature="""rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime
         eval_runtime""",
     keys="""step: train/global_step global_step | step | _step; reward: reward;
@@ -166,7 +162,6 @@ _TRL = _trainer(
 
 _VERL = _trainer(
     name="verl",
-    label="verl",
     signature="critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step",
     keys="""step: training/global_step step | step | _step; reward: critic/score/mean critic/rewards/mean;
         heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss;
@@ -187,8 +182,7 @@ _VERL = _trainer(
 TRAINERS = (
     _TRL,
     _trainer(
-        name="trl_ppo",
-        label="TRL (PPO, RLOO)",
+        name="TRL (PPO, RLOO)",
         signature="objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens",
         keys="""step: train/global_step global_step | step; reward: objective/scores;
             heldout: eval_reward eval/reward eval_objective/scores; entropy: policy/entropy_avg; kl: objective/kl;
@@ -198,8 +192,7 @@ TRAINERS = (
     ),
     _VERL,
     _trainer(
-        name="openrlhf",
-        label="OpenRLHF",
+        name="OpenRLHF",
         signature="train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio",
         keys="""step: train/global_step eval/global_step | step; reward: train/reward;
             heldout: eval/*pass1 eval/*pass*; entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio;
@@ -213,8 +206,7 @@ TRAINERS = (
             momentum: actor/adam/betas/0 actor/adam_betas/0 adam_betas/0; schedule: actor/lr_scheduler lr_scheduler""",
     ),
     _trainer(
-        name="prime_rl",
-        label="prime-rl",
+        name="prime-rl",
         signature="train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**",
         keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
             heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; entropy: entropy/all/mean entropy/mean;
@@ -231,8 +223,7 @@ TRAINERS = (
             completions_per_step: orchestrator/batch_size batch_size""",
     ),
     _trainer(
-        name="nemo_rl",
-        label="NeMo-RL",
+        name="NeMo-RL",
         signature="train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error",
         keys="""reward: train/reward; heldout: validation/accuracy validation/reward; entropy: train/approx_entropy;
             kl: train/kl_penalty; engine_mismatch: train/gen_kl_error;
@@ -249,8 +240,7 @@ TRAINERS = (
             total_steps: grpo/max_num_steps; save_steps: checkpointing/save_period""",
     ),
     _trainer(
-        name="open_instruct",
-        label="open-instruct",
+        name="open-instruct",
         signature="scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts",
         keys="""step: training_step | step | _step; reward: scores objective/verifiable_reward;
             heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg;
@@ -261,8 +251,7 @@ TRAINERS = (
             schedule: lr_scheduler_type; total_steps: num_training_steps""",
     ),
     _trainer(
-        name="areal",
-        label="AReaL",
+        name="AReaL",
         signature="ppo_actor/**",
         keys="""reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward;
             entropy: ppo_actor/update/entropy/avg;
@@ -277,7 +266,6 @@ TRAINERS = (
     ),
     _trainer(
         name="slime",
-        label="slime",
         signature="rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0",
         keys="""step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*;
             entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac;
@@ -290,8 +278,7 @@ TRAINERS = (
         rows_without_rollout=True,
     ),
     _trainer(
-        name="mlx_lm_lora",
-        label="mlx-lm-lora",
+        name="mlx-lm-lora",
         signature="train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total",
         keys="""step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean;
             reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total;
@@ -302,8 +289,7 @@ TRAINERS = (
         config="group_size: group_size; prompts_per_step: batch_size; total_steps: iters",
     ),
     _trainer(
-        name="art",
-        label="ART",
+        name="ART",
         signature="train/reward_std_dev data/step_num_groups* loss/kl_policy_ref",
         keys="""step: training_step step | _step; reward: train/reward; heldout: val/reward test/reward;
             reward_std: train/reward_std_dev; entropy: loss/entropy train/entropy; kl: loss/kl_div loss/kl_policy_ref;
@@ -318,8 +304,7 @@ TRAINERS = (
         std_kind="within",
     ),
     _trainer(
-        name="tinker",
-        label="Tinker cookbook",
+        name="Tinker cookbook",
         signature="progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1",
         keys="""step: step | progress/batch | progress/step;
             reward: env/all/reward/total reward/total reward/mean env/all/reward/mean;
@@ -341,16 +326,14 @@ TRAINERS = (
     ),
     replace(  # TRL's keys, with the step as text and entropy under a name of its own
         _TRL,
-        name="ms_swift",
-        label="ms-swift",
+        name="ms-swift",
         signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
         keys=_TRL.keys
         | _table("""step: global_step/max_steps iteration | train/global_step global_step | step | _step;
             clip_ratio: clip_ratio/region_mean clip_ratio cispo_clip_ratio; entropy: entropy/mean entropy"""),
     ),
     _trainer(
-        name="skyrl",
-        label="SkyRL",
+        name="SkyRL",
         signature="""reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy
             trainer/global_step""",
         keys="""step: trainer/global_step | step | _step; reward: reward/avg_raw_reward;
@@ -365,8 +348,7 @@ TRAINERS = (
     ),
     replace(
         _VERL,
-        name="easyr1",
-        label="EasyR1",
+        name="EasyR1",
         signature=_keys("""val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall
             critic/score/mean critic/rewards/mean actor/**"""),
         keys=_VERL.keys
@@ -379,8 +361,7 @@ TRAINERS = (
             total_steps: trainer/max_steps; save_steps: trainer/save_freq"""),
     ),
     _trainer(
-        name="roll",
-        label="ROLL",
+        name="ROLL",
         signature="""val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac*
             actor_train/** critic/score/mean critic/rewards/mean actor/**""",
         keys="""reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean;
@@ -393,8 +374,7 @@ TRAINERS = (
             total_steps: max_steps""",
     ),
     _trainer(
-        name="minimind",
-        label="MiniMind",
+        name="MiniMind",
         signature="kl_ref adv_std actor_loss",
         keys="step: step; reward: reward; kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss",
     ),
@@ -403,7 +383,7 @@ TRAINERS = (
 
 
 def trainer_named(name: str) -> Trainer:
-    """The trainer of a name; `GENERIC` where there is none."""
+    """The trainer of a name as its authors write it; `GENERIC` where there is none."""
     return next((t for t in TRAINERS if t.name == name), GENERIC)
 
 

@@ -81,7 +81,11 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
-        starts = _starts(found)
+        numbers = {
+            k: np.array([to_float(f.row.get(k)) for f in found]) for k in ("reward", "loss", "epoch", CLOSING[0])
+        }
+        epoch, closing = numbers.pop("epoch"), np.isfinite(numbers.pop(CLOSING[0]))
+        starts, _ = starts_of(closing, numbers, None, epoch)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
@@ -114,13 +118,6 @@ def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]
     for text, one in zip(texts, found, strict=True):
         first.setdefault(text, one)
     return list(first.values()), (f"every dictionary is printed {each} times, as by {each} processes; one is kept",)
-
-
-def _starts(found: list[_Found]) -> tuple[int, ...]:
-    """Rows at which trainings begin, after the first."""
-    values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
-    epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
-    return starts_of(np.isfinite(closing), values, None, epoch)[0]
 
 
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
@@ -280,7 +277,10 @@ def parse_dict(text: str) -> dict[str, Any]:
     if '"' not in text and "\\" not in text:  # nearly all are JSON but for their quotes, read ten times as fast
         value = parse_line(text.replace("'", '"'))
     if value is None:
-        value = _evaluated(text)
+        try:
+            value = ast.literal_eval(_BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text)))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            value = parse_line(text)
     if not isinstance(value, dict):
         return {}
     row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
@@ -290,14 +290,6 @@ def parse_dict(text: str) -> dict[str, Any]:
     elif metrics is not None:
         row["metrics"] = metrics
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
-
-
-def _evaluated(text: str) -> Any:
-    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return parse_line(text)
 
 
 READERS = (Reader("console_dict", _sniff_console_dict, _read_console_dict),)
