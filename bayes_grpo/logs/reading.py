@@ -327,37 +327,33 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
             why = f"{clean(given, 300)}: expected logs, found nothing of this pattern; check the path"
             yield FoundLog(Path(given), LogReadError(why), True)
     for path in paths:
-        if path.resolve() in skipped:
-            continue
-        if path.is_dir() and not is_output_directory(path):
-            found = None
-            for found in _logs_in(path, one, skipped):
-                yield found
-            if found is not None:
-                continue
-        try:
-            yield FoundLog(path, one(path), True)
-        except BayesGrpoError as error:
-            yield FoundLog(path, error, True)
+        yield from _logs_behind(path, one, skipped, True)
 
 
-def _logs_in(
-    folder: Path, read: Callable[[Path], Run], skipped: Collection[Path], depth: int = 4
+def _logs_behind(
+    path: Path, read: Callable[[Path], Run], skipped: Collection[Path], named: bool = False, depth: int = 5
 ) -> Iterator[FoundLog]:
-    """Logs in a folder by name, hidden files and sidecars aside; a folder in it is a run or is looked into."""
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        why = LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
-        yield FoundLog(folder, why, False)
+    """A log, or those in a folder, hidden files and sidecars aside; a named folder is looked into before it is read."""
+    if path.resolve() in skipped:
         return
-    for path in paths:
-        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
-            continue
+    look = path.is_dir() and depth > 0 and not (named and is_output_directory(path))
+    if not (named and look):
         try:
-            yield FoundLog(path, read(path), False)
+            yield FoundLog(path, read(path), named)
+            return
         except BayesGrpoError as error:
-            if path.is_dir() and depth > 0:
-                yield from _logs_in(path, read, skipped, depth - 1)
-            else:
-                yield FoundLog(path, error, False)
+            if not look:
+                yield FoundLog(path, error, named)
+                return
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        why = LogReadError(f"{path}: cannot look into this folder ({error.strerror}); check permissions")
+        yield FoundLog(path, why, False)
+        return
+    shown = (child for child in inside if not child.name.startswith(".") and child.name != SIDECAR_NAME)
+    found = None
+    for found in (found for child in shown for found in _logs_behind(child, read, skipped, depth=depth - 1)):
+        yield found
+    if named and found is None:
+        yield from _logs_behind(path, read, skipped, named, 0)

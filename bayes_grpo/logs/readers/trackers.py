@@ -271,7 +271,7 @@ def _from_text(source: Source) -> Parsed:
         cut += len(rest)
         for line in whole:
             parts = [*line.split(), b"0"]  # old files have no step: there it is 0
-            time = step = math.nan
+            time = value = step = math.nan
             with suppress(ValueError):
                 time, value, step = map(float, parts[:3])
             if len(parts) in (3, 4, 6) and math.isfinite(time) and math.isfinite(step):
