@@ -167,7 +167,7 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
 
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
-_LEAST_GROUPS, _MOSTLY = 3, 0.8
+_LEAST_GROUPS = 3
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
@@ -235,7 +235,7 @@ def _by_group(columns: Columns) -> Columns:
         words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
         begins = np.r_[True, words[used][1:] != words[used][:-1]]
         sizes, counts = np.unique(np.diff(np.flatnonzero(np.r_[begins, True])), return_counts=True)
-        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _MOSTLY * counts.sum()):
+        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _SHARE * counts.sum()):
             step = np.full(table.n, np.nan)
             step[used] = np.cumsum(begins)
             size = sizes[np.argmax(counts)]

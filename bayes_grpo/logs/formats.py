@@ -26,8 +26,7 @@ from bayes_grpo.stores.files import MAGIC, files_beside, opened
 from bayes_grpo.stores.records import WANDB, starts_record
 
 HEAD = 65_536
-"""Characters that a reader looks at to recognise its format."""
-
+"""Characters that a reader looks at to recognize its format."""
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BINARY = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
 """How files begin that are no logs → what they are."""
@@ -273,30 +272,31 @@ _LIKELY = {
     ".json": ("json_text", 3),  # a notebook may have that name
 }
 """Ending of a file's name → the module whose readers are tried first, and the strength of evidence that settles it."""
-
-
 _EXCEPTION = re.compile(
     r"^(?:\([^()\n]{1,80}\) )?((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)\b.*)", re.M
 )
 """The line that names the exception below a traceback."""
 
 
+def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
+    return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
+
+
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
     module, enough = _LIKELY.get(source.path.suffix.lower(), ("", 0))
-    if name is None and module:
-        found = {x: e for x in modules_in(readers, module)[0].READERS if (e := x.sniff(source)) is not None}
-        if found and found[best := max(found, key=lambda x: found[x])].strength >= enough:
-            return best
+    likely = _evidence(source, modules_in(readers, module)[0].READERS) if name is None and module else {}
+    if likely and likely[best := max(likely, key=lambda x: likely[x])].strength >= enough:
+        return best
     known = all_readers()
     if name is not None:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence = {n: e for n, reader in known.items() if (e := reader.sniff(source)) is not None}
+    evidence = _evidence(source, known.values())
     if not evidence and len(source.text) > HEAD:  # a training may come after other output
         ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
-        evidence = {n: e for n, reader in known.items() if (e := reader.sniff(ending)) is not None}
+        evidence = _evidence(ending, known.values())
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
@@ -311,6 +311,6 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; {error}convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
-    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
-        evidence.pop("console_pairs", None)
-    return known[max(evidence, key=lambda n: (evidence[n].strength, evidence[n].rows))]
+    if known["console_dict"] in evidence:  # a trainer's dictionaries beat the lines of a callback
+        evidence.pop(known["console_pairs"], None)
+    return max(evidence, key=lambda x: evidence[x])

@@ -261,12 +261,8 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-_MIN_ROLLOUTS = 5
-
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
 """Keys that count rollouts where others count optimizer steps."""
-
-_CLOSE = 0.25
 
 
 def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
@@ -284,7 +280,7 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
         ratio = len(made) / len(drawn)
         if len(sizes) and counts.max() >= _SHARE * counts.sum():
             each = int(sizes[np.argmax(counts)])
-        elif abs(ratio - round(ratio)) > _CLOSE:
+        elif abs(ratio - round(ratio)) > 0.25:
             raise LogReadError(
                 f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
                 f"name the step with --column step=KEY"
@@ -315,11 +311,11 @@ def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, n
     Empty where rows are not updates of shared rollouts. All arrays are in file order; ``columns`` holds "reward".
     """
     rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
-    if len(rows) < 2 * _MIN_ROLLOUTS:
+    if len(rows) < 2 * _MIN_STEPS:
         return {}
     same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
     sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
-    if len(sizes) < _MIN_ROLLOUTS or np.mean(sizes > 1) < _SHARE:
+    if len(sizes) < _MIN_STEPS or np.mean(sizes > 1) < _SHARE:
         return {}
     found = {}
     for name, values in columns.items():

@@ -63,16 +63,11 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
-
 _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
-
-_BATCH = ("group_size", "prompts_per_step")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
 """Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
-
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
-
 DECAYS = ("linear", "cosine")
 """Schedules that have an end."""
 
@@ -109,8 +104,8 @@ def resolve_settings(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
     found["schedule"] = _followed(found, columns, run)
-    found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
-    return Settings(**found)
+    unknown = [x for x in ("group_size", "prompts_per_step") if found.get(x, Setting()).value is None]
+    return Settings(**found | {name: Setting(note=UNSTATED.format(name)) for name in unknown})
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, run: Run) -> Setting:

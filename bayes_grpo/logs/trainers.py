@@ -129,8 +129,7 @@ GENERIC = _trainer(
         kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss kl_avg avg_kl kl_k3;
         clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction;
         grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm grad;
-        stiffness: curvature/stiffest;
-        stability_margin: curvature/margin;
+        stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completion_length completions/mean_length response_length response_length/mean
         mean_completion_length mean_response_length avg_completion_length avg_response_length avg_response_token_length
         avg_gen_tokens mean_length completion_length_mean response_length_mean avg_sequence_length train_mean_length;
@@ -141,8 +140,7 @@ GENERIC = _trainer(
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
         engine_mismatch: engine_mismatch;
         staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync;
-        step_time: step_time time/step step_seconds seconds_per_step;
-        step_cost: step_cost cost_per_step;
+        step_time: step_time time/step step_seconds seconds_per_step; step_cost: step_cost cost_per_step;
         total_cost: total_cost cumulative_cost""",
     prefixes=("", "train/"),
 )

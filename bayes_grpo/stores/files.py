@@ -126,15 +126,15 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
     if not data.startswith(MAGIC):
         return data, dict(_texts_of(path.parent)) if path.name == MLFLOW_RUN else {}
     others = {end: path.with_name(path.name + end) for end in BESIDE}
-    attempt = 0
-    while True:
+    attached: dict[str, bytes] = {}
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE * attempt)
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
         attached = {end: content for end, other in others.items() if (content := bytes_of(other))}
-        attempt += 1
-        if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
-            return data, attached
-        time.sleep(_PAUSE * attempt)
+        if before == [_state(p) for p in (path, *others.values())]:
+            break
+    return data, attached
 
 
 def _texts_of(folder: Path) -> Iterator[tuple[str, bytes]]:

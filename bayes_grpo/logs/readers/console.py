@@ -110,15 +110,12 @@ _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
-
 _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
 """All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
-
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
-
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
 _SHORT = 20_000
@@ -127,15 +124,13 @@ _SHARE = 0.8
 
 type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
-type Notes = Callable[[str], tuple[str, ...]]
-"""Notes on a text."""
 
 
 def _kind(
     name: str,
     rows: Callable[[str], Rows],
     example: str,
-    notes: Notes,
+    notes: Callable[[str], tuple[str, ...]],
     mark: int = 1,
     share: float = 0,
     sniff: Callable[[Source], Evidence | None] | None = None,
@@ -243,13 +238,10 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
-
 _BLOCK_PAIR = re.compile(
     r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
 )
 """A line that holds nothing but a name and a number."""
-
-
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)")
 
 
