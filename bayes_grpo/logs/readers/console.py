@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from sys import intern
-from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
@@ -25,27 +24,27 @@ MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 
 
-class ConsoleLine(NamedTuple):
-    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned, timed)."""
-
-    text: str
-    bars: tuple[tuple[int, int, bool], ...] = ()
+type Bars = tuple[tuple[int, int, bool], ...]
+"""Progress bars of a line: steps done, steps planned, whether it shows the time of a step."""
 
 
-def lines_of(text: str) -> Iterator[ConsoleLine]:
-    """Lines of console text of at most `MAX_LINE` characters; a carriage return ends a line too."""
+def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
+    """Lines of at most `MAX_LINE` characters, without escape sequences, bars and Ray's prefix; and their bars.
+
+    A carriage return ends a line too.
+    """
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
         line = line if line.isascii() else in_english(line)
         if "%|" not in line:
-            yield ConsoleLine(line)
+            yield line, ()
             continue
         bars = (
             (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
         )
-        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(bars))
+        yield _BAR_TEXT.sub("", line), tuple(bars)
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
@@ -176,22 +175,22 @@ def _pair_rows(text: str) -> Rows:
 
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
     """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
-    for line in lines_of(text):
-        if len(line.text) > _MAX_LINE_OF_PAIRS or line.text.lstrip()[:1] == "{":
+    for line, _ in lines_of(text):
+        if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
             continue
-        epoch = _EPOCH.search(line.text)
+        epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
-        step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
-        step = step or _LINE_EPISODE.search(line.text)
+        step = _LINE_STEP.search(line) or _LINE_COUNT.search(line, epoch.end() if epoch else 0)
+        step = step or _LINE_EPISODE.search(line)
         if (place := step or epoch) is None:
             continue
-        rest = line.text[place.end() :]
+        rest = line[place.end() :]
         if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
-        inside = epoch is not None and line.text[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
+        inside = epoch is not None and line[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else place.start()
-        if row := _numbers(line.text[:start]) | _numbers(rest):
-            if place is step and _OF_EVALUATION.search(line.text[:start]):
+        if row := _numbers(line[:start]) | _numbers(rest):
+            if place is step and _OF_EVALUATION.search(line[:start]):
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
@@ -256,13 +255,13 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once."""
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
-    for line in lines_of(text):
-        if len(line.text) > _MAX_LINE_OF_BLOCK:
+    for line, _ in lines_of(text):
+        if len(line) > _MAX_LINE_OF_BLOCK:
             continue
-        if (heading := _HEADING.fullmatch(line.text)) is not None:
+        if (heading := _HEADING.fullmatch(line)) is not None:
             blocks.append((heading, []))
         elif blocks:
-            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line.text))
+            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}
@@ -305,10 +304,10 @@ _GOES_ON = re.compile(
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
 
-def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
+def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
     """Lines, those of a row that a terminal has wrapped joined."""
     whole, row = "", False
-    for text in (line.text for line in lines):
+    for text, _ in lines:
         if row and _GOES_ON.match(text):
             whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
             continue

@@ -187,18 +187,17 @@ def _dicts(log: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
-    for line in lines_of(log):
-        for done, planned, timed in line.bars:
+    for piece, shown_bars in lines_of(log):
+        for done, planned, timed in shown_bars:
             counts = counting is None or planned in counting
             for shown in (*([bars] if counts else []), *([passed] if timed else [])):
                 shown.pop(planned, None)
                 shown[planned] = done
                 if len(shown) > _MAX_BARS:
                     del shown[next(iter(shown))]
-        piece = line.text
-        if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
+        if (shown_bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at, indent = 0, len(piece) - len(piece.lstrip()) if line.bars else 0
+        at, indent = 0, len(piece) - len(piece.lstrip()) if shown_bars else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if (start := _OPEN.search(piece, at)) is None:
