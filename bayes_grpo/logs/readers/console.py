@@ -79,7 +79,8 @@ _PLAN = re.compile(
 
 def planned_in(text: str) -> float | None:
     """The planned steps that a banner states, as "Total optimization steps = 1,200"; None without one or with many."""
-    found = {a or b for a, b in _PLAN.findall(text)}
+    lines = (line for line in text.split("\n") if "teps" in line or "TEPS" in line)
+    found = {a or b for line in lines for a, b in _PLAN.findall(line)}
     return float(found.pop().replace(",", "")) if len(found) == 1 else None
 
 
