@@ -216,7 +216,8 @@ def read_log(
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
     from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
-        read = [_of_rows(paths[0], "memory", parsed_of(path_or_paths), run)]
+        rows = parsed_of(path_or_paths)
+        read = [_Read(paths[0], (rows.table.digest().encode(),), "memory", rows, run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
@@ -254,14 +255,10 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
-def _of_rows(where: Path, format: str, parsed: Parsed, wanted: str | None) -> _Read:
-    return _Read(where, (parsed.table.digest().encode(),), format, parsed, wanted)
-
-
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     if (rows := read_from_client(path)) is not None:
-        return _of_rows(path, "wandb_client", rows, wanted)
+        return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
     outer, _, last = (wanted or "").rpartition("/")
     training = last if _TRAINING.fullmatch(last) else None
     wanted = wanted if training is None else outer or None
