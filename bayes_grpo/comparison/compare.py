@@ -13,9 +13,9 @@ from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedErr
 from bayes_grpo.common.results import About
 from bayes_grpo.common.runtime import StageProgress, cores, or_silent
 from bayes_grpo.common.sampling import seed_of
+from bayes_grpo.comparison.changes import change_words, find_changes
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
-from bayes_grpo.diagnosis.changes import change_words, find_changes
 from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

@@ -62,11 +62,10 @@ def _risk(f: Facts) -> FailureRisk:
 
 def _risky(f: Facts) -> bool:
     """Whether anything speaks against a higher learning rate."""
-    shown = (
-        bool(f.signs) or bool(f.falls) or f.failing > THRESHOLDS.safe or f.held_out_stays or f.waste > THRESHOLDS.half
-    )
-    pointless = f.high or f.all_wrong or f.rate_spent is not None or f.truncated > THRESHOLDS.truncated
-    return f.broken or shown or pointless or _risk(f).p > THRESHOLDS.safe
+    shown = f.broken or bool(f.signs) or bool(f.falls) or f.held_out_stays or f.failing > THRESHOLDS.safe
+    pointless = f.rate_spent is not None or f.all_wrong or f.level > THRESHOLDS.near_top
+    wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.truncated
+    return shown or pointless or wasted or _risk(f).p > THRESHOLDS.safe
 
 
 def _saved(f: Facts) -> str:
@@ -99,12 +98,11 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.rows >= THRESHOLDS.trend_rows,
         lambda f: f.broken or f.fails or f.ended or (f.resting and not f.rose),
     ),
-    "look again": ActionRow(
-        _again,
-        forbidden=lambda f: f.broken or f.fails,
-    ),
+    "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
-    "stop": ActionRow("stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, None),
+    "stop": ActionRow(
+        "stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early
+    ),
     "go back": ActionRow(
         lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {_SCORE[f.held_out]})",
         lambda f: f.checkpoint is not None and not f.latest,
@@ -144,7 +142,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
-        lambda f: f"raise {_rate(f, 2.0)} ({_risk(f).text}), and watch the KL",
+        lambda f: f"raise {_rate(f, 2)} ({_risk(f).text}), and watch the KL",
         lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
@@ -229,6 +227,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "mixed prompts",
         "log held-out",
     ),
+    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""

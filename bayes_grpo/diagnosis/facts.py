@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
-from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
+from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -116,9 +115,9 @@ class Facts:
         return self.failing > THRESHOLDS.half
 
     @property
-    def high(self) -> bool:
-        """Whether the reward is high in a known range."""
-        return self.level > THRESHOLDS.near_top
+    def early(self) -> bool:
+        """Whether the log has few of the planned rewards."""
+        return self.rows_planned is not None and self.rows < THRESHOLDS.early * self.rows_planned
 
     @property
     def ended(self) -> bool:
@@ -136,12 +135,11 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         resumed: The resume at which a failure under way begins.
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
-    rate = _highest_rate(run)
-    weight, group = settings.kl_weight, settings.group_size
-    no_kl = weight.given is not None and float(weight.given) == 0.0
-    cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+    rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
+    no_kl = settings.kl_weight.given is not None and float(settings.kl_weight.given) == 0.0
+    cut = rows.signal("completions_clipped_ratio")
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
-    judged = rows.judged
+    judged, few = rows.judged, THRESHOLDS.least_rows
     step = rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
         step = fallen.saved_step  # what forecast and decision go by
@@ -162,16 +160,16 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
+        idle=bool(rows.waste > THRESHOLDS.share_named) or rows.idle.lately > THRESHOLDS.dead,
         all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=lost_at_end(rows),
+        not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
-        group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
+        group_size=group if group >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
@@ -217,10 +215,9 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
         ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
         ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
     ):
-        w = rows.signals.get(signal)
-        if w is None or w.rows < THRESHOLDS.trend_rows:
+        size = np.abs(rows.signal(signal).value)
+        if len(size) < THRESHOLDS.trend_rows:
             continue
-        size = np.abs(w.value)
         quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
         # Steps without reward variance have hardly a gradient, and half of the early ones may be such steps.

@@ -200,6 +200,11 @@ class Episode(Result):
     severity_text: str
 
     @property
+    def severity(self) -> str:
+        """How bad it is, as the end of a sentence."""
+        return f": {self.severity_text}" if self.severity_text else ""
+
+    @property
     def probable(self) -> bool:
         """Whether it is more probable than not; less probable ones are suspected."""
         return self.probability >= THRESHOLDS.probable

@@ -50,9 +50,8 @@ def _copies(run: Run) -> list[str]:
         if {one, other} == {"reward", "accuracy"} or len(np.unique(x[both])) < THRESHOLDS.repeated_rows:
             continue
         if np.array_equal(x[both], y[both]):
-            out.append(
-                f"{plain(one)} and {plain(other)} are equal in all {int(both.sum())} rows: one of them is a copy"
-            )
+            rows = f"are equal in all {int(both.sum())} rows"
+            out.append(f"{plain(one)} and {plain(other)} {rows}: one of them is a copy")
     return out
 
 

@@ -95,6 +95,10 @@ class RunSoFar:
         cut = {k: {n: x.until(step) for n, x in getattr(self, k).items()} for k in ("signals", "parts", "nan")}
         return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
 
+    def signal(self, name: str) -> Logged:
+        """The logged values of a signal, by its canonical name; without rows where it is not logged."""
+        return self.signals.get(name, NOTHING)
+
     @property
     def judged(self) -> Logged | None:
         """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
@@ -114,10 +118,8 @@ class RunSoFar:
             return None
         if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.fell():
             return None
-        if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
-            best = float(y.step[int(y.means.argmax()) + y.window - 1])
-        else:
-            best = float(y.step[int(np.argmax(y.value))])
+        every_row = y.rows > self.reward.rows // 2  # of which a single one says little
+        best = float(y.step[int(y.means.argmax()) + y.window - 1 if every_row else int(y.value.argmax())])
         return best if best > self.reward.step[0] else None
 
     @property
@@ -146,18 +148,11 @@ class RunSoFar:
         return self.reward.loss(self.ends)
 
     @property
-    def near_top(self) -> bool:
-        """Whether the reward stands high in a range that is known."""
-        return self.level > THRESHOLDS.near_top
-
-    @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
-        y = self.reward
-        gain, error = y.change(0)
-        by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
-        gain = y.now - y.start
-        return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
+        y, least = self.reward, THRESHOLDS.risen * self.span
+        gains = y.change(0), (y.now - y.start, y.error)
+        return max(min(gain / (THRESHOLDS.rise_errors * error), gain / least) for gain, error in gains)
 
     @property
     def rose(self) -> bool:
@@ -192,35 +187,35 @@ class RunSoFar:
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
-    def without_spread(self, least_share: float) -> Logged | None:
-        """Which rows have no group with spread, of the rows that tell; None where neither signal of a spread does.
+    def without_spread(self, least_share: float) -> Logged:
+        """Which rows have no group with spread, of the rows that tell; none of them where no signal of a spread does.
 
         Args:
             least_share: Share of groups without spread from which on a row has none, where the share is logged.
         """
-        share, spread = (self.signals.get(name, NOTHING) for name in ("frac_reward_zero_std", "reward_std"))
+        share, spread = (self.signal(name) for name in ("frac_reward_zero_std", "reward_std"))
         if share.rows >= THRESHOLDS.least_rows:
             return Logged(share.step, share.value >= least_share)
         if spread.rows < THRESHOLDS.least_rows or self.uses_eval:
-            return None
+            return NOTHING
         largest = max(float(np.abs(self.reward.value).max()), 1e-9)
         return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
 
     @cached_property
-    def idle(self) -> Logged | None:
-        """Which rows have no group with any spread, or else a loss of 0 among others; None where no signal tells."""
-        if (found := self.without_spread(THRESHOLDS.dead_groups)) is not None:
+    def idle(self) -> Logged:
+        """Which rows have no group with any spread, or else a loss of 0 among others; none where no signal tells."""
+        if (found := self.without_spread(THRESHOLDS.dead_groups)).rows:
             return found
-        loss = self.signals.get("loss", NOTHING)
+        loss = self.signal("loss")
         other = np.abs(loss.value[loss.value != 0.0])
         if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_typical:
             return Logged(loss.step, loss.value == 0.0)
-        return None
+        return NOTHING
 
     @property
     def waste(self) -> float:
         """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
-        share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
+        share = self.signal("frac_reward_zero_std")
         if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))
-        return np.nan if idle is None else float(idle.late(2).mean())
+        return float(self.idle.late(2).mean()) if self.idle.rows else np.nan

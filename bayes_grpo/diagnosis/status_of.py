@@ -59,8 +59,7 @@ class _Case(NamedTuple):
 
     def of_episode(self, status: StatusWord, e: Episode) -> Status:
         """A line with the name of a mode, its onset and its severity."""
-        severity = f": {e.severity_text}" if e.severity_text else ""
-        text = f"{label_of(e.mode)}{self.since(e)}{severity}"
+        text = f"{label_of(e.mode)}{self.since(e)}{e.severity}"
         return self.line(status, e.mode, e.probability, text, "the failure probabilities")
 
     def since(self, e: Episode) -> str:
@@ -132,7 +131,8 @@ def _solved(case: _Case) -> Status | None:
     """A reward at its maximum, or high with most groups all correct: success with little gradient."""
     rows, facts = case.rows, case.facts
     idle = facts.waste > THRESHOLDS.half and facts.rows >= THRESHOLDS.waste_rows
-    if not (facts.at_top or (facts.high and idle)) or facts.rows < THRESHOLDS.direct_rows:
+    solved = facts.at_top or (facts.level > THRESHOLDS.near_top and idle)
+    if not solved or facts.rows < THRESHOLDS.direct_rows:
         return None
     p = 1.0 - max(case.timeline.modes[mode].under_way for mode in ("reward_hacking", "dynamical_instability"))
     share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
@@ -193,6 +193,9 @@ def _calm(case: _Case) -> Status:
         return case.line("done", "plateaued", calm, text, why, of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
+    if rests >= THRESHOLDS.probable and facts.rose and facts.early:
+        text = f"the reward holds at {level} after {facts.rows} of {facts.rows_planned:.0f} planned rewards"
+        return case.line("fine", "plateaued", calm, f"{text}; no failure detected", "the plan", of="rests early")
     if rests >= THRESHOLDS.probable and facts.rose:
         return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:
@@ -204,5 +207,7 @@ def _calm(case: _Case) -> Status:
     if y.value.min() == y.value.max():
         so_far = f"{rows.reward_name} is {y.value[-1]:.4g} in all {y.rows} rows so far"
         text = f"{so_far}; too early to tell whether it stays there"
+    elif rows.late_change > 1.0 and rises < THRESHOLDS.probable:
+        text = f"the reward is back at {level} after {y.means.min():.3g}; too early to tell whether it rises further"
     p = min(max(rises, 1.0 - rises), calm)
     return case.line("unclear", CANNOT_TELL, p, text, "the number of rows")

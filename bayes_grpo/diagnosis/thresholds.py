@@ -109,6 +109,7 @@ class Thresholds:
     few_rows: float = _row(6.0, "rows", "by which few rows make their noise less certain: 1 + 6/n")
     trend_rows: int = _row(12, "rows", "that a verdict on a trend needs at least")
     waste_rows: int = _row(20, "rows", "that a verdict on zero-variance groups needs at least")
+    early: float = _row(0.5, "of the planned rewards", "below which a plateau is no reason to stop")
     direct_rows: int = _row(8, "rows", "that a direct measurement needs: one reward in all of them, NaN at the end")
     held_out_rows: int = _row(6, "values", "of a held-out reward before its fall counts")
     thirds: int = _row(3, "parts", "of the rows that are compared, to see whether a reward rises")

@@ -44,6 +44,8 @@ LEAST_VALUES = 3
 """Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
+_SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
+_LEAST_CENTRE = 1e-3  # that a constant signal counts for
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +85,8 @@ class Trend:
 
     def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
         """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
-        first = self.step[0] if first is None else first
-        last = self.step[-1] if last is None else last
-        ends = self.at(np.array([first, last]))
-        return ends[:, 1] - ends[:, 0]
+        ends = (self.step[0] if first is None else first, self.step[-1] if last is None else last)
+        return np.diff(self.at(np.array(ends)))[:, 0]
 
     def change_since(self, first: float, last: float) -> np.ndarray:
         """Draws of the change from the rows up to a step, `BEFORE_ROWS` at most, to another step, shape (draws,).
@@ -121,7 +121,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
-    floor = 1e-6 * max(abs(centre), 1e-3)
+    floor = 1e-6 * max(abs(centre), _LEAST_CENTRE)
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, logged)
@@ -197,7 +197,7 @@ def _posterior(
     found = _on_grid(trend, y, weight, log_prior)
     for _ in range(_PASSES - 1):
         residual = np.abs(y - found.share @ found.mean) * np.sqrt(count)
-        far = residual / max(1.4826 * float(np.median(residual)), 1e-9)
+        far = residual / max(_SD_OF_MEDIAN * float(np.median(residual)), 1e-9)
         weight = count * np.minimum(1.0, (_FAR / np.maximum(far, 1e-9)) ** 2)
         found = _on_grid(trend, y, weight, log_prior)
     # Draws by conditioning: a draw of the prior moves by what the rows say of its difference to them.
@@ -263,10 +263,11 @@ class RunTrends:
     components: Mapping[str, Trend]
     environments: Mapping[str, Trend]
 
-    @property
-    def uses_eval(self) -> bool:
-        """Whether the reward is the held-out one."""
-        return not self.run.has_reward
+    def share_without_spread(self, first: float, last: float) -> np.ndarray | None:
+        """Draws of the share of groups without spread from one step to another, shape (draws,); None without rows."""
+        trend = self.signals.get("frac_reward_zero_std")
+        inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
+        return trend.draws[:, inside].mean(axis=1) if trend is not None and inside.any() else None
 
 
 def trends_of(run: Run) -> RunTrends | None:

@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking import Finding, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.diagnosis.changes import CLEAR_FACTOR
+from bayes_grpo.comparison.changes import CLEAR_FACTOR
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.views.plots.fitting import plot_residuals
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward

@@ -53,7 +53,7 @@ def test_no_finding_leads_past_a_row(finding):
             assert f.failing <= THRESHOLDS.safe
             assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
-            assert not f.high
+            assert not f.level > THRESHOLDS.near_top
         if f.not_finite:
             assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
         if "checkpoint of about step" in text or "best held-out score" in text:
@@ -178,3 +178,26 @@ def test_a_dip_after_a_resume_is_named_with_it():
     told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.earlier
     assert "at step 81, after the resume at step 80, and came back by step 89." in told
     assert told.count("resume") == 1
+
+
+def test_a_plateau_far_from_the_planned_end_is_no_reason_to_stop():
+    y = np.minimum(0.2 + 0.03 * steps(35), 0.5) + 0.02 * np.random.default_rng(7).standard_normal(35)
+    far = diagnose(make_run(steps(35), y, total_steps=299))
+    assert far.status.status == "fine"
+    assert "after 35 of 299 planned rewards" in far.status.headline
+    assert far.status.action == "go on, and check again when the log has 70 rewards."
+    assert not any("stop" in x for x in (*far.status.remedies, *far.remedies["plateaued"]))
+    for planned in (None, 50):
+        near = diagnose(make_run(steps(35), y, total_steps=planned)).status
+        assert (near.status, near.action) == ("done", "stop here if this reward level is enough.")
+
+
+def test_a_way_back_to_where_the_reward_was_is_no_rise():
+    noise = 0.02 * np.random.default_rng(8).standard_normal(120)
+    humps = 0.3 + 0.3 * np.sin(2.0 * np.pi * np.linspace(0.0, 0.85, 120)) ** 2 + noise
+    assert "is rising" not in diagnose(make_run(steps(120), humps)).status.headline
+    valley = np.repeat([0.6, 0.4, 0.6], 40) + noise
+    back = diagnose(make_run(steps(120), valley)).status
+    assert back.status == "unclear"
+    assert back.headline.startswith("The reward is back at 0.")
+    assert "is rising" in diagnose(make_run(steps(120), np.repeat([0.6, 0.4, 0.8], 40) + noise)).status.headline

@@ -89,7 +89,7 @@ def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure
 
 def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
     """Title of a panel → its trends."""
-    rewards = [_Line("held-out reward" if trends.uses_eval else "train reward", trends.reward)]
+    rewards = [_Line("train reward" if trends.run.has_reward else "held-out reward", trends.reward)]
     if trends.held_out is not None:
         rewards.append(_Line(f"{trends.held_out_name} reward", trends.held_out, _HELD_OUT))
     panels = {"reward": rewards}
