@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,19 +32,6 @@ _LEAST = 2
 _KEYS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
 _SHARE = 0.8
-
-
-class Chosen(NamedTuple):
-    """The rows of the training that is read, None where the log is one; all trainings; steps of its resumes; notes.
-
-    ``is_last`` says whether no other training follows it.
-    """
-
-    rows: np.ndarray | None
-    trainings: tuple[LoggedTraining, ...] = ()
-    resumed: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
-    is_last: bool = True
 
 
 def closing_rows(table: Table) -> np.ndarray:
@@ -72,7 +59,10 @@ def starts_of(
     if len(places) > MAX_RESUMES:
         return (), ()
     values = {name: column[rows] for name, column in columns.items()}
-    first = _first_reward(values)
+    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
+    first = int(np.argmax(reward))  # where rows of another training are before it
+    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    first = first if another else 0
     ordered = sorted(places | {first} - {0})
     begun, starts, resumed = 0, [], []
     for k, end in pairwise([*ordered, len(rows)]):
@@ -88,14 +78,6 @@ def starts_of(
     return tuple(starts), tuple(resumed)
 
 
-def _first_reward(values: Mapping[str, np.ndarray]) -> int:
-    """The row of the first reward where rows of another training are before it, 0 where there are none."""
-    loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
-    first = int(np.argmax(reward))
-    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
-    return first if another else 0
-
-
 def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice, after: slice, closed: bool) -> bool:
     """Whether rows begin a training of their own, and do not merely repeat, complete or sort those before them."""
     old, new = at[before], at[after]
@@ -108,11 +90,14 @@ def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice
     return not all(repeats(old, v[before], new, v[after]) for v in shared)
 
 
-def chosen_training(table: Table, columns: Columns, wanted: str | None, known: tuple[int, ...] = ()) -> Chosen:
+def chosen_training(
+    parsed: Parsed, columns: Columns, wanted: str | None
+) -> tuple[Parsed, tuple[LoggedTraining, ...], tuple[float, ...]]:
     """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
 
-    ``known`` are rows at which the reader has seen trainings begin.
+    With it come all trainings, none where the log is one, and the steps of its resumes.
     """
+    table = parsed.table
     closing = closing_rows(table)
     reward = columns.train["reward"] if np.isfinite(columns.train["reward"]).any() else columns.evals
     loss = columns.train.get("loss", np.full(table.n, np.nan))
@@ -122,15 +107,23 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
         epoch = columns.index.first(("epoch", "train/epoch"))
         epochs = np.full(table.n, np.nan) if epoch is None else table.column(epoch)
         starts, resumed = starts_of(closing, {"reward": columns.train["reward"], "loss": loss}, columns.step, epochs)
-        ends = pairwise((0, *(known or starts), table.n))
+        ends = pairwise((0, *(parsed.starts or starts), table.n))
         parts = {f"training {i}": np.arange(start, end) for i, (start, end) in enumerate(ends, 1)}
     steps = ", ".join(f"{s:g}" for s in resumed)
     resume = (f"resumed at step {steps}, after a closing line",) if resumed else ()
     if len(parts) == 1:
         if not any(wanted in words for words in table.labels.values()):
             chosen_run(list(parts), wanted)
-        return Chosen(None, resumed=resumed, notes=resume)
-    found = [_described(name, rows[~closing[rows]], columns, reward) for name, rows in parts.items()]
+        return replace(parsed, notes=(*resume, *parsed.notes)), (), resumed
+    logged = np.logical_or.reduce([np.isfinite(v) for v in (*columns.train.values(), columns.evals)]) & ~closing
+    found = []
+    for name, rows in parts.items():
+        used = rows[logged[rows]]
+        step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
+        steps = np.unique(step[np.isfinite(step)])
+        ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
+        rewards = int(np.isfinite(reward[rows[~closing[rows]]]).sum())
+        found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
     if wanted is not None:
@@ -140,19 +133,11 @@ def chosen_training(table: Table, columns: Columns, wanted: str | None, known: t
     left_out = listed([x.text for i, x in enumerate(found) if i != taken], 6)
     read = f"{found[taken].name} of {len(found)} in the log is read, {why}; --run '{other.name}' takes another"
     found[taken] = found[taken]._replace(taken=True)
-    last = taken == len(found) - 1
-    notes = (f"{read}; left out: {left_out}", *(resume if last else ()))
-    return Chosen(list(parts.values())[taken], tuple(found), resumed if last else (), notes, last)
-
-
-def _described(name: str, rows: np.ndarray, columns: Columns, reward: np.ndarray) -> LoggedTraining:
-    values = [*columns.train.values(), columns.evals]
-    used = rows[np.logical_or.reduce([np.isfinite(v[rows]) for v in values])]
-    rewards = int(np.isfinite(reward[rows]).sum())
-    step = np.arange(1.0, len(used) + 1) if columns.step is None else columns.step[used]
-    steps = np.unique(step[np.isfinite(step)])
-    ends = (float(steps[0]), float(steps[-1])) if len(steps) else (None, None)
-    return LoggedTraining(name, len(steps), *ends, rewards)
+    notes = (f"{read}; left out: {left_out}", *parsed.notes)
+    parsed = replace(parsed, table=table.rows(list(parts.values())[taken]), notes=notes)
+    if taken < len(found) - 1:
+        return replace(parsed, total_steps=None), tuple(found), ()
+    return replace(parsed, notes=(notes[0], *resume, *notes[1:])), tuple(found), resumed
 
 
 def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
@@ -174,7 +159,7 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
 
 
 _COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
-_LEAST_GROUPS, _MOSTLY = 3, 0.8
+_LEAST_GROUPS = 3
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a log may hold numbers whose difference is none
@@ -193,12 +178,12 @@ def assemble(
     """
     parsed = reduce(Parsed.followed_by, files)
     columns = map_columns(parsed.table, choices, parsed.trainer)
-    chosen = chosen_training(parsed.table, columns, training, parsed.starts) if len(files) == 1 else Chosen(None)
-    if chosen.rows is not None:
-        table = parsed.table.rows(chosen.rows)
-        parsed = replace(parsed, table=table, total_steps=parsed.total_steps if chosen.is_last else None)
+    trainings, resumed = (), ()
+    if len(files) == 1:
+        parsed, trainings, resumed = chosen_training(parsed, columns, training)
         files = [parsed]
-        columns = map_columns(table, choices, parsed.trainer)
+    if trainings:
+        columns = map_columns(parsed.table, choices, parsed.trainer)
     columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
@@ -218,7 +203,7 @@ def assemble(
         if np.ptp(known) > 0
     )
     unused = unused_keys(columns, used, [*single_rewards(columns.index), *in_rows])
-    notes = (*chosen.notes, *parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
+    notes = (*parsed.notes, *columns.notes, *run.notes, *_seldom(columns, run, settings), *adapted)
     return replace(
         run,
         window=row_windows(run.step, settings.logging_window.value or 1),
@@ -227,9 +212,8 @@ def assemble(
         notes=notes,
         unused=unused,
         step_counter=counter_of(columns.keys),
-        second_counter=_on_rows(columns, run),
-        resumes=tuple(sorted({*run.resumes, *chosen.resumed})),
-        trainings=chosen.trainings,
+        resumes=tuple(sorted({*run.resumes, *resumed})),
+        trainings=trainings,
         suggested=suggested_keys(parsed.table, unused, {"heldout" if k == "eval_reward" else k for k in used}),
     )
 
@@ -243,7 +227,7 @@ def _by_group(columns: Columns) -> Columns:
         words = np.array(table.labels[key]) if key in table.labels else np.nan_to_num(table.column(key), nan=-1.0)
         begins = np.r_[True, words[used][1:] != words[used][:-1]]
         sizes, counts = np.unique(np.diff(np.flatnonzero(np.r_[begins, True])), return_counts=True)
-        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _MOSTLY * counts.sum()):
+        if sizes[np.argmax(counts)] > 1 and counts.max() >= max(_LEAST_GROUPS, _SHARE * counts.sum()):
             step = np.full(table.n, np.nan)
             step[used] = np.cumsum(begins)
             size = sizes[np.argmax(counts)]
@@ -257,17 +241,6 @@ def _by_group(columns: Columns) -> Columns:
             f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
         )
     return columns
-
-
-def _on_rows(columns: Columns, run: Run) -> tuple[str, np.ndarray] | None:
-    """The log's second counter with its value in each row; None where it has none."""
-    if columns.counter is None or columns.step is None or not len(run.step):
-        return None
-    values = columns.index.table.column(columns.counter)
-    known = np.isfinite(values) & np.isin(columns.step, run.step)
-    out = np.full(len(run.step), np.nan)
-    out[np.searchsorted(run.step, columns.step[known])] = values[known]
-    return columns.counter, out
 
 
 def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:

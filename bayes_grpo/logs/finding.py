@@ -42,18 +42,6 @@ class Found(NamedTuple):
     within: str | None = None
 
 
-def _run_in(path: Path, wanted: str | None, is_log: bool) -> Found | None:
-    """The run of a store that a folder stands for, which may lie anywhere in it; None where there is none.
-
-    Where the folder stands for a log (``is_log``) and no run is wanted, only those count that lie in itself.
-    """
-    deep = path.resolve().name in ROOTS or wanted is not None
-    runs = [] if deep else _named(path, [path])
-    if not runs and (deep or not is_log):
-        runs = _named(path, _folders(path))
-    return chosen_run(runs, wanted) if runs else None
-
-
 def runs_at(path: Path) -> list[str]:
     """Names of the runs that a store keeps in a folder or a database."""
     runs = _named(path, _folders(path)) if path.is_dir() else list(_of_file(path, ""))
@@ -151,8 +139,14 @@ def find(path: Path, wanted: str | None) -> Found:
     except LogReadError as error:
         problem = str(error)
     try:
-        if (wanted is not None or not is_output_directory(path)) and (found := _run_in(path, wanted, not problem)):
-            return found
+        # A run of a store may lie anywhere in a folder, but in one that is a log by itself and where none is wanted.
+        if wanted is not None or not is_output_directory(path):
+            deep = path.resolve().name in ROOTS or wanted is not None
+            runs = [] if deep else _named(path, [path])
+            if not runs and (deep or problem):
+                runs = _named(path, _folders(path))
+            if runs:
+                return chosen_run(runs, wanted)
     except LogReadError as error:
         problem = str(error)
     except OSError:  # a folder that cannot be looked into

@@ -25,20 +25,10 @@ from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened
 
 HEAD = 65_536
-"""Characters that a reader looks at to recognise its format."""
-
-_COMPRESSED, _BINARY = "{} data; decompress it first", "{}; export the run as CSV or JSONL first"
-_NOT_TEXT = {
-    b"\x1f\x8b": _COMPRESSED.format("gzip"),
-    b"BZh": _COMPRESSED.format("bzip2"),
-    b"\xfd7z": _COMPRESSED.format("xz"),
-    b"\x28\xb5\x2f\xfd": _COMPRESSED.format("zstd"),
-    b"PK\x03\x04": _COMPRESSED.format("zip"),
-    b"\x80\x02": _BINARY.format("a Python pickle"),
-    b"\x80\x04": _BINARY.format("a Python pickle"),
-    b"\x89HDF": _BINARY.format("an HDF5 file"),
-}
-"""How files begin that are no logs → what they are, and what to do."""
+"""Characters that a reader looks at to recognize its format."""
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7z": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
+_BINARY = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x89HDF": "an HDF5 file"}
+"""How files begin that are no logs → what they are."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
 PARQUET = b"PAR1"
@@ -118,17 +108,16 @@ def _why_not_text(source: Source) -> str | None:
     data = source.data
     if not source.text.strip() and not source.nul_bytes:
         return "an empty file; wait for the first logged row, or check the path"
-    if (known := next((problem for magic, problem in _NOT_TEXT.items() if data.startswith(magic)), None)) is not None:
-        return known
-    if not source.nul_bytes:
-        return None
-    kept = data[:HEAD].replace(b"\0", b"")
-    control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
-    # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
-    between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
-    if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2:
-        return _BINARY.format("binary data")
-    return None
+    if kind := next((kind for magic, kind in _COMPRESSED.items() if data.startswith(magic)), ""):
+        return f"{kind} data; decompress it first"
+    kind = next((kind for magic, kind in _BINARY.items() if data.startswith(magic)), "")
+    if source.nul_bytes and not kind:
+        kept = data[:HEAD].replace(b"\0", b"")
+        control = any(c < 32 and c not in b"\t\n\r\f\x08\x1b" for c in kept)
+        # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
+        between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
+        kind = "binary data" if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2 else ""
+    return f"{kind}; export the run as CSV or JSONL first" if kind else None
 
 
 class Evidence(NamedTuple):
@@ -196,14 +185,6 @@ _REWARDS = ("rewards", "reward")
 """Keys under which scripts write the rewards of all completions of a row."""
 
 
-def _of_list(key: str, values: list[Any]) -> dict[str, float]:
-    """Mean and standard deviation of a list of rewards, by their keys; empty where it holds anything else."""
-    numbers = to_floats(values)
-    if not len(numbers) or not np.isfinite(numbers).all():
-        return {}
-    return {key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
-
-
 def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
     """Records as rows: those of an evaluation marked, a list of rewards as its mean, "5/300" as step 5 of 300 planned.
 
@@ -219,9 +200,10 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                 continue
             row = marked_evaluation(row)
             for key in _REWARDS:
-                if type(row.get(key)) is list:
-                    averaged = _of_list(key, row[key])
-                    row, lists = {**row, **averaged}, lists + bool(averaged)
+                numbers = to_floats(row[key]) if type(row.get(key)) is list else np.empty(0)
+                if len(numbers) and np.isfinite(numbers).all():
+                    row = {**row, key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
+                    lists += 1
             found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
             for key, pair in found.items():
                 if pair is not None:
@@ -264,6 +246,7 @@ class Reader:
 def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
     """The one among runs, or names, whose name or id is or begins with a text; None means the only one."""
     names: list[Any] = [RunName(r, r) if isinstance(r, str) else r for r in runs]
+    texts = [r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in names]  # the id where it says more
     fitting, called = list(range(len(names))), ""
     if wanted is not None:
         same_id = [i for i in fitting if names[i].id == wanted]
@@ -271,17 +254,12 @@ def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
         begin = [i for i in fitting if names[i].id.startswith(wanted) or names[i].name.startswith(wanted)]
         fitting, called = same_id or same_name or begin, f" called {clean(wanted)!r}"
     if not fitting:
-        raise LogReadError(f"expected a run among {_listed(names)}, found {clean(wanted)!r}; correct --run")
+        raise LogReadError(f"expected a run among {listed(texts)}, found {clean(wanted)!r}; correct --run")
     if len(fitting) > 1:
-        found = f"{len(fitting)}{called}: {_listed([names[i] for i in fitting])}"
+        found = f"{len(fitting)}{called}: {listed([texts[i] for i in fitting])}"
         how = "and more of its name or id" if called else "NAME"
         raise LogReadError(f"expected one run, found {found}; choose with --run {how}")
     return runs[fitting[0]]
-
-
-def _listed(runs: Sequence[Any]) -> str:
-    """Runs by name, each with its id where that says more."""
-    return listed(r.name if r.name == r.id or not r.id else f"{r.name} ({r.id})" for r in runs)
 
 
 @cache
@@ -297,30 +275,31 @@ _LIKELY = {
     ".json": ("json_text", 3),  # a notebook may have that name
 }
 """Ending of a file's name → the module whose readers are tried first, and the strength of evidence that settles it."""
-
-
 _EXCEPTION = re.compile(
     r"^(?:\([^()\n]{1,80}\) )?((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Interrupt)\b.*)", re.M
 )
 """The line that names the exception below a traceback."""
 
 
+def _evidence(source: Source, known: Iterable[Reader]) -> dict[Reader, Evidence]:
+    return {reader: found for reader in known if (found := reader.sniff(source)) is not None}
+
+
 def pick_reader(source: Source, name: str | None = None) -> Reader:
     """The reader that a user named, or the one whose evidence is strongest."""
     module, enough = _LIKELY.get(source.path.suffix.lower(), ("", 0))
-    if name is None and module:
-        found = {x: e for x in modules_in(readers, module)[0].READERS if (e := x.sniff(source)) is not None}
-        if found and found[best := max(found, key=lambda x: found[x])].strength >= enough:
-            return best
+    likely = _evidence(source, modules_in(readers, module)[0].READERS) if name is None and module else {}
+    if likely and likely[best := max(likely, key=lambda x: likely[x])].strength >= enough:
+        return best
     known = all_readers()
     if name is not None:
         if name not in known:
             raise LogReadError(f"expected a format among {', '.join(known)}, found {clean(name)!r}; correct --format")
         return known[name]
-    evidence = {n: e for n, reader in known.items() if (e := reader.sniff(source)) is not None}
+    evidence = _evidence(source, known.values())
     if not evidence and len(source.text) > HEAD:  # a training may come after other output
         ending = Source(source.path, source.text[-HEAD:].partition("\n")[2].encode())
-        evidence = {n: e for n, reader in known.items() if (e := reader.sniff(ending)) is not None}
+        evidence = _evidence(ending, known.values())
     if not evidence and source.is_store:
         raise LogReadError(
             "expected a database of Trackio or MLflow, found an SQLite database with other tables or a damaged one; "
@@ -335,6 +314,6 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
             f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; {error}convert it to CSV with the columns "
             f"step,reward, or force a format with --format ({', '.join(known)})"
         )
-    if "console_dict" in evidence:  # a trainer's dictionaries beat the lines of a callback
-        evidence.pop("console_pairs", None)
-    return known[max(evidence, key=lambda n: (evidence[n].strength, evidence[n].rows))]
+    if known["console_dict"] in evidence:  # a trainer's dictionaries beat the lines of a callback
+        evidence.pop(known["console_pairs"], None)
+    return max(evidence, key=lambda x: evidence[x])

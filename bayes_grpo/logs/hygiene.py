@@ -166,6 +166,12 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
         if np.any(mask & np.isnan(value)):
             logged[name] = mask
+    second = None
+    if mapped.counter is not None and mapped.step is not None and len(steps):
+        second = mapped.counter, np.full(len(steps), np.nan)
+        count = mapped.index.table.column(mapped.counter)
+        known = np.isfinite(count) & np.isin(mapped.step, steps)
+        second[1][np.searchsorted(steps, mapped.step[known])] = count[known]
     parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
     return Run(
         **dict.fromkeys(("name", "source", "format", "log_hash"), ""),
@@ -180,6 +186,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
         components={k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
         logged=logged,
         environments={k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
+        second_counter=second,
         resumes=resumes,
     )
 
@@ -204,26 +211,21 @@ def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.nd
     if not np.isfinite(value).any():
         value = max(columns.values(), key=lambda v: np.isfinite(v).sum())
     main = np.isfinite(value)
-    valid = _of_newest(np.repeat(np.arange(len(starts)), sizes), session, value)
+    # No row stays that a later session replaces: one with another main value at the same step.
+    place = np.repeat(np.arange(len(starts)), sizes)
+    groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
+    newest = np.maximum.reduceat(np.where(main, np.arange(n), -1), groups)
+    own = np.where(newest >= 0, value[newest], np.nan)
+    newest_of_step = np.full(len(starts), -1)
+    np.maximum.at(newest_of_step, place[groups], newest)
+    replaced = np.isfinite(own) & ~np.isclose(own, value[newest_of_step[place[groups]]], rtol=1e-6, atol=0.0)
+    valid = np.repeat(~replaced, np.diff(np.r_[groups, n]))
     merged = {}
     for name, values in columns.items():
         last = np.maximum.reduceat(np.where(valid & np.isfinite(values), np.arange(n), -1), starts)
         merged[name] = np.where(last >= 0, values[last], np.nan)
     repeated = int(np.sum(np.add.reduceat(main.astype(np.int64), starts) > 1))
     return step[starts], merged, repeated
-
-
-def _of_newest(place: np.ndarray, session: np.ndarray, main: np.ndarray) -> np.ndarray:
-    """Rows that no later session replaces: those of the last session with a main value at a step."""
-    n = len(place)
-    groups = np.flatnonzero(np.r_[True, (np.diff(place) != 0) | (np.diff(session) != 0)])
-    last = np.maximum.reduceat(np.where(np.isfinite(main), np.arange(n), -1), groups)
-    of_group = np.where(last >= 0, main[last], np.nan)
-    newest = np.full(place[-1] + 1, -1)
-    np.maximum.at(newest, place[groups], last)
-    kept = main[newest[place[groups]]]
-    replaced = np.isfinite(of_group) & ~np.isclose(of_group, kept, rtol=1e-6, atol=0.0)
-    return np.repeat(~replaced, np.diff(np.r_[groups, n]))
 
 
 def first_of_blocks(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
@@ -259,12 +261,8 @@ def usual_spacing(step: np.ndarray) -> int | None:
     return int(gap)
 
 
-_MIN_ROLLOUTS = 5
-
 ROLLOUTS = ("grpo_step", "rollout_step", "rollout/step", "rollout_id", "rollout")
 """Keys that count rollouts where others count optimizer steps."""
-
-_CLOSE = 0.25
 
 
 def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, int]:
@@ -282,7 +280,7 @@ def on_updates(updates: np.ndarray, rollouts: np.ndarray) -> tuple[np.ndarray, i
         ratio = len(made) / len(drawn)
         if len(sizes) and counts.max() >= _SHARE * counts.sum():
             each = int(sizes[np.argmax(counts)])
-        elif abs(ratio - round(ratio)) > _CLOSE:
+        elif abs(ratio - round(ratio)) > 0.25:
             raise LogReadError(
                 f"expected the same number of updates with each rollout, found {len(made)} with {len(drawn)}; "
                 f"name the step with --column step=KEY"
@@ -313,11 +311,11 @@ def repeated_rows(rollout: np.ndarray, step: np.ndarray, columns: Mapping[str, n
     Empty where rows are not updates of shared rollouts. All arrays are in file order; ``columns`` holds "reward".
     """
     rows = np.flatnonzero(np.isfinite(rollout) & np.isfinite(step) & np.isfinite(columns["reward"]))
-    if len(rows) < 2 * _MIN_ROLLOUTS:
+    if len(rows) < 2 * _MIN_STEPS:
         return {}
     same = (np.diff(rollout[rows]) == 0) & (np.diff(step[rows]) > 0)
     sizes = np.diff(np.flatnonzero(np.r_[True, ~same, True]))
-    if len(sizes) < _MIN_ROLLOUTS or np.mean(sizes > 1) < _SHARE:
+    if len(sizes) < _MIN_STEPS or np.mean(sizes > 1) < _SHARE:
         return {}
     found = {}
     for name, values in columns.items():

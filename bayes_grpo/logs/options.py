@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
@@ -115,20 +114,18 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     return result
 
 
-class Sidecar(NamedTuple):
-    """What a file of settings says of a log: settings, and canonical name → key of the log."""
-
-    settings: Mapping[str, Setting] = MappingProxyType({})
-    columns: Mapping[str, str] = MappingProxyType({})
-
-
-def read_sidecar(log: Path) -> Sidecar:
-    """What the file of settings next to a log says of it: ``[settings]``, ``[runs.NAME]`` and ``[columns]``."""
+def read_sidecar(log: Path) -> tuple[dict[str, Setting], dict[str, str]]:
+    """What the file of settings next to a log says of it: ``[settings]`` and ``[runs.NAME]``; ``[columns]``."""
     path, content = _sidecar_of(log)
     where, runs = clean(path, 200), content.get("runs", {})
     tables = {"settings": content.get("settings", {}), "runs": runs}
     if isinstance(runs, dict) and runs:
-        _check_names(runs, log, path)
+        files = {log, *path.parent.iterdir()} - {path}
+        if unknown := sorted({*runs} - {name for file in files for name in (file.name, file.stem)}):
+            raise SettingError(
+                f"{where}: expected [runs.NAME] with the name of a log in its folder, found {listed(unknown, 4)} "
+                f"among {listed(sorted(file.name for file in files), 6)}; correct or remove it"
+            )
         tables |= {f"runs.{name}": runs[name] for name in (log.name, log.stem) if name in runs}
     settings: dict[str, Setting] = {}
     for title, table in tables.items():
@@ -139,17 +136,7 @@ def read_sidecar(log: Path) -> Sidecar:
         if title != "runs":
             note = f"from {clean(path.name)}"
             settings |= {k: Setting(v, Provenance.CONFIG, note) for k, v in checked(table, where).items()}
-    return Sidecar(settings, checked_columns(content.get("columns", {}), f"{where}: [columns]"))
-
-
-def _check_names(runs: Iterable[str], log: Path, path: Path) -> None:
-    """An error where settings are those of a run that is not in the folder."""
-    files = {log, *path.parent.iterdir()} - {path}
-    if unknown := sorted({*runs} - {name for file in files for name in (file.name, file.stem)}):
-        raise SettingError(
-            f"{clean(path, 200)}: expected [runs.NAME] with the name of a log in its folder, found "
-            f"{listed(unknown, 4)} among {listed(sorted(file.name for file in files), 6)}; correct or remove it"
-        )
+    return settings, checked_columns(content.get("columns", {}), f"{where}: [columns]")
 
 
 def sidecar_reference_runs(log: str | Path) -> list[str]:

@@ -24,10 +24,9 @@ from bayes_grpo.logs.assembling import assemble
 from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_name_of
 from bayes_grpo.logs.formats import Parsed, Source, load, parsed_rows, pick_reader
 from bayes_grpo.logs.keyindex import parted, without_nan
-from bayes_grpo.logs.options import SIDECAR_NAME, Sidecar, checked, checked_columns, flat_config, read_sidecar
-from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
+from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
 from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.table import unnested
+from bayes_grpo.logs.table import flatten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +53,8 @@ def what_is(value: object) -> str:
 
 def parsed_of(data: Any) -> Parsed:
     """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
+    from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
+
     if hasattr(data, _TRACKER_ROWS):
         return of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
@@ -101,7 +102,9 @@ def _columns(frame: Any) -> dict[str, Any]:
             if not any(v is None or type(v).__name__ == "NAType" for v in values):
                 values = [None if v != v else v for v in values]  # NaN is pandas' own word for a missing value
         if isinstance(values, list) and any(isinstance(v, Mapping) for v in values):
-            columns |= {k: v for k, v in unnested(name, values).items() if k not in columns}
+            rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
+            for key in dict.fromkeys(key for row in rows for key in row):
+                columns.setdefault(key, [row.get(key) for row in rows])
         else:
             columns.setdefault(name.strip(), values)
     return columns
@@ -125,25 +128,17 @@ def to_frame(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-FORMAT_CLIENT = "wandb_client"
-_SCHEME = "wandb:"
-
-
-def address_of(path: Path) -> str | None:
-    """``entity/project/run`` where a path is the address of a run; None where it is a path."""
-    if path.parts[:1] != (_SCHEME,):  # a Path has made one slash of the two
+def read_from_client(path: Path) -> Parsed | None:
+    """A run ``wandb://entity/project/run``, or ``project/run`` of the user's own; None where it is another path."""
+    if path.parts[:1] != ("wandb:",):  # a Path has made one slash of the two
         return None
     parts = [part for part in path.parts[1:] if part != "runs"]  # as in the address of the web page
+    shown = f"wandb://{clean('/'.join(parts if len(parts) in (2, 3) else path.parts[1:]), 200)}"
     if len(parts) not in (2, 3):
         raise LogReadError(
-            f"wandb://{clean('/'.join(path.parts[1:]), 200)}: expected wandb://entity/project/run, found "
-            f"{counted(len(parts), 'part')}; copy the run's path from its overview"
+            f"{shown}: expected wandb://entity/project/run, found {counted(len(parts), 'part')}; copy the run's path "
+            f"from its overview"
         )
-    return "/".join(parts)
-
-
-def read_from_client(address: str) -> Parsed:
-    """All rows, name and configuration of a run ``entity/project/run``, or ``project/run`` of the user's own."""
     try:
         import wandb
     except ImportError:
@@ -151,12 +146,12 @@ def read_from_client(address: str) -> Parsed:
             "reading wandb:// needs W&B's client, which is not installed; install the package wandb and log in"
         ) from None
     try:
-        return of_tracker(wandb.Api(timeout=60).run(address))
+        return of_tracker(wandb.Api(timeout=60).run("/".join(parts)))
     except LogReadError:
         raise
     except Exception as error:  # whatever client, network or account raise
         raise LogReadError(
-            f"wandb://{clean(address, 200)}: expected a run that your account may read, found "
+            f"{shown}: expected a run that your account may read, found "
             f"{clean(f'{type(error).__name__}: {error}', 300)}; check the path and log in"
         ) from None
 
@@ -219,16 +214,15 @@ def read_log(
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
     paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
-    from_sidecar = Sidecar() if in_memory else read_sidecar(paths[0])
+    from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
-        read = [_of_rows(paths[0], "memory", parsed_of(path_or_paths), run)]
+        rows = parsed_of(path_or_paths)
+        read = [_Read(paths[0], (rows.table.digest().encode(),), "memory", rows, run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        assembled = assemble(
-            [x.parsed for x in read], {**from_sidecar.columns, **named}, user, from_sidecar.settings, read[0].training
-        )
+        assembled = assemble([x.parsed for x in read], {**columns_there, **named}, user, from_sidecar, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()
@@ -261,15 +255,10 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     return [Path(p) for p in given]
 
 
-def _of_rows(where: Path, format: str, parsed: Parsed, wanted: str | None) -> _Read:
-    return _Read(where, (parsed.table.digest().encode(),), format, parsed, wanted)
-
-
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
-    address = address_of(path)
-    if address is not None:
-        return _of_rows(path, FORMAT_CLIENT, read_from_client(address), wanted)
+    if (rows := read_from_client(path)) is not None:
+        return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
     outer, _, last = (wanted or "").rpartition("/")
     training = last if _TRAINING.fullmatch(last) else None
     wanted = wanted if training is None else outer or None
@@ -335,37 +324,33 @@ def logs_at(given: str, read: Mapping[str, Any] | None = None, skipped: Collecti
             why = f"{clean(given, 300)}: expected logs, found nothing of this pattern; check the path"
             yield FoundLog(Path(given), LogReadError(why), True)
     for path in paths:
-        if path.resolve() in skipped:
-            continue
-        if path.is_dir() and not is_output_directory(path):
-            found = None
-            for found in _logs_in(path, one, skipped):
-                yield found
-            if found is not None:
-                continue
-        try:
-            yield FoundLog(path, one(path), True)
-        except BayesGrpoError as error:
-            yield FoundLog(path, error, True)
+        yield from _logs_behind(path, one, skipped, True)
 
 
-def _logs_in(
-    folder: Path, read: Callable[[Path], Run], skipped: Collection[Path], depth: int = 4
+def _logs_behind(
+    path: Path, read: Callable[[Path], Run], skipped: Collection[Path], named: bool = False, depth: int = 5
 ) -> Iterator[FoundLog]:
-    """Logs in a folder by name, hidden files and sidecars aside; a folder in it is a run or is looked into."""
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        why = LogReadError(f"{folder}: cannot look into this folder ({error.strerror}); check permissions")
-        yield FoundLog(folder, why, False)
+    """A log, or those in a folder, hidden files and sidecars aside; a named folder is looked into before it is read."""
+    if path.resolve() in skipped:
         return
-    for path in paths:
-        if path.name.startswith(".") or path.name == SIDECAR_NAME or path.resolve() in skipped:
-            continue
+    look = path.is_dir() and depth > 0 and not (named and is_output_directory(path))
+    if not (named and look):
         try:
-            yield FoundLog(path, read(path), False)
+            yield FoundLog(path, read(path), named)
+            return
         except BayesGrpoError as error:
-            if path.is_dir() and depth > 0:
-                yield from _logs_in(path, read, skipped, depth - 1)
-            else:
-                yield FoundLog(path, error, False)
+            if not look:
+                yield FoundLog(path, error, named)
+                return
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        why = LogReadError(f"{path}: cannot look into this folder ({error.strerror}); check permissions")
+        yield FoundLog(path, why, False)
+        return
+    shown = (child for child in inside if not child.name.startswith(".") and child.name != SIDECAR_NAME)
+    found = None
+    for found in (found for child in shown for found in _logs_behind(child, read, skipped, depth=depth - 1)):
+        yield found
+    if named and found is None:
+        yield from _logs_behind(path, read, skipped, named, 0)

@@ -56,21 +56,18 @@ def spread_kind(columns: Columns) -> tuple[str, str]:
         middle = np.median(ratios)
         if abs(middle - 1) < _CLOSE and np.mean(np.abs(ratios - middle) < _CLOSE) > 0.8:
             return "total", "reward_std is that of a binary reward over all completions, sqrt(p(1 - p))"
+    if columns.trainer.std_kind:
+        return columns.trainer.std_kind, f"{columns.trainer.name} logs it so"
     return "unknown", "the log does not tell"
 
 
 _UPDATE_STEPS = ("optimizer_step", "update", "train_step", "train/step")
 """Keys whose steps are optimizer updates, in logs whose rollouts serve several."""
-
 _BATCHES = ("epochs_per_rollout_batch", "rollout_batch_size", "train_batch_size")
-
-_BATCH = ("group_size", "prompts_per_step")
 UNSTATED = "the log does not state it; --set {}=… does, or a line in bayes_grpo.toml"
 """Note on an unknown part of the batch: fits, plans and diagnoses are sharper with it."""
-
 _LEAST_AGES = 3
 """Rows with a staleness from which on its mean is believed."""
-
 DECAYS = ("linear", "cosine")
 """Schedules that have an end."""
 
@@ -84,9 +81,12 @@ def resolve_settings(
 ) -> Settings:
     """Every setting with the most trustworthy of its values; bounds of the reward that cross are an error."""
     trainer = columns.trainer
-    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.label}'s documented default"
+    whose = "assumed for an unknown trainer" if trainer is GENERIC else f"{trainer.name}'s documented default"
     found = {name: Setting(value, Provenance.ASSUMED, whose) for name, value in trainer.defaults.items()}
-    found |= _from_rows(columns, run)
+    (kind, why), spacing = spread_kind(columns), None if columns.step is None else usual_spacing(run.step)
+    note = "one step a row" if columns.step is None else "the rows have no constant spacing"
+    found["reward_std_kind"] = Setting(kind, note=why)
+    found["logging_window"] = Setting(spacing or 1, note=note if spacing is None else "the spacing of the rows")
     constant = {k: float(x[0]) for k, x in settings_in_rows(parsed.table).items() if np.ptp(x) == 0}
     repeated = {normal(k).rpartition("/")[2]: int(x) if x.is_integer() else x for k, x in constant.items()}
     in_records = configured(repeated, "{!r} in every record")
@@ -95,8 +95,7 @@ def resolve_settings(
     found |= settings_of_run(parsed.config, trainer)
     found |= _from_batches({**repeated, **parsed.config}, columns, found.get("group_size", Setting()))
     found |= parsed.settings
-    found |= _logged(parsed, columns, run)
-    found |= _observed(columns, run, found.get("refresh_interval", Setting()))
+    found |= _logged(parsed, columns, run, found.get("refresh_interval", Setting()))
     found |= sidecar
     found |= {name: Setting(value, Provenance.USER) for name, value in user.items()}
     low, high = found.get("reward_low", Setting()).value, found.get("reward_high", Setting()).value
@@ -105,8 +104,8 @@ def resolve_settings(
             f"expected reward_low below reward_high, found {low:g} and {high:g}; correct the call or the settings file"
         )
     found["schedule"] = _followed(found, columns, run)
-    found |= {name: Setting(note=UNSTATED.format(name)) for name in _BATCH if found.get(name, Setting()).value is None}
-    return Settings(**found)
+    unknown = [x for x in ("group_size", "prompts_per_step") if found.get(x, Setting()).value is None]
+    return Settings(**found | {name: Setting(note=UNSTATED.format(name)) for name in unknown})
 
 
 def _followed(found: Mapping[str, Setting], columns: Columns, run: Run) -> Setting:
@@ -152,20 +151,11 @@ def _from_batches(config: Mapping[str, Any], columns: Columns, group_size: Setti
     return {name: Setting(value, Provenance.CONFIG, note) for name, value in values.items() if value <= LARGEST_STEP}
 
 
-def _from_rows(columns: Columns, run: Run) -> dict[str, Setting]:
-    """What the rows suggest without stating it."""
-    (kind, why), trainer = spread_kind(columns), columns.trainer
-    if kind == "unknown" and trainer.std_kind and "reward_std" in columns.train:
-        kind, why = trainer.std_kind, f"{trainer.label} logs it so"
-    spacing = None if columns.step is None else usual_spacing(run.step)
-    note = "the spacing of the rows"
-    if spacing is None:
-        note = "one step a row" if columns.step is None else "the rows have no constant spacing"
-    return {"reward_std_kind": Setting(kind, note=why), "logging_window": Setting(spacing or 1, note=note)}
+def _logged(parsed: Parsed, columns: Columns, run: Run, refresh: Setting) -> dict[str, Setting]:
+    """What the log states, and the refresh interval that lags as much as completions do, unless a longer one is known.
 
-
-def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:
-    """What the log states."""
+    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
+    """
     planned = {"total_steps": (parsed.total_steps, ""), "logging_window": (parsed.logging_steps, "logging_steps")}
     found: dict[str, tuple[Any, str]] = {name: x for name, x in planned.items() if x[0]}
     if np.any(run.signals.get("learning_rate", np.empty(0)) > 0):
@@ -175,22 +165,13 @@ def _logged(parsed: Parsed, columns: Columns, run: Run) -> dict[str, Setting]:
         gap = usual_spacing(run.step[rewarded])
         if gap is not None and gap > 1:
             found["refresh_interval"] = (gap, f"a reward, so a new rollout, in every {gap} steps")
-    return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}
-
-
-def _observed(columns: Columns, run: Run, other: Setting) -> dict[str, Setting]:
-    """The refresh interval that lags as much as the completions were seen to, unless a longer one is known.
-
-    A policy used for K steps is (K - 1)/2 of them old on average (`bayes_grpo.dynamics.reduction.mean_lag`).
-    """
+            refresh = Setting(gap, Provenance.LOGGED)
     age = run.signals.get("staleness", np.empty(0))
-    known = age[np.isfinite(age)]
-    if len(known) < _LEAST_AGES or known.min() < 0.0:
-        return {}
-    mean = float(known.mean())
-    refresh = round(1.0 + 2.0 * mean)
-    longer = other.provenance is not Provenance.ASSUMED and to_float(other.value) > refresh
-    if longer or refresh > LARGEST_STEP:
-        return {}
-    note = f"{columns.keys['staleness']!r} is {mean:.3g} steps on average, as of a policy used for {refresh}"
-    return {"refresh_interval": Setting(refresh, Provenance.LOGGED, note)}
+    age = age[np.isfinite(age)]
+    if len(age) >= _LEAST_AGES and age.min() >= 0.0:
+        lag = round(1.0 + 2.0 * float(age.mean()))
+        longer = refresh.provenance is not Provenance.ASSUMED and to_float(refresh.value) > lag
+        if not longer and lag <= LARGEST_STEP:
+            note = f"{columns.keys['staleness']!r} is {age.mean():.3g} steps on average, as of a policy used for {lag}"
+            found["refresh_interval"] = (lag, note)
+    return {name: Setting(value, Provenance.LOGGED, note) for name, (value, note) in found.items()}

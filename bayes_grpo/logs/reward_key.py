@@ -57,18 +57,12 @@ def adding_weights(total: np.ndarray, parts: Mapping[str, np.ndarray]) -> dict[s
     if known.sum() < len(used) + 2 or not used:
         return {}
     x, y = np.column_stack([v[known] for v in used.values()]), y[known]
-    if (weight := summing_weights(y, x)) is None:
+    x, y = x - x.mean(axis=0), y - y.mean()
+    weight = np.linalg.lstsq(x / x.std(axis=0), y, rcond=1e-8)[0] / x.std(axis=0)
+    if float(np.std(y - x @ weight)) >= _ADDS_UP * float(y.std()):
         return {}
     counts = np.abs(weight) * x.std(axis=0) > _LEAST * float(y.std())
     return {name: float(w) for name, w, counted in zip(used, weight, counts, strict=True) if counted}
-
-
-def summing_weights(total: np.ndarray, x: np.ndarray) -> np.ndarray | None:
-    """Weights, shape (k,), of columns, shape (n, k), that add up to a total but for a constant; None if none do."""
-    x, y = x - x.mean(axis=0), total - total.mean()
-    scale = np.where(np.ptp(x, axis=0) > 0.0, x.std(axis=0), 1.0)
-    weight = np.linalg.lstsq(x / scale, y, rcond=1e-8)[0] / scale
-    return weight if float(np.std(y - x @ weight)) < _ADDS_UP * float(y.std()) else None
 
 
 NO_NUMBER = "no number in it"
@@ -88,16 +82,12 @@ def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[
     single rewards and settings.
     """
     taken = {*read_otherwise, *(key for name in used for key in columns.raw[name])}
-    return {key: _reason(columns.index.table, key) for key in columns.index.table.keys if key not in taken}
-
-
-def _reason(table: Table, key: str) -> str:
-    name = normal(key)
-    if OWN in name:
-        return OURS
-    if not table.has_numbers(key):
-        return NO_NUMBER
-    return EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+    table, unused = columns.index.table, {}
+    for key in (key for key in table.keys if key not in taken):
+        name = normal(key)
+        why = EVALUATION if _EVALUATION.search(name) else NO_SIGNAL
+        unused[key] = OURS if OWN in name else why if table.has_numbers(key) else NO_NUMBER
+    return unused
 
 
 def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
@@ -137,19 +127,14 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
             continue
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
         if name == "heldout":  # scores of seldom rows are those of an evaluation
-            seldom = [k for k in free if _SCORE.search(normal(k)) and _seldom(table, k) and ranges[k][1] <= 1.0]
-            fits += [k for k in seldom if k not in fits]
+            scores = [k for k in free if _SCORE.search(normal(k)) and ranges[k][1] <= 1.0 and k not in fits]
+            fits += [k for k in scores if 1 < int(np.isfinite(table.column(k)).sum()) <= table.n // 2]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
-
-
-def _seldom(table: Table, key: str) -> bool:
-    """Whether at most half of the rows hold a value, and several do."""
-    return 1 < int(np.isfinite(table.column(key)).sum()) <= table.n // 2
 
 
 _NOT_A_MEAN = re.compile(
@@ -225,21 +210,16 @@ def _adding_up(index: KeyIndex, total: str) -> dict[str, str]:
         return {}
     columns = np.array([index.table.column(key) for key in (total, *found.values())])
     columns = columns[:, np.isfinite(columns).all(axis=0)]
-    if columns.shape[1] <= 2 * len(columns):
-        return {}
-    return {} if summing_weights(columns[0], columns[1:].T) is None else found
-
-
-def _words(key: str) -> set[str]:
-    """The words of a reward's key that say which one it is."""
-    return set(re.split(r"[/_]", normal(key))) - {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
+    enough = columns.shape[1] > 2 * len(columns)
+    return found if enough and adding_weights(columns[0], dict(zip(found, columns[1:], strict=True))) else {}
 
 
 def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    words = {k: _words(k) for k in candidates}
+    fills = {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
+    words = {k: set(re.split(r"[/_]", normal(k))) - fills for k in candidates}
     named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
     if len(named) == 1:
         return named[0]
@@ -298,7 +278,10 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     for other in candidates[1:]:
         one, two = chosen, index.table.column(other)
         if counter is not None and not np.any(np.isfinite(one) & np.isfinite(two)):
-            one, two = _means_of_rollouts(index.table.column(counter), one, two)
+            import pandas as pd
+
+            rollout = index.table.column(counter)
+            one, two = pd.DataFrame({0: one, 1: two}).groupby(rollout).agg("mean").to_numpy().T
         both = np.isfinite(one) & np.isfinite(two)
         if not both.any() or not np.allclose(one[both], two[both], rtol=1e-4, atol=1e-6):
             if (total := total_of(index, candidates)) is not None:
@@ -311,13 +294,6 @@ def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
     if len(candidates) > 1:
         notes.append(f"{listed(candidates)} agree; {candidates[0]!r} is used as the reward")
     return candidates[0]
-
-
-def _means_of_rollouts(rollout: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """Means of columns over the rows of every rollout, a row of the result each; NaN where it has no value there."""
-    import pandas as pd
-
-    return np.asarray(pd.DataFrame(np.transpose(columns)).groupby(rollout).agg("mean")).T
 
 
 def no_reward(columns: Columns) -> str:

@@ -100,12 +100,6 @@ def flatten(row: Mapping[Any, Any]) -> dict[str, Any]:
     return flat
 
 
-def unnested(name: str, values: Iterable[Any]) -> dict[str, list[Any]]:
-    """Columns of the keys in a column of mappings."""
-    rows = [flatten({name: value}) if isinstance(value, Mapping) else {} for value in values]
-    return {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
-
-
 class _Cells(NamedTuple):
     """Some values of a column: their rows, shape (m,), and the values, shape (m,)."""
 
@@ -133,7 +127,10 @@ class Table:
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Table:
         """A table of whole columns of one length; each is read with `to_floats`."""
-        arrays = {str(k): _as_floats(v) for k, v in columns.items()}
+        plain = {k: isinstance(v, np.ndarray) and v.dtype.kind in "fiub" for k, v in columns.items()}
+        arrays = {str(k): v.astype(np.float64) if plain[k] else to_floats(list(v)) for k, v in columns.items()}
+        for array in arrays.values():
+            array[np.isinf(array)] = np.inf
         n = max((len(a) for a in arrays.values()), default=0)
         lists = {str(k): v for k, v in columns.items() if _is_label(k) and isinstance(v, list)}
         labels = {k: [x if isinstance(x, str) else "" for x in v] for k, v in lists.items()}
@@ -232,11 +229,3 @@ def _pack(
 def _is_label(key: Any) -> bool:
     """Whether the text under a key is kept."""
     return str(key).strip().lower() in RUN_KEYS | GROUP_KEYS
-
-
-def _as_floats(values: Any) -> np.ndarray:
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-        array = values.astype(np.float64)
-        array[np.isinf(array)] = np.inf
-        return array
-    return to_floats(list(values))

@@ -53,8 +53,7 @@ class Trainer:
     that the log has is used.
 
     Attributes:
-        name: Short name, used in notes.
-        label: Name as its authors write it.
+        name: As its authors write it.
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
         keys: "reward" (the mean train reward), "heldout" (evaluation reward), a signal of `SIGNALS` or "step" → keys.
             Those of the step are groups, with "|" between them.
@@ -70,7 +69,6 @@ class Trainer:
     """
 
     name: str
-    label: str
     signature: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
     prefixes: tuple[str, ...] = ("",)
@@ -97,255 +95,206 @@ def _keys(text: str) -> tuple[str, ...]:
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
     """Names with their keys, written as "name: key key; name: key"."""
-    return {name.strip(): _keys(keys) for name, _, keys in (part.partition(":") for part in text.split(";"))}
+    return {name.strip(): _keys(keys) for name, _, keys in (part.partition(":") for part in text.split(";")) if keys}
 
 
-GENERIC = Trainer(
-    name="generic",
-    label="unknown trainer",
-    signature=(),
-    keys=_table(
-        "step: train/global_step | training_step | step | global_step | training/global_step | progress/step | "
-        "train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step | "
-        "rollout_step | outer_step | _step | batch; "
-        "reward: reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward "
-        "train/reward_mean train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward "
-        "rewards/mean rewards_mean mean_rewards reward_trace rewards score/mean mean_score; "
-        "heldout: eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward "
-        "eval_mean_reward val_reward val/reward validation/reward validation_reward test/reward test_reward "
-        "eval_accuracy eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy "
-        "validation_accuracy validation/mean_reward test_accuracy test/accuracy val-core/**/mean@* val/**/mean@* "
-        "eval/pass_at_1 eval_pass_at_1 eval/pass@1 eval_pass@1 "
-        "val/pass_at_1 val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate eval_solve_rate eval/success_rate "
-        "eval_success_rate eval/score eval_score eval/correct eval/**/reward eval/**/reward/mean eval/**/mean_reward "
-        "eval/**/accuracy val/**/reward val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1; "
-        "reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std; "
-        "frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std "
-        "flat_group_fraction zero_std_group_ratio zero_advantage_fraction; "
-        "entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy "
-        "policy_entropy policy_entropy_mean avg_entropy; "
-        "kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss kl_avg avg_kl kl_k3; "
-        "clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction; "
-        "grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm gnorm grad; stiffness: curvature/stiffest; "
-        "stability_margin: curvature/margin; "
-        "completion_length: completion_length completions/mean_length response_length response_length/mean "
-        "mean_completion_length mean_response_length avg_completion_length avg_response_length "
-        "avg_response_token_length avg_gen_tokens mean_length completion_length_mean "
-        "mean_len avg_len avglen avg_length mean_tokens avg_tokens "
-        "response_length_mean avg_sequence_length train_mean_length; "
-        "learning_rate: learning_rate lr optim/lr optim/learning_rate; "
-        "loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean grpo_loss avg_loss total_loss; "
-        "accuracy: accuracy acc train_accuracy mean_accuracy correct; "
-        "completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio "
-        "truncation_rate truncated_ratio; "
-        "gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f; "
-        "engine_mismatch: engine_mismatch; "
-        "staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync; "
-        "step_time: step_time time/step step_seconds seconds_per_step; step_cost: step_cost cost_per_step; "
-        "total_cost: total_cost cumulative_cost"
-    ),
+def _trainer(*, signature: str, keys: str, config: str = "", rollouts: str = "", **more: Any) -> Trainer:
+    """A trainer whose keys are written as text, names and their keys as `_table` reads them."""
+    tables = {"keys": _table(keys), "config": _table(config)}
+    return Trainer(signature=_keys(signature), rollouts=_keys(rollouts), **tables, **more)
+
+
+GENERIC = _trainer(
+    name="unknown trainer",
+    signature="",
+    keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
+        train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step |
+        rollout_step | outer_step | _step | batch;
+        reward: reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward
+        train/reward_mean train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward
+        rewards/mean rewards_mean mean_rewards reward_trace rewards score/mean mean_score;
+        heldout: eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward
+        eval_mean_reward val_reward val/reward validation/reward validation_reward test/reward test_reward
+        eval_accuracy eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy validation_accuracy
+        validation/mean_reward test_accuracy test/accuracy val-core/**/mean@* val/**/mean@* eval/pass_at_1
+        eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate
+        eval_solve_rate eval/success_rate eval_success_rate eval/score eval_score eval/correct eval/**/reward
+        eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy test/**/reward
+        eval/**/pass_at_1 eval/**/pass@1;
+        reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;
+        frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
+        flat_group_fraction zero_std_group_ratio zero_advantage_fraction;
+        entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy
+        policy_entropy policy_entropy_mean avg_entropy;
+        kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss kl_avg avg_kl kl_k3;
+        clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction;
+        grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm gnorm grad;
+        stiffness: curvature/stiffest; stability_margin: curvature/margin;
+        completion_length: completion_length completions/mean_length response_length response_length/mean
+        mean_completion_length mean_response_length avg_completion_length avg_response_length avg_response_token_length
+        avg_gen_tokens mean_length completion_length_mean response_length_mean avg_sequence_length train_mean_length
+        mean_len avg_len avglen avg_length mean_tokens avg_tokens;
+        learning_rate: learning_rate lr optim/lr optim/learning_rate;
+        loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean grpo_loss avg_loss total_loss;
+        accuracy: accuracy acc train_accuracy mean_accuracy correct;
+        completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio;
+        gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
+        engine_mismatch: engine_mismatch;
+        staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync;
+        step_time: step_time time/step step_seconds seconds_per_step; step_cost: step_cost cost_per_step;
+        total_cost: total_cost cumulative_cost""",
     prefixes=("", "train/"),
 )
 
-_TRL = Trainer(
-    name="trl",
-    label="TRL",
-    signature=_keys(
-        "rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime "
-        "eval_runtime"
-    ),
-    keys=_table(
-        "step: train/global_step global_step | step | _step; reward: reward; "
-        "heldout: eval_reward eval/reward eval_*_reward eval/*_reward; clip_ratio: clip_ratio/region_mean clip_ratio; "
-        "completion_length: completions/mean_length completion_length; "
-        "engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean"
-    ),
+_TRL = _trainer(
+    name="TRL",
+    signature="""rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime
+        eval_runtime""",
+    keys="""step: train/global_step global_step | step | _step; reward: reward;
+        heldout: eval_reward eval/reward eval_*_reward eval/*_reward; clip_ratio: clip_ratio/region_mean clip_ratio;
+        completion_length: completions/mean_length completion_length;
+        engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean""",
     prefixes=("", "train/"),
     defaults=ADAM | {"group_size": 8, "schedule": "linear"},
     rows_without_rollout=True,
 )
 
-_VERL = Trainer(
+_VERL = _trainer(
     name="verl",
-    label="verl",
-    signature=_keys("critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step"),
-    keys=_table(
-        "step: training/global_step step | step | _step; reward: critic/score/mean critic/rewards/mean; "
-        "heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss; "
-        "kl: actor/kl_loss actor/reward_kl_penalty critic/kl; clip_ratio: actor/pg_clipfrac; "
-        "grad_norm: actor/grad_norm; completion_length: response_length/mean response_length_non_aborted/mean; "
-        "learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; "
-        "engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff; "
-        "staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step; "
-        "completions_clipped_ratio: response_length/clip_ratio"
-    ),
+    signature="critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step",
+    keys="""step: training/global_step step | step | _step; reward: critic/score/mean critic/rewards/mean;
+        heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss;
+        kl: actor/kl_loss actor/reward_kl_penalty critic/kl; clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm;
+        completion_length: response_length/mean response_length_non_aborted/mean;
+        learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss;
+        engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff;
+        staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step;
+        completions_clipped_ratio: response_length/clip_ratio""",
     defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
-    config=_table(
-        "group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size; "
-        "momentum: actor_rollout_ref/actor/optim/betas/0; "
-        "schedule: actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style; "
-        "total_steps: trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps; "
-        "save_steps: trainer/save_freq"
-    ),
+    config="""group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size;
+        momentum: actor_rollout_ref/actor/optim/betas/0;
+        schedule: actor_rollout_ref/actor/optim/lr_scheduler_type actor_rollout_ref/actor/optim/warmup_style;
+        total_steps: trainer/total_training_steps actor_rollout_ref/actor/optim/total_training_steps;
+        save_steps: trainer/save_freq""",
 )
 
 TRAINERS = (
     _TRL,
-    Trainer(
-        name="trl_ppo",
-        label="TRL (PPO, RLOO)",
-        signature=_keys("objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens"),
-        keys=_table(
-            "step: train/global_step global_step | step; reward: objective/scores; "
-            "heldout: eval_reward eval/reward eval_objective/scores; entropy: policy/entropy_avg; kl: objective/kl; "
-            "clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss"
-        ),
+    _trainer(
+        name="TRL (PPO, RLOO)",
+        signature="objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens",
+        keys="""step: train/global_step global_step | step; reward: objective/scores;
+            heldout: eval_reward eval/reward eval_objective/scores; entropy: policy/entropy_avg; kl: objective/kl;
+            clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss""",
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
     ),
     _VERL,
-    Trainer(
-        name="openrlhf",
-        label="OpenRLHF",
-        signature=_keys("train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio"),
-        keys=_table(
-            "step: train/global_step eval/global_step | step; reward: train/reward; heldout: eval/*pass1 eval/*pass*; "
-            "entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio; grad_norm: train/actor_grad_norm; "
-            "completion_length: train/response_length; learning_rate: train/actor_lr; "
-            "engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated; "
-            "loss: train/policy_loss train/act_loss"
-        ),
+    _trainer(
+        name="OpenRLHF",
+        signature="train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio",
+        keys="""step: train/global_step eval/global_step | step; reward: train/reward;
+            heldout: eval/*pass1 eval/*pass*; entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio;
+            grad_norm: train/actor_grad_norm; completion_length: train/response_length; learning_rate: train/actor_lr;
+            engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated;
+            loss: train/policy_loss train/act_loss""",
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
         std_kind="within",
-        config=_table(
-            "group_size: rollout/n_samples_per_prompt n_samples_per_prompt; "
-            "prompts_per_step: rollout/batch_size rollout_batch_size; "
-            "momentum: actor/adam/betas/0 actor/adam_betas/0 adam_betas/0; schedule: actor/lr_scheduler lr_scheduler"
-        ),
+        config="""group_size: rollout/n_samples_per_prompt n_samples_per_prompt;
+            prompts_per_step: rollout/batch_size rollout_batch_size;
+            momentum: actor/adam/betas/0 actor/adam_betas/0 adam_betas/0; schedule: actor/lr_scheduler lr_scheduler""",
     ),
-    Trainer(
-        name="prime_rl",
-        label="prime-rl",
-        signature=_keys("train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**"),
-        keys=_table(
-            "reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean; "
-            "heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; "
-            "entropy: entropy/all/mean entropy/mean; engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; "
-            "clip_ratio: is_masked/all/mean is_masked/mean; "
-            "completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean "
-            "seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean; "
-            "completions_clipped_ratio: train/agg/all/*/is_truncated/mean"
-        ),
+    _trainer(
+        name="prime-rl",
+        signature="train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**",
+        keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
+            heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; entropy: entropy/all/mean entropy/mean;
+            engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; clip_ratio: is_masked/all/mean is_masked/mean;
+            completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean
+            seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean;
+            completions_clipped_ratio: train/agg/all/*/is_truncated/mean""",
         derived=(
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
         ),
-        config=_table(
-            "group_size: orchestrator/group_size group_size orchestrator/rollouts_per_example rollouts_per_example; "
-            "momentum: trainer/optim/betas1 optim/betas1; total_steps: max_steps orchestrator/max_steps; "
-            "save_steps: ckpt/interval trainer/ckpt/interval; completions_per_step: orchestrator/batch_size batch_size"
-        ),
+        config="""group_size: orchestrator/group_size group_size orchestrator/rollouts_per_example
+            rollouts_per_example; momentum: trainer/optim/betas1 optim/betas1;
+            total_steps: max_steps orchestrator/max_steps; save_steps: ckpt/interval trainer/ckpt/interval;
+            completions_per_step: orchestrator/batch_size batch_size""",
     ),
-    Trainer(
-        name="nemo_rl",
-        label="NeMo-RL",
-        signature=_keys("train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error"),
-        keys=_table(
-            "reward: train/reward; heldout: validation/accuracy validation/reward; entropy: train/approx_entropy; "
-            "kl: train/kl_penalty; engine_mismatch: train/gen_kl_error; "
-            "completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age; "
-            "step_time: timing/train/total_step_time"
-        ),
+    _trainer(
+        name="NeMo-RL",
+        signature="train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error",
+        keys="""reward: train/reward; heldout: validation/accuracy validation/reward; entropy: train/approx_entropy;
+            kl: train/kl_penalty; engine_mismatch: train/gen_kl_error;
+            completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age;
+            step_time: timing/train/total_step_time""",
         derived=(
             Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
         ),
         defaults=ADAM | {"group_size": 16, "prompts_per_step": 32, "schedule": "constant"},
-        config=_table(
-            "group_size: grpo/num_generations_per_prompt; prompts_per_step: grpo/num_prompts_per_step; "
-            "momentum: policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1; "
-            "total_steps: grpo/max_num_steps; save_steps: checkpointing/save_period"
-        ),
+        config="""group_size: grpo/num_generations_per_prompt; prompts_per_step: grpo/num_prompts_per_step;
+            momentum: policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1;
+            total_steps: grpo/max_num_steps; save_steps: checkpointing/save_period""",
     ),
-    Trainer(
-        name="open_instruct",
-        label="open-instruct",
-        signature=_keys("scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts"),
-        keys=_table(
-            "step: training_step | step | _step; reward: scores objective/verifiable_reward; "
-            "heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg; "
-            "kl: loss/kl_avg objective/kl_avg objective/kl3_avg; clip_ratio: policy/clipfrac_avg; "
-            "completion_length: val/sequence_lengths; loss: loss/policy_avg loss/total_avg"
-        ),
+    _trainer(
+        name="open-instruct",
+        signature="scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts",
+        keys="""step: training_step | step | _step; reward: scores objective/verifiable_reward;
+            heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg;
+            kl: loss/kl_avg objective/kl_avg objective/kl3_avg; clip_ratio: policy/clipfrac_avg;
+            completion_length: val/sequence_lengths; loss: loss/policy_avg loss/total_avg""",
         defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
-        config=_table(
-            "group_size: num_samples_per_prompt_rollout; prompts_per_step: num_unique_prompts_rollout; "
-            "schedule: lr_scheduler_type; total_steps: num_training_steps"
-        ),
+        config="""group_size: num_samples_per_prompt_rollout; prompts_per_step: num_unique_prompts_rollout;
+            schedule: lr_scheduler_type; total_steps: num_training_steps""",
     ),
-    Trainer(
-        name="areal",
-        label="AReaL",
-        signature=_keys("ppo_actor/**"),
-        keys=_table(
-            "reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward; "
-            "entropy: ppo_actor/update/entropy/avg; "
-            "kl: ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg; "
-            "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
-            "completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr; "
-            "completions_clipped_ratio: ppo_actor/no_eos_ratios/avg"
-        ),
+    _trainer(
+        name="AReaL",
+        signature="ppo_actor/**",
+        keys="""reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward;
+            entropy: ppo_actor/update/entropy/avg;
+            kl: ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg;
+            clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm;
+            completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr;
+            completions_clipped_ratio: ppo_actor/no_eos_ratios/avg""",
         defaults=ADAM | {"schedule": "constant"},
-        config=_table(
-            "group_size: gconfig/n_samples; prompts_per_step: train_dataset/batch_size; "
-            "momentum: actor/optimizer/beta1; schedule: actor/optimizer/lr_scheduler_type; "
-            "total_steps: total_train_steps"
-        ),
+        config="""group_size: gconfig/n_samples; prompts_per_step: train_dataset/batch_size;
+            momentum: actor/optimizer/beta1; schedule: actor/optimizer/lr_scheduler_type;
+            total_steps: total_train_steps""",
     ),
-    Trainer(
+    _trainer(
         name="slime",
-        label="slime",
-        signature=_keys("rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0"),
-        keys=_table(
-            "step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*; "
-            "entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac; "
-            "completion_length: rollout/response_len/mean rollout/response_lengths; learning_rate: train/lr-pg_0; "
-            "loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff; "
-            "step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio rollout/truncated"
-        ),
-        rollouts=_keys("rollout/step eval/step"),
-        config=_table(
-            "group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style; "
-            "completions_per_step: global_batch_size"
-        ),
+        signature="rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0",
+        keys="""step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*;
+            entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac;
+            completion_length: rollout/response_len/mean rollout/response_lengths; learning_rate: train/lr-pg_0;
+            loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff;
+            step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",
+        rollouts="rollout/step eval/step",
+        config="""group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style;
+            completions_per_step: global_batch_size""",
         rows_without_rollout=True,
     ),
-    Trainer(
-        name="mlx_lm_lora",
-        label="mlx-lm-lora",
-        signature=_keys("train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total"),
-        keys=_table(
-            "step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean; "
-            "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
-            "completion_length: train_average_generated_tokens; "
-            "completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio"
-        ),
+    _trainer(
+        name="mlx-lm-lora",
+        signature="train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total",
+        keys="""step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean;
+            reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total;
+            completion_length: train_average_generated_tokens;
+            completions_clipped_ratio: train_hit_max_tokens_ratio hit_max_tokens_ratio""",
         defaults=ADAM | {"group_size": 4},
         std_kind="total",
-        config=_table("group_size: group_size; prompts_per_step: batch_size; total_steps: iters"),
+        config="group_size: group_size; prompts_per_step: batch_size; total_steps: iters",
     ),
-    Trainer(
-        name="art",
-        label="ART",
-        signature=_keys("train/reward_std_dev data/step_num_groups* loss/kl_policy_ref"),
-        keys=_table(
-            "step: training_step step | _step; reward: train/reward; heldout: val/reward test/reward; "
-            "reward_std: train/reward_std_dev; entropy: loss/entropy train/entropy; "
-            "kl: loss/kl_div loss/kl_policy_ref; grad_norm: loss/grad_norm train/grad_norm; "
-            "completion_length: train/completion_tokens; learning_rate: loss/learning_rate train/learning_rate; "
-            "loss: loss/train train/policy_loss; step_time: time/step_wall_s; step_cost: costs/all; "
-            "total_cost: costs/cum/all"
-        ),
+    _trainer(
+        name="ART",
+        signature="train/reward_std_dev data/step_num_groups* loss/kl_policy_ref",
+        keys="""step: training_step step | _step; reward: train/reward; heldout: val/reward test/reward;
+            reward_std: train/reward_std_dev; entropy: loss/entropy train/entropy; kl: loss/kl_div loss/kl_policy_ref;
+            grad_norm: loss/grad_norm train/grad_norm; completion_length: train/completion_tokens;
+            learning_rate: loss/learning_rate train/learning_rate; loss: loss/train train/policy_loss;
+            step_time: time/step_wall_s; step_cost: costs/all; total_cost: costs/cum/all""",
         derived=(
             Derived(
                 "frac_reward_zero_std", {"data/step_num_groups_trainable": -1.0}, 1.0, "data/step_num_groups_submitted"
@@ -353,18 +302,15 @@ TRAINERS = (
         ),
         std_kind="within",
     ),
-    Trainer(
-        name="tinker",
-        label="Tinker cookbook",
-        signature=_keys("progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1"),
-        keys=_table(
-            "step: step | progress/batch | progress/step; "
-            "reward: env/all/reward/total reward/total reward/mean env/all/reward/mean; "
-            "heldout: test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total; "
-            "kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base; "
-            "completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; loss: optim/loss loss; "
-            "total_cost: eval/snapshot/cumulative_cost_usd; accuracy: env/all/correct"
-        ),
+    _trainer(
+        name="Tinker cookbook",
+        signature="progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1",
+        keys="""step: step | progress/batch | progress/step;
+            reward: env/all/reward/total reward/total reward/mean env/all/reward/mean;
+            heldout: test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total;
+            kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base;
+            completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; loss: optim/loss loss;
+            total_cost: eval/snapshot/cumulative_cost_usd; accuracy: env/all/correct""",
         derived=(
             Derived(
                 "frac_reward_zero_std",
@@ -374,97 +320,69 @@ TRAINERS = (
             Derived("frac_reward_zero_std", {"env/all/by_group/frac_mixed": -1.0}, 1.0, zero_says_nothing=True),
         ),
         defaults=ADAM | {"schedule": "constant"},
-        config=_table(
-            "group_size: dataset_builder/group_size group_size; "
-            "prompts_per_step: dataset_builder/batch_size groups_per_batch"
-        ),
+        config="""group_size: dataset_builder/group_size group_size;
+            prompts_per_step: dataset_builder/batch_size groups_per_batch""",
     ),
     replace(  # TRL's keys, with the step as text and entropy under a name of its own
         _TRL,
-        name="ms_swift",
-        label="ms-swift",
+        name="ms-swift",
         signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
         keys=_TRL.keys
-        | _table(
-            "step: global_step/max_steps iteration | train/global_step global_step | step | _step; "
-            "clip_ratio: clip_ratio/region_mean clip_ratio cispo_clip_ratio; entropy: entropy/mean entropy"
-        ),
+        | _table("""step: global_step/max_steps iteration | train/global_step global_step | step | _step;
+            clip_ratio: clip_ratio/region_mean clip_ratio cispo_clip_ratio; entropy: entropy/mean entropy"""),
     ),
-    Trainer(
-        name="skyrl",
-        label="SkyRL",
-        signature=_keys(
-            "reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy "
-            "trainer/global_step"
-        ),
-        keys=_table(
-            "step: trainer/global_step | step | _step; reward: reward/avg_raw_reward; "
-            "heldout: eval/all/avg_score eval/*/avg_score; entropy: policy/policy_entropy; kl: policy/policy_kl; "
-            "clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio; "
-            "grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens; "
-            "learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss; "
-            "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; step_time: timing/step"
-        ),
-        config=_table(
-            "group_size: generator/n_samples_per_prompt; prompts_per_step: trainer/train_batch_size; "
-            "momentum: trainer/policy/optimizer_config/adam_betas/0; "
-            "schedule: trainer/policy/optimizer_config/scheduler"
-        ),
+    _trainer(
+        name="SkyRL",
+        signature="""reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy
+            trainer/global_step""",
+        keys="""step: trainer/global_step | step | _step; reward: reward/avg_raw_reward;
+            heldout: eval/all/avg_score eval/*/avg_score; entropy: policy/policy_entropy; kl: policy/policy_kl;
+            clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio;
+            grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens;
+            learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss;
+            engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; step_time: timing/step""",
+        config="""group_size: generator/n_samples_per_prompt; prompts_per_step: trainer/train_batch_size;
+            momentum: trainer/policy/optimizer_config/adam_betas/0;
+            schedule: trainer/policy/optimizer_config/scheduler""",
     ),
     replace(
         _VERL,
-        name="easyr1",
-        label="EasyR1",
-        signature=_keys(
-            "val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall critic/score/mean "
-            "critic/rewards/mean actor/**"
-        ),
+        name="EasyR1",
+        signature=_keys("""val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall
+            critic/score/mean critic/rewards/mean actor/**"""),
         keys=_VERL.keys
-        | _table(
-            "step: step | _step; reward: critic/score/mean critic/rewards/mean reward/overall; "
-            "heldout: val/reward_score val/overall_reward"
-        ),
+        | _table("""step: step | _step; reward: critic/score/mean critic/rewards/mean reward/overall;
+            heldout: val/reward_score val/overall_reward"""),
         derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
         defaults=ADAM | {"schedule": "constant"},
-        config=_table(
-            "group_size: worker/rollout/n; prompts_per_step: data/rollout_batch_size; "
-            "momentum: worker/actor/optim/betas/0; schedule: worker/actor/optim/lr_scheduler_type; "
-            "total_steps: trainer/max_steps; save_steps: trainer/save_freq"
-        ),
+        config=_table("""group_size: worker/rollout/n; prompts_per_step: data/rollout_batch_size;
+            momentum: worker/actor/optim/betas/0; schedule: worker/actor/optim/lr_scheduler_type;
+            total_steps: trainer/max_steps; save_steps: trainer/save_freq"""),
     ),
-    Trainer(
-        name="roll",
-        label="ROLL",
-        signature=_keys(
-            "val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac* actor_train/** "
-            "critic/score/mean critic/rewards/mean actor/**"
-        ),
-        keys=_table(
-            "reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean; "
-            "entropy: critic/entropy/mean actor/entropy_mean; "
-            "kl: actor/kl_loss* critic/kl actor/policykl* actor/approxkl*; clip_ratio: actor/ppo_ratio_clipfrac*; "
-            "grad_norm: actor_train/grad_norm actor/grad_norm; "
-            "completion_length: tokens/response_length/mean token/response_length/mean; learning_rate: actor/lr*; "
-            "loss: actor/pg_loss* actor/total_loss*"
-        ),
-        config=_table(
-            "group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size; total_steps: max_steps"
-        ),
+    _trainer(
+        name="ROLL",
+        signature="""val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac*
+            actor_train/** critic/score/mean critic/rewards/mean actor/**""",
+        keys="""reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean;
+            entropy: critic/entropy/mean actor/entropy_mean;
+            kl: actor/kl_loss* critic/kl actor/policykl* actor/approxkl*; clip_ratio: actor/ppo_ratio_clipfrac*;
+            grad_norm: actor_train/grad_norm actor/grad_norm;
+            completion_length: tokens/response_length/mean token/response_length/mean; learning_rate: actor/lr*;
+            loss: actor/pg_loss* actor/total_loss*""",
+        config="""group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size;
+            total_steps: max_steps""",
     ),
-    Trainer(
-        name="minimind",
-        label="MiniMind",
-        signature=_keys("kl_ref adv_std actor_loss"),
-        keys=_table(
-            "step: step; reward: reward; kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss"
-        ),
+    _trainer(
+        name="MiniMind",
+        signature="kl_ref adv_std actor_loss",
+        keys="step: step; reward: reward; kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss",
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""
 
 
 def trainer_named(name: str) -> Trainer:
-    """The trainer of a name; `GENERIC` where there is none."""
+    """The trainer of a name as its authors write it; `GENERIC` where there is none."""
     return next((t for t in TRAINERS if t.name == name), GENERIC)
 
 

@@ -79,7 +79,15 @@ def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTable
             path.with_name(path.name + end).write_bytes(attached[end])
         connection = sqlite3.connect(path, isolation_level=None)
         try:
-            yield DatabaseTables(_guarded(connection))
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA query_only = ON")
+            connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+            late = time.monotonic() + _MAX_SECONDS
+            connection.set_progress_handler(lambda: int(time.monotonic() > late), _OPERATIONS)
+            connection.set_authorizer(_only_reads)
+            yield DatabaseTables(connection)
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
             raise LogReadError(
                 f"expected an SQLite database of a store, found one that cannot be read ({clean(error)}); copy it "
@@ -87,18 +95,6 @@ def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTable
             ) from None
         finally:
             connection.close()
-
-
-def _guarded(connection: sqlite3.Connection) -> sqlite3.Connection:
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute("PRAGMA query_only = ON")
-    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
-    late = time.monotonic() + _MAX_SECONDS
-    connection.set_progress_handler(lambda: int(time.monotonic() > late), _OPERATIONS)
-    connection.set_authorizer(_only_reads)
-    return connection
 
 
 def _only_reads(action: int, first: str | None, second: str | None, base: str | None, via: str | None) -> int:
@@ -130,15 +126,15 @@ def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
     if not data.startswith(MAGIC):
         return data, dict(_texts_of(path.parent)) if path.name == MLFLOW_RUN else {}
     others = {end: path.with_name(path.name + end) for end in BESIDE}
-    attempt = 0
-    while True:
+    attached: dict[str, bytes] = {}
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE * attempt)
         before = [_state(p) for p in (path, *others.values())]
         data = path.read_bytes()
         attached = {end: content for end, other in others.items() if (content := bytes_of(other))}
-        attempt += 1
-        if attempt == _ATTEMPTS or before == [_state(p) for p in (path, *others.values())]:
-            return data, attached
-        time.sleep(_PAUSE * attempt)
+        if before == [_state(p) for p in (path, *others.values())]:
+            break
+    return data, attached
 
 
 def _texts_of(folder: Path) -> Iterator[tuple[str, bytes]]:

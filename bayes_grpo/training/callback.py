@@ -257,7 +257,7 @@ def known_by(args: Any, state: Any) -> Parsed:
     return replace(
         NO_ROWS,
         run_name=str(scalars.get("run_name") or "run"),
-        trainer=trainer_named("trl"),
+        trainer=trainer_named("TRL"),
         settings=settings_of_args(scalars, "the trainer's arguments"),
         total_steps=planned if planned > 0 else None,
         logging_steps=spacing if spacing >= 1 else None,

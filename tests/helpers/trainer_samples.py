@@ -175,7 +175,7 @@ TRL_CONFIG |= {"gradient_accumulation_steps": 4, "steps_per_generation": 4, "num
 TRL_SETTINGS = {"group_size": 16, "prompts_per_step": 8, "refresh_interval": 2, "momentum": 0.95, "total_steps": 300}
 
 TRL = Sample.of(
-    "trainer: trl; label: TRL, unsloth; step: train/global_step; reward: train/reward; held_out: eval/reward; "
+    "trainer: TRL; label: TRL, unsloth; step: train/global_step; reward: train/reward; held_out: eval/reward; "
     "stores: wandb tensorboard trackio mlflow",
     signals=logged(
         "engine_mismatch: train/sampling/sampling_logp_difference/mean; reward_std: train/reward_std; "
@@ -197,7 +197,7 @@ SAMPLES: Sequence[Sample] = (
     TRL,
     replace(
         TRL,
-        trainer="ms_swift",
+        trainer="ms-swift",
         label="ms-swift",
         signals={**TRL.signals, "entropy": ("train/entropy/mean", 0.4)},
         stores=("wandb", "tensorboard"),
@@ -223,7 +223,7 @@ SAMPLES: Sequence[Sample] = (
         console=lambda s, row: f"step:{s} - " + " - ".join(f"{k}:np.float64({v})" for k, v in row.items()),
     ),
     Sample.of(
-        "trainer: easyr1; label: EasyR1; reward: critic/score/mean; held_out: val/reward_score; "
+        "trainer: EasyR1; label: EasyR1; reward: critic/score/mean; held_out: val/reward_score; "
         "stores: wandb tensorboard mlflow",
         signals=logged(
             "entropy: actor/entropy_loss; kl: actor/kl_loss; clip_ratio: actor/pg_clipfrac_higher; "
@@ -244,7 +244,7 @@ SAMPLES: Sequence[Sample] = (
         file=("experiment_log.jsonl", jsonl(beside("step"))),
     ),
     Sample.of(
-        "trainer: roll; label: ROLL; reward: critic/score/mean; held_out: val_correct/all/mean; "
+        "trainer: ROLL; label: ROLL; reward: critic/score/mean; held_out: val_correct/all/mean; "
         "stores: wandb tensorboard",
         signals=logged(
             "entropy: critic/entropy/mean; kl: actor/kl_loss; clip_ratio: actor/ppo_ratio_clipfrac; "
@@ -256,7 +256,7 @@ SAMPLES: Sequence[Sample] = (
         console=lambda s, row: f"[INFO] metrics_tag: {json.dumps({'step': s, 'metrics': row})}",
     ),
     Sample.of(
-        "trainer: openrlhf; label: OpenRLHF; step: train/global_step eval/global_step; reward: train/reward; "
+        "trainer: OpenRLHF; label: OpenRLHF; step: train/global_step eval/global_step; reward: train/reward; "
         "held_out: eval/eval_gsm8k_pass1; stores: wandb tensorboard",
         signals=logged(
             "engine_mismatch: train/logprobs_diff; reward_std: train/group_reward_std; kl: train/kl; "
@@ -269,7 +269,7 @@ SAMPLES: Sequence[Sample] = (
         renamed={"tensorboard": lambda key: "" if key.endswith("/global_step") else key},
     ),
     Sample.of(
-        "trainer: prime_rl; label: prime-rl; step: step; reward: train/agg/all/main/reward/mean; "
+        "trainer: prime-rl; label: prime-rl; step: step; reward: train/agg/all/main/reward/mean; "
         "held_out: eval/math/all/main/avg@4; stores: wandb",
         signals=logged(
             "entropy: entropy/all/mean; engine_mismatch: mismatch_kl/all/mean; clip_ratio: is_masked/all/mean; "
@@ -283,7 +283,7 @@ SAMPLES: Sequence[Sample] = (
         file=("metrics.jsonl", jsonl(beside("step"))),
     ),
     Sample.of(
-        "trainer: nemo_rl; label: NeMo-RL; reward: train/reward; held_out: validation/accuracy; "
+        "trainer: NeMo-RL; label: NeMo-RL; reward: train/reward; held_out: validation/accuracy; "
         "stores: wandb tensorboard mlflow",
         signals=logged(
             "engine_mismatch: train/gen_kl_error; frac_reward_zero_std: train/baseline_reward/pct_mixed=50.0; "
@@ -299,7 +299,7 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 8, "prompts_per_step": 64, "momentum": 0.95, "total_steps": 300},
     ),
     Sample.of(
-        "trainer: open_instruct; label: open-instruct; step: training_step; reward: scores; held_out: eval/scores; "
+        "trainer: open-instruct; label: open-instruct; step: training_step; reward: scores; held_out: eval/scores; "
         "stores: wandb",
         signals=logged(
             "entropy: policy/entropy_avg; kl: loss/kl_avg; clip_ratio: policy/clipfrac_avg; "
@@ -311,7 +311,7 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 32, "total_steps": 300},
     ),
     Sample.of(
-        "trainer: areal; label: AReaL; reward: ppo_actor/task_reward/avg; held_out: eval-rollout/reward; "
+        "trainer: AReaL; label: AReaL; reward: ppo_actor/task_reward/avg; held_out: eval-rollout/reward; "
         "stores: wandb tensorboard trackio",
         signals=logged(
             "entropy: ppo_actor/update/entropy/avg; kl: ppo_actor/update/approx_kl/avg; "
@@ -344,7 +344,7 @@ SAMPLES: Sequence[Sample] = (
         ),
     ),
     Sample.of(
-        "trainer: skyrl; label: SkyRL; step: trainer/global_step; reward: reward/avg_raw_reward; "
+        "trainer: SkyRL; label: SkyRL; step: trainer/global_step; reward: reward/avg_raw_reward; "
         "held_out: eval/all/avg_score; stores: wandb tensorboard mlflow",
         signals=logged(
             "engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; entropy: policy/policy_entropy; "
@@ -360,7 +360,7 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95},
     ),
     Sample.of(
-        "trainer: tinker; label: Tinker cookbook; step: step; reward: env/all/reward/total; "
+        "trainer: Tinker cookbook; label: Tinker cookbook; step: step; reward: env/all/reward/total; "
         "held_out: test/env/all/reward/total; stores: wandb",
         signals=logged(
             "frac_reward_zero_std: env/all/by_group/frac_mixed; entropy: optim/entropy; "
@@ -373,7 +373,7 @@ SAMPLES: Sequence[Sample] = (
         file=("metrics.jsonl", jsonl(beside("step"))),
     ),
     Sample.of(
-        "trainer: art; label: ART; step: training_step; reward: train/reward; held_out: val/reward; stores: wandb",
+        "trainer: ART; label: ART; step: training_step; reward: train/reward; held_out: val/reward; stores: wandb",
         signals=logged(
             "reward_std: train/reward_std_dev; entropy: loss/entropy; kl: loss/kl_div; grad_norm: loss/grad_norm; "
             "completion_length: train/completion_tokens; learning_rate: loss/learning_rate; loss: loss/train"
@@ -383,7 +383,7 @@ SAMPLES: Sequence[Sample] = (
         file=("history.jsonl", jsonl(beside("step"))),
     ),
     Sample.of(
-        "trainer: mlx_lm_lora; label: mlx-lm-lora; step: iteration; reward: train_total_rewards_mean; stores: wandb",
+        "trainer: mlx-lm-lora; label: mlx-lm-lora; step: iteration; reward: train_total_rewards_mean; stores: wandb",
         signals=logged(
             "reward_std: train_total_rewards_std; kl: train_kl; clip_ratio: train_clip_ratio_total; "
             "completion_length: train_average_generated_tokens; learning_rate: learning_rate; loss: train_loss"
@@ -392,7 +392,7 @@ SAMPLES: Sequence[Sample] = (
         settings={"group_size": 16, "prompts_per_step": 4, "total_steps": 300},
     ),
     Sample.of(
-        "trainer: minimind; label: MiniMind; reward: Reward",
+        "trainer: MiniMind; label: MiniMind; reward: Reward",
         signals=logged(
             "kl: KL_ref; completion_length: Avg Response Len; learning_rate: Learning Rate; loss: Actor Loss"
         ),

@@ -167,3 +167,10 @@ def test_a_progress_bar_without_a_planned_end_and_one_above_dictionaries(write):
     np.testing.assert_allclose(run.reward, 0.01 * run.step)
     rows = [str({"step": 2 * s, "reward": 0.1 * s}) for s in range(1, 9)]
     assert read_log(write("both.log", "\n".join(bars + rows))).format == "console_dict"
+
+
+def test_a_quote_that_is_lost_costs_its_line_alone(write):
+    lines = [f"INFO {{'reward': 0.{s}, 'loss': 0.1, 'step': {s}}}" for s in range(1, 7)]
+    lines[2] = lines[2].replace("'loss'", "'loss")
+    run = read_log(write("train.log", "\n".join(lines)))
+    assert_read(run, step=[1, 2, 4, 5, 6], reward=[0.1, 0.2, 0.4, 0.5, 0.6], format="console_dict")

@@ -10,12 +10,11 @@ from bayes_grpo.logs import mapping, read_log
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.options import CANONICAL_COLUMNS, checked
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import TRAINERS, Derived, Trainer, identify
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identify
 from tests.logs.log_samples import assert_read
 
 MADE_UP = Trainer(
-    name="made_up",
-    label="Made Up",
+    name="Made Up",
     signature=("learner/points", "learner/**"),
     keys={"step": ("learner/update",), "reward": ("learner/points",), "entropy": ("learner/surprise",)},
     derived=(Derived("frac_reward_zero_std", {"learner/useful": -1.0}, 1.0),),
@@ -52,7 +51,7 @@ def test_each_trainer_is_told_by_its_own_keys(trainer):
 
 
 def test_keys_of_nobody_are_the_generic_ones():
-    assert identify(index_of("step", "reward")).name == "generic"
+    assert identify(index_of("step", "reward")) is GENERIC
 
 
 def test_of_trainers_with_one_key_each_the_first_is_taken():

@@ -82,7 +82,10 @@ def test_console(write, wrap, prefix):
     lines = ["(TaskRunner pid=3232) {'actor_rollout_ref': {'actor': {'lr': 1e-06}}}"]
     lines += [f"{prefix}step:0 - val-core/x/acc/mean@1:0.25", *(prefix + line(s, wrap) for s in STEPS)]
     lines += ["saved to /ckpt/global_step:9 - done", "timing_s/step:3 - x:1"]
-    check(read_log(write("train.log", "\n".join(lines) + "\n")), evals={0: 0.25}, format="verl_console")
+    lines.insert(1, "(WorkerDict pid=3240) Total steps: 100, num_warmup_steps: 5")
+    settings = {"total_steps": (100, "logged")}
+    run = read_log(write("train.log", "\n".join(lines) + "\n"))
+    check(run, evals={0: 0.25}, settings=settings, format="verl_console")
 
 
 def test_a_rate_printed_as_zero_is_no_schedule(write):

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from sys import intern
-from typing import NamedTuple
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import ANSI, clean, counted
@@ -25,28 +24,27 @@ MAX_LINE = 65_536
 """Characters of a line of console text; a longer one is no row of metrics, and is passed over with a note."""
 
 
-class ConsoleLine(NamedTuple):
-    """A line without escape sequences, bars and Ray's prefix; its bars as (done, planned); a training's bars."""
-
-    text: str
-    bars: tuple[tuple[int, int], ...] = ()
-    timed: tuple[tuple[int, int], ...] = ()
+type Bars = tuple[tuple[int, int, bool], ...]
+"""Progress bars of a line: steps done, steps planned, whether it shows the time of a step."""
 
 
-def lines_of(text: str) -> Iterator[ConsoleLine]:
-    """Lines of console text of at most `MAX_LINE` characters; a carriage return ends a line too."""
+def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
+    """Lines of at most `MAX_LINE` characters, without escape sequences, bars and Ray's prefix; and their bars.
+
+    A carriage return ends a line too.
+    """
     for raw in _raw_lines(text):
         if len(raw) > MAX_LINE:
             continue
         line = _PREFIX.sub("", raw, count=1) if raw.lstrip()[:1] == "(" else raw
         line = line if line.isascii() else in_english(line)
         if "%|" not in line:
-            yield ConsoleLine(line)
+            yield line, ()
             continue
-        bars = [
+        bars = (
             (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(line)
-        ]
-        yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(x[:2] for x in bars), tuple(x[:2] for x in bars if x[2]))
+        )
+        yield _BAR_TEXT.sub("", line), tuple(bars)
 
 
 def too_long(text: str, longest: int = MAX_LINE) -> tuple[str, ...]:
@@ -81,7 +79,8 @@ _PLAN = re.compile(
 
 def planned_in(text: str) -> float | None:
     """The planned steps that a banner states, as "Total optimization steps = 1,200"; None without one or with many."""
-    found = {a or b for a, b in _PLAN.findall(text)}
+    lines = (line for line in text.split("\n") if "teps" in line or "TEPS" in line)
+    found = {a or b for line in lines for a, b in _PLAN.findall(line)}
     return float(found.pop().replace(",", "")) if len(found) == 1 else None
 
 
@@ -111,15 +110,12 @@ _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
-
 _RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
 """All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
-
 _NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
-
 _MAX_LINE_OF_PAIRS, _MAX_LINE_OF_BLOCK = 4_000, 200
 _LEAST_ROWS = 3
 _SHORT = 20_000
@@ -128,16 +124,20 @@ _SHARE = 0.8
 
 type Rows = Iterator[tuple[dict[str, float], float | None]]
 """Rows, each with the planned steps that it states."""
-type Notes = Callable[[str], tuple[str, ...]]
-"""Notes on a text."""
 
 
 def _kind(
-    name: str, rows: Callable[[str], Rows], example: str, notes: Notes, mark: int = 1, share: float = 0
+    name: str,
+    rows: Callable[[str], Rows],
+    example: str,
+    notes: Callable[[str], tuple[str, ...]],
+    mark: int = 1,
+    share: float = 0,
+    sniff: Callable[[Source], Evidence | None] | None = None,
 ) -> Reader:
     """A reader of lines: at least three rows with a reward tell, rows without one count against it by ``share``."""
 
-    def sniff(source: Source) -> Evidence | None:
+    def by_rows(source: Source) -> Evidence | None:
         found = [names_reward(row) for row, _ in rows(source.head)]
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
@@ -153,7 +153,7 @@ def _kind(
         total = usual(planned or [n for _, n in found]) or planned_in(source.text)
         return Parsed(table, total_steps=total, notes=notes(source.text))
 
-    return Reader(name, sniff, read)
+    return Reader(name, sniff or by_rows, read)
 
 
 def _pair_rows(text: str) -> Rows:
@@ -176,22 +176,22 @@ def _pair_rows(text: str) -> Rows:
 
 def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bool]]:
     """Rows, planned steps, planned epochs (0 without any), and whether the step is one of its epoch."""
-    for line in lines_of(text):
-        if len(line.text) > _MAX_LINE_OF_PAIRS or line.text.lstrip()[:1] == "{":
+    for line, _ in lines_of(text):
+        if len(line) > _MAX_LINE_OF_PAIRS or line.lstrip()[:1] == "{":
             continue
-        epoch = _EPOCH.search(line.text)
+        epoch = _EPOCH.search(line)
         # Counts of epochs are none of steps.
-        step = _LINE_STEP.search(line.text) or _LINE_COUNT.search(line.text, epoch.end() if epoch else 0)
-        step = step or _LINE_EPISODE.search(line.text)
+        step = _LINE_STEP.search(line) or _LINE_COUNT.search(line, epoch.end() if epoch else 0)
+        step = step or _LINE_EPISODE.search(line)
         if (place := step or epoch) is None:
             continue
-        rest = line.text[place.end() :]
+        rest = line[place.end() :]
         if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
-        inside = epoch is not None and line.text[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
+        inside = epoch is not None and line[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
         start = epoch.start() if inside and epoch is not None else place.start()
-        if row := _numbers(line.text[:start]) | _numbers(rest):
-            if place is step and _OF_EVALUATION.search(line.text[:start]):
+        if row := _numbers(line[:start]) | _numbers(rest):
+            if place is step and _OF_EVALUATION.search(line[:start]):
                 row = dict(of_evaluation(row))
             row |= {"epoch": float(epoch[1])} if epoch else {}
             row |= {"step": float(step[1])} if step else {}
@@ -238,13 +238,10 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
-
 _BLOCK_PAIR = re.compile(
     r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
 )
 """A line that holds nothing but a name and a number."""
-
-
 _ASIDE = re.compile(r"\([^()\n]{0,200}\)")
 
 
@@ -259,13 +256,13 @@ def _block_pairs(text: str) -> list[re.Match[str]]:
 def _block_rows(text: str) -> Rows:
     """A row for every heading with a step, of the numbers that the lines below name once."""
     blocks: list[tuple[re.Match[str], list[tuple[str, str]]]] = []
-    for line in lines_of(text):
-        if len(line.text) > _MAX_LINE_OF_BLOCK:
+    for line, _ in lines_of(text):
+        if len(line) > _MAX_LINE_OF_BLOCK:
             continue
-        if (heading := _HEADING.fullmatch(line.text)) is not None:
+        if (heading := _HEADING.fullmatch(line)) is not None:
             blocks.append((heading, []))
         elif blocks:
-            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line.text))
+            blocks[-1][1].extend((pair[1], pair[2]) for pair in _block_pairs(line))
     for heading, pairs in blocks:
         names = Counter(name for name, _ in pairs)
         row = {name: to_float(value) for name, value in pairs if names[name] == 1}
@@ -288,15 +285,8 @@ def _sniff_verl_console(source: Source) -> Evidence | None:
     return Evidence(3, rows) if rows else None
 
 
-def _read_verl_console(source: Source, wanted: str | None) -> Parsed:
-    """Rows of all such lines."""
-    table = Table.from_rows(_verl_rows(source.text))
-    if not table.n:
-        raise nothing_found("lines such as 'step:3 - critic/score/mean:0.24'", source)
-    return Parsed(table, notes=too_long(source.text))
-
-
-def _verl_rows(text: str) -> Iterator[dict[str, float]]:
+def _verl_rows(text: str) -> Rows:
+    """A row for every line that begins with a step, of the pairs between dashes."""
     for line in _unwrapped(lines_of(text)):
         if (found := _VERL_STEP.search(line)) is None:
             continue
@@ -305,7 +295,7 @@ def _verl_rows(text: str) -> Iterator[dict[str, float]]:
             key, colon, value = part.rpartition(":")
             if colon and key:
                 row[key.strip()] = to_float(value)
-        yield row
+        yield row, None
 
 
 _GOES_ON = re.compile(
@@ -315,10 +305,10 @@ _GOES_ON = re.compile(
 """A line that goes on with a row of verl's, or ends it, which a terminal's width has broken."""
 
 
-def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
+def _unwrapped(lines: Iterable[tuple[str, Bars]]) -> Iterator[str]:
     """Lines, those of a row that a terminal has wrapped joined."""
     whole, row = "", False
-    for text in (line.text for line in lines):
+    for text, _ in lines:
         if row and _GOES_ON.match(text):
             whole += (" " if whole.endswith(" -") or text.startswith("- ") else "") + text
             continue
@@ -328,10 +318,11 @@ def _unwrapped(lines: Iterable[ConsoleLine]) -> Iterator[str]:
 
 
 _PAIR_LINES, _BARS = "lines such as '3/100 | reward=0.24'", "bars such as '12/100 [01:02<07:30, 5.1s/it, reward=0.4]'"
+_VERL_LINES = "lines such as 'step:3 - critic/score/mean:0.24'"
 _BLOCKS = "headings such as 'Step 3/100' over lines such as 'reward: 0.24'"
 READERS = (
     _kind("console_pairs", _pair_rows, _PAIR_LINES, lambda text: too_long(text, _MAX_LINE_OF_PAIRS), mark=2),
     _kind("progress_bar", _bar_rows, _BARS, lambda text: ("read from a progress bar, which rounds",)),
     _kind("step_blocks", _block_rows, _BLOCKS, lambda text: (), share=_SHARE),
-    Reader("verl_console", _sniff_verl_console, _read_verl_console),
+    _kind("verl_console", _verl_rows, _VERL_LINES, too_long, sniff=_sniff_verl_console),
 )

@@ -30,7 +30,8 @@ from bayes_grpo.logs.table import to_float
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 """The start of a dict: a brace and a key, or a line with nothing but the brace."""
-_TOKEN = re.compile(r"['\"{}\\]")
+_TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
+"""A whole text, in which braces count nothing, or a brace."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
@@ -81,7 +82,9 @@ def _read_console_dict(source: Source, wanted: str | None) -> Parsed:
     notes = ("console text is rounded; trainer_state.json, where it exists, is exact", *too_long(source.text), *copies)
     if not any(_STEP_KEY.search(k) for row in rows for k in row):
         found = [f._replace(row=marked_evaluation(row)) for f, row in zip(found, rows, strict=True)]
-        starts = _starts(found)
+        names = ("reward", "loss", "epoch", CLOSING[0])
+        reward, loss, epoch, closing = (np.array([to_float(f.row.get(k)) for f in found]) for k in names)
+        starts, _ = starts_of(np.isfinite(closing), {"reward": reward, "loss": loss}, None, epoch)
         rows, total, more = _on_bars([found[i:k] for i, k in pairwise((0, *starts, len(found)))], end)
         total = total or planned_in(source.text)
         return parsed_rows(rows, total_steps=total, notes=(*notes, *more), starts=starts)
@@ -114,13 +117,6 @@ def _without_copies(found: list[_Found]) -> tuple[list[_Found], tuple[str, ...]]
     for text, one in zip(texts, found, strict=True):
         first.setdefault(text, one)
     return list(first.values()), (f"every dictionary is printed {each} times, as by {each} processes; one is kept",)
-
-
-def _starts(found: list[_Found]) -> tuple[int, ...]:
-    """Rows at which trainings begin, after the first."""
-    values = {name: np.array([to_float(f.row.get(name)) for f in found]) for name in ("reward", "loss")}
-    epoch, closing = (np.array([to_float(f.row.get(name)) for f in found]) for name in ("epoch", CLOSING[0]))
-    return starts_of(np.isfinite(closing), values, None, epoch)[0]
 
 
 def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
@@ -181,7 +177,7 @@ def _is_train(row: dict[str, Any]) -> bool:
     return not any(k.startswith(("eval", "train_runtime")) for k in row)
 
 
-def _dicts(text: str) -> Iterator[_Found]:
+def _dicts(log: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
     passed: dict[int, tuple[int, int]] = {}
 
@@ -191,80 +187,48 @@ def _dicts(text: str) -> Iterator[_Found]:
         return _Found(row, dict(bars) if bars else _NO_BARS, since)
 
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
-    display: _Display | None = None
-    for line in lines_of(text):
-        for done, planned in line.bars:
-            if counting is None or planned in counting:
+    text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
+    depth = 0
+    for piece, shown_bars in lines_of(log):
+        for done, planned, timed in shown_bars:
+            counts = counting is None or planned in counting
+            if timed:
+                passed[planned] = (passed.pop(planned, (done, done))[0], done)
+            if counts:
                 bars.pop(planned, None)
                 bars[planned] = done
-                if len(bars) > _MAX_BARS:
-                    del bars[next(iter(bars))]
-        for done, planned in line.timed[-_MAX_BARS:]:
-            passed[planned] = (passed.pop(planned, (done, done))[0], done)
-        piece = line.text
-        if (line.bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
+            for shown in (bars, passed):
+                if len(shown) > _MAX_BARS:
+                    del shown[next(iter(shown))]
+        if (shown_bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at, indent = 0, len(piece) - len(piece.lstrip()) if line.bars else 0
+        at, indent = 0, len(piece) - len(piece.lstrip()) if shown_bars else 0
         while True:
-            if display is None or (at == 0 and _OPEN.match(piece, indent)):
-                start = _OPEN.search(piece, at)
-                if start is None:
-                    display = None
+            if not text or (at == 0 and _OPEN.match(piece, indent)):
+                if (start := _OPEN.search(piece, at)) is None:
+                    text = ""
                     if at == 0 and piece.count(":") > 1 and _NO_BRACES.match(piece):
                         row = parse_dict(f"{{{piece.strip().strip('{},')}}}")
                         yield from [found(row)] if row else []
                     break
-                at = start.start()
-                display = _Display(piece[max(at - _MAX_COUNT, 0) : at])
-            end = display.closed_in(piece, at)
+                at, depth, text = start.start(), 0, ""
+                before = piece[max(at - _MAX_COUNT, 0) : at]
+            end, limit = None, at + _MAX_LENGTH + 1 - len(text)
+            for token in _TOKEN.finditer(piece, at, limit):
+                depth += (token[0] == "{") - (token[0] == "}")
+                if not 0 < depth <= _MAX_DEPTH:
+                    end = token.end()
+                    break
+            text += piece[at : limit if end is None else end]
             if end is None:
-                display = display if display.length <= _MAX_LENGTH else None
+                text = text if len(text) <= _MAX_LENGTH else ""
                 break
-            row = parse_dict(display.text)
+            row = parse_dict(text)
             if row and (counting is not None or any(map(_METRIC.search, row))):
-                yield found(_dict_counted(display.before, row))
+                yield found(_dict_counted(before, row))
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
-            at, display = end, None
+            at, text = end, ""
     yield _Found({}, _NO_BARS, passed)
-
-
-class _Display:
-    """A dict display that is being read, maybe over several lines; every character is looked at once."""
-
-    def __init__(self, before: str) -> None:
-        self.before, self.length = before, 0
-        self._parts: list[str] = []
-        self._depth, self._quote, self._escaped = 0, "", False
-
-    @property
-    def text(self) -> str:
-        """All of it so far."""
-        return "".join(self._parts)
-
-    def closed_in(self, piece: str, start: int) -> int | None:
-        """Goes on with a line from a place; the position after the brace that ends it, None where it is not there."""
-        limit = min(start + _MAX_LENGTH + 1 - self.length, len(piece))
-        position, self._escaped = start + self._escaped, False
-        while (token := _TOKEN.search(piece, position, limit)) is not None:
-            char, position = token[0], token.end()
-            if char == "\\":
-                self._escaped = position == len(piece)
-                position += 1
-            elif self._quote:
-                self._quote = "" if char == self._quote else self._quote
-            elif char in "'\"":
-                self._quote = char
-            else:
-                self._depth += 1 if char == "{" else -1
-                if self._depth == 0 or self._depth > _MAX_DEPTH:
-                    self._take(piece[start:position])
-                    return position
-        self._take(piece[start:limit])
-        return None
-
-    def _take(self, part: str) -> None:
-        self._parts.append(part)
-        self.length += len(part)
 
 
 def _dict_counted(before: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +247,10 @@ def parse_dict(text: str) -> dict[str, Any]:
     if '"' not in text and "\\" not in text:  # nearly all are JSON but for their quotes, read ten times as fast
         value = parse_line(text.replace("'", '"'))
     if value is None:
-        value = _evaluated(text)
+        try:
+            value = ast.literal_eval(_BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text)))
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            value = parse_line(text)
     if not isinstance(value, dict):
         return {}
     row = {intern(str(k)): v for k, v in value.items()}  # a name of a million rows is kept once
@@ -293,14 +260,6 @@ def parse_dict(text: str) -> dict[str, Any]:
     elif metrics is not None:
         row["metrics"] = metrics
     return row if any(to_float(v) == to_float(v) for v in row.values()) else {}
-
-
-def _evaluated(text: str) -> Any:
-    text = _BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text))
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return parse_line(text)
 
 
 READERS = (Reader("console_dict", _sniff_console_dict, _read_console_dict),)

@@ -169,9 +169,7 @@ _TABLE_MARKS = {"state", "created", "runtime", "user", "sweep", "notes", "tags",
 
 def _sniff_wandb_csv(source: Source) -> Evidence | None:
     """Recognizes the paired bounds of a chart export, or the columns of a runs table."""
-    if (found := header(source)) is None:
-        return None
-    names = found[0]
+    names, _ = header(source) or ([""], "")
     bounds = any(name.endswith(_BOUNDS) and _SEPARATOR in name for name in names)
     chart = len(names) > 1 and all(_SEPARATOR in name for name in names[1:]) and _is_step(names[0])
     return Evidence(3) if bounds or chart or _is_runs_table(names) else None

@@ -231,7 +231,7 @@ def of_state(state: Any) -> Parsed:
     return replace(
         with_plan(found, state.get("max_steps"), state.get("logging_steps")),
         config={"save_steps": state["save_steps"]} if "save_steps" in state else {},
-        trainer=trainer_named("trl_ppo" if "objective/scores" in found.table else "trl"),
+        trainer=trainer_named("TRL (PPO, RLOO)" if "objective/scores" in found.table else "TRL"),
     )
 
 

@@ -60,8 +60,14 @@ def html_tables(text: str) -> list[Parsed]:
     return found
 
 
-def _between_bars(line: str) -> list[str]:
-    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in line[:_MAX_ROW].strip().strip("|").split("|")]
+def _between_boxes(line: str) -> list[str]:
+    """Cells between bars of any kind, Markdown's without its marks."""
+    cells = _BAR.sub("|", line)[:_MAX_ROW].strip().strip("|").split("|") if _BAR.search(line) else ()
+    return [cell.strip().strip("*`")[:_MAX_CELL] for cell in cells]
+
+
+_SPLITS = (_between_boxes, lambda line: [cell.strip() for cell in re.split(r"[,\t;]", line)], str.split)
+"""How the cells of a line in a text are separated."""
 
 
 def text_tables(text: str) -> list[Parsed]:
@@ -73,7 +79,7 @@ def text_tables(text: str) -> list[Parsed]:
     for i, line in enumerate(lines):
         if i < end or len(line) > _MAX_ROW or not names_reward((line,)):
             continue
-        for split in (_between_boxes, _between_commas, str.split):
+        for split in _SPLITS:
             names = split(line)
             if not _is_heading(names):
                 continue
@@ -97,14 +103,6 @@ def text_tables(text: str) -> list[Parsed]:
 def _is_heading(cells: Sequence[str]) -> bool:
     """Whether the columns of a table of metrics have such names: a step and a reward."""
     return names_reward(cells) and any(normal(cell) in _STEPS for cell in cells)
-
-
-def _between_boxes(line: str) -> list[str]:
-    return _between_bars(_BAR.sub("|", line)) if _BAR.search(line) else []
-
-
-def _between_commas(line: str) -> list[str]:
-    return [cell.strip() for cell in re.split(r"[,\t;]", line)]
 
 
 def _runs_in(tables: Mapping[str, Parsed]) -> dict[str, Parsed]:

@@ -270,10 +270,14 @@ def _from_text(source: Source) -> Parsed:
         *whole, rest = data.split(b"\n")
         cut += len(rest)
         for line in whole:
-            point = _point(line)
-            bad += point is None
-            if point is not None:
-                lines.append((point[0], len(lines), point[1], key, point[2]))
+            parts = [*line.split(), b"0"]  # old files have no step: there it is 0
+            time = value = step = math.nan
+            with suppress(ValueError):
+                time, value, step = map(float, parts[:3])
+            if len(parts) in (3, 4, 6) and math.isfinite(time) and math.isfinite(step):
+                lines.append((time, len(lines), step, key, value))
+            else:
+                bad += 1
     params = {name: data.decode(errors="replace").strip() for (part, _, name), data in texts.items() if part == PARAMS}
     notes = (f"{counted(bad, 'line')} without time, value and step left out",) if bad else ()
     notes += Damage(cut).notes()
@@ -284,18 +288,6 @@ def _from_text(source: Source) -> Parsed:
     points = [(step, key, value) for _, _, step, key, value in sorted(lines)]
     name = _about(source).get("run_name", "")
     return Parsed(rows_of_points(points), _config(params), notes=notes, run_name=name)
-
-
-def _point(line: bytes) -> tuple[float, float, float] | None:
-    """Time, step and value of a line; None where it is none. Old files have no step: there it is 0."""
-    parts = [*line.split(), b"0"]
-    if len(parts) not in (3, 4, 6):
-        return None
-    try:
-        time, value, step = map(float, parts[:3])
-    except ValueError:
-        return None
-    return (time, step, value) if math.isfinite(time) and math.isfinite(step) else None
 
 
 def _in_database(source: Source, runs: Callable[[DatabaseTables], list[RunName]]) -> list[RunName]:
