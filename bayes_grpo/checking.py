@@ -8,8 +8,8 @@ the parameters are fitted to the same rows. The Cauchy combination joins the tai
 is valid under any dependence between them (Liu and Xie 2020, https://doi.org/10.1080/01621459.2018.1554485).
 
 The outlier check uses leave-one-out residuals, because the innovation of the first row is as wide as the prior. A break
-is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.diagnosis.changes`): a
-regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
+is a jump within a few rows or a change of slope. Its check uses the rows themselves (`bayes_grpo.comparison.changes`):
+a regime fitted across a break absorbs it as noise and fluctuation, so the residuals hardly show it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
-from bayes_grpo.diagnosis.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
+from bayes_grpo.comparison.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ALERT = 0.05
 """Familywise error rate of the residual checks, by Holm's method.
 
-A break has its own limit (`bayes_grpo.diagnosis.changes.CLEAR_FACTOR`)."""
+A break has its own limit (`bayes_grpo.comparison.changes.CLEAR_FACTOR`)."""
 
 
 class Residuals(NamedTuple):
@@ -125,11 +125,11 @@ def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
-    "variance": "the noise changes its size",
+    "variance": "the noise level changes",
     "outliers": "there are outliers",
 }
 _AT = {
-    "variance": "the noise changes its size near step {:g}",
+    "variance": "the noise level changes near step {:g}",
     "outliers": "the row at step {:g} is an outlier",
 }
 
@@ -324,16 +324,16 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
-        return f"Residuals are no more alike than chance over {lags} lags"
-    kind = "neighboring residuals are alike" if r1 > 0.05 else "neighboring residuals alternate"
+        return f"No autocorrelation in the residuals ({lags} lags)"
+    kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
     kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 
 def _variance_words(tail: float, ratio: float, first: float, last: float) -> str:
     if tail >= ALERT:
-        return "The noise keeps its size"
-    return f"The noise changes its size: from step {first:g} to {last:g} it is {ratio:.1f} times that of the other rows"
+        return "The noise level is constant"
+    return f"The noise level changes: from step {first:g} to {last:g} it is {ratio:.1f} times that of other rows"
 
 
 _DRAWS = 400

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_grpo.diagnosis.changes import find_changes
+from bayes_grpo.comparison.changes import find_changes
 from benchmarks.common import keep
 
 NOISE, HEIGHT = 0.03, 4.0

@@ -13,9 +13,9 @@ from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedErr
 from bayes_grpo.common.results import About
 from bayes_grpo.common.runtime import StageProgress, cores, or_silent
 from bayes_grpo.common.sampling import seed_of
+from bayes_grpo.comparison.changes import change_words, find_changes
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
-from bayes_grpo.diagnosis.changes import change_words, find_changes
 from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings
@@ -50,7 +50,7 @@ def compare(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         seed: Seed of all randomness.
         sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,12 +32,7 @@ if TYPE_CHECKING:
 TOO_SHORT = "The log has fewer than three rewards"
 
 
-def diagnose(
-    run: RunLike,
-    *,
-    up_to_step: float | None = None,
-    rollouts: Rollouts | None = None,
-) -> Diagnosis:
+def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollouts | None = None) -> Diagnosis:
     """Names what is wrong with a run, with probabilities.
 
     Args:
@@ -85,10 +79,10 @@ def diagnose(
         facts = facts_of(trends, rows, estimate.failing, resumed)
         if resumed is not None:
             evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
-        onsets, remedies = _what_to_do(timeline, estimate.probability, facts)
+        onsets, remedies = _what_to_do(timeline, facts)
         logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
-        # A log of held-out rewards alone lacks the train reward that hacking would raise.
+        # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
         happened = sudden_events(rows, shown)
         status = status_of(timeline, rows, facts, happened)
@@ -136,11 +130,9 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
     return {name: text for name, text in found.items() if text}
 
 
-def _what_to_do(
-    timeline: Timeline, probability: Mapping[str, float], facts: Facts
-) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
+def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
     """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
-    onsets, remedies = {}, {}
+    onsets, remedies, probability = {}, {}, timeline.now.probability
     for mode in all_modes():
         episode = next((e for e in reversed(timeline.episodes) if e.mode == mode.name and not e.over), None)
         over = episode is None and any(e.mode == mode.name for e in timeline.probable(over=True))

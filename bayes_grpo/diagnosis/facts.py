@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
-from bayes_grpo.diagnosis.modes.lost_values import lost_at_end
+from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -34,9 +33,9 @@ class Facts:
     Attributes:
         rows: Logged rewards.
         failing: Probability of any failure.
-        signs: Signs of instability in reward, held-out reward, gradient norm, entropy and KL.
+        signs: Signs of instability in reward, evaluation reward, gradient norm, entropy and KL.
         kl_known: Whether a KL is logged, or its weight is known to be 0.
-        held_out: Whether a held-out or gold reward is logged.
+        held_out: Whether an evaluation or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
@@ -44,7 +43,7 @@ class Facts:
         resting: Whether its last half has changed by no more than its noise, in enough rows.
         level: Its level as a share of its range; NaN where that is unknown.
         at_top: Whether that is the top of the range, with rows enough to tell it from a lower level.
-        solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
+        solved: Whether an evaluation reward is at its maximum too, so that the task itself is solved.
         waste: Share of zero-variance groups or rows; NaN without a signal for it.
         idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
         all_wrong: Whether the reward was never above its lowest value.
@@ -62,8 +61,9 @@ class Facts:
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
+        every_step: Whether a row follows each step, so that no more can be logged.
         falls: Components and environments that fall, in words.
-        held_out_falls: Whether the held-out reward lies below its best beyond noise.
+        held_out_falls: Whether the evaluation reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
         suggested: Column that was not recognized → candidate keys of the log.
         resumed: The resume at which a failure under way begins; None without.
@@ -99,6 +99,7 @@ class Facts:
     rate_spent: float | None = None
     planned: float | None = None
     rows_planned: float | None = None
+    every_step: bool = False
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -116,9 +117,9 @@ class Facts:
         return self.failing > THRESHOLDS.half
 
     @property
-    def high(self) -> bool:
-        """Whether the reward is high in a known range."""
-        return self.level > THRESHOLDS.near_top
+    def early(self) -> bool:
+        """Whether the log has few of the planned rewards."""
+        return self.rows_planned is not None and self.rows < THRESHOLDS.early * self.rows_planned
 
     @property
     def ended(self) -> bool:
@@ -136,12 +137,11 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         resumed: The resume at which a failure under way begins.
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
-    rate = _highest_rate(run)
-    weight, group = settings.kl_weight, settings.group_size
-    no_kl = weight.given is not None and float(weight.given) == 0.0
-    cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+    rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
+    no_kl = settings.kl_weight.given is not None and float(settings.kl_weight.given) == 0.0
+    cut = rows.signal("completions_clipped_ratio")
     truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
-    judged = rows.judged
+    judged, few = rows.judged, THRESHOLDS.least_rows
     step = rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
         step = fallen.saved_step  # what forecast and decision go by
@@ -162,22 +162,23 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,
         solved=judged is not None and is_share(judged.value) and judged.now > THRESHOLDS.solved,
         waste=rows.waste,
-        idle=bool(rows.waste > THRESHOLDS.share_named) or (rows.idle or NOTHING).lately > THRESHOLDS.dead,
+        idle=bool(rows.waste > THRESHOLDS.share_named) or rows.idle.lately > THRESHOLDS.dead,
         all_wrong=rows.ends.known and bool(np.all(y.value <= rows.ends.low)),
         constant=rows.constant,
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
-        not_finite=lost_at_end(rows),
+        not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
         learning_rate=rate,
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
-        group_size=float(group.value) if group.value and float(group.value) >= 2 else None,
+        group_size=group if group >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
         noisy=y.noise > THRESHOLDS.risen * rows.span,
         rate_spent=rate_spent_at(run),
         planned=planned,
         rows_planned=rows_planned,
+        every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
@@ -208,7 +209,7 @@ def _highest_rate(run: Run) -> float | None:
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
-    for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
+    for name, y in (("the reward", rows.reward), ("the evaluation reward", rows.held_out)):
         if y.rows >= THRESHOLDS.held_out_rows - 1 and y.fell():
             clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=fall_text(name, y), strong=clear))
@@ -217,10 +218,9 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
         ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
         ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
     ):
-        w = rows.signals.get(signal)
-        if w is None or w.rows < THRESHOLDS.trend_rows:
+        size = np.abs(rows.signal(signal).value)
+        if len(size) < THRESHOLDS.trend_rows:
             continue
-        size = np.abs(w.value)
         quarter = len(size) // THRESHOLDS.late_part
         early, late = float(np.median(size[:quarter])), float(np.quantile(size[-quarter:], 0.75))
         # Steps without reward variance have hardly a gradient, and half of the early ones may be such steps.
@@ -240,7 +240,7 @@ def _falls(run: Run) -> tuple[str, ...]:
 
 
 def _held_out_falls(held_out: Logged) -> bool:
-    """Whether a nonzero held-out reward has fallen below its best by a relevant amount beyond noise."""
+    """Whether a nonzero evaluation reward has fallen below its best by a relevant amount beyond noise."""
     if held_out.rows < THRESHOLDS.held_out_rows - 1 or (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow):
         return False
     return held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall)

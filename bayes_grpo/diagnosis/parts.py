@@ -86,7 +86,7 @@ def parts_of(trends: RunTrends) -> tuple[PartTrend, ...]:
             continue
         rewards = np.isfinite(run.reward)
         full = (rewards & np.all([np.isfinite(x) for x in logged.values()], axis=0)).sum()
-        enough = not trends.uses_eval and full >= THRESHOLDS.all_parts * rewards.sum()
+        enough = run.has_reward and full >= THRESHOLDS.all_parts * rewards.sum()
         weights = weights_of(run, logged, of_mean=kind == ENVIRONMENT) if enough else {}
         changes = {name: (weights.get(name, 0.0) if weights else 1.0) * x.change() for name, x in found.items()}
         whole = np.sum(list(changes.values()), axis=0)

@@ -35,9 +35,9 @@ class RunSoFar:
     """A run up to a step.
 
     Attributes:
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too; without rows elsewhere.
-        uses_eval: Whether the reward is the held-out one.
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too; without rows elsewhere.
+        uses_eval: Whether the reward is the evaluation reward.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
@@ -95,16 +95,20 @@ class RunSoFar:
         cut = {k: {n: x.until(step) for n, x in getattr(self, k).items()} for k in ("signals", "parts", "nan")}
         return replace(self, reward=self.reward.until(step), held_out=self.held_out.until(step), **cut)
 
+    def signal(self, name: str) -> Logged:
+        """The logged values of a signal, by its canonical name; without rows where it is not logged."""
+        return self.signals.get(name, NOTHING)
+
     @property
     def judged(self) -> Logged | None:
-        """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
+        """The evaluation reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
         if self.held_out.rows >= THRESHOLDS.least_rows:
             return self.held_out
         return self.reward if self.uses_eval else None
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None where no score can choose, or it lies before anything was learned.
+        """Step of the best evaluation reward; None where no score can choose, or it lies before anything was learned.
 
         None can choose where none differs, or where all count as zero and the best is no better than the last beyond
         noise: it is then the luckiest of equals.
@@ -114,10 +118,8 @@ class RunSoFar:
             return None
         if is_share(y.value) and y.best < THRESHOLDS.hollow and not y.fell():
             return None
-        if y.rows > self.reward.rows // 2:  # a score of every row, of which a single one says little
-            best = float(y.step[int(y.means.argmax()) + y.window - 1])
-        else:
-            best = float(y.step[int(np.argmax(y.value))])
+        every_row = y.rows > self.reward.rows // 2  # of which a single one says little
+        best = float(y.step[int(y.means.argmax()) + y.window - 1 if every_row else int(y.value.argmax())])
         return best if best > self.reward.step[0] else None
 
     @property
@@ -128,7 +130,7 @@ class RunSoFar:
     @property
     def reward_name(self) -> str:
         """The reward in sentences."""
-        return "the held-out score" if self.uses_eval else "the reward"
+        return "the evaluation reward" if self.uses_eval else "the reward"
 
     @property
     def span(self) -> float:
@@ -146,18 +148,11 @@ class RunSoFar:
         return self.reward.loss(self.ends)
 
     @property
-    def near_top(self) -> bool:
-        """Whether the reward stands high in a range that is known."""
-        return self.level > THRESHOLDS.near_top
-
-    @property
     def rise(self) -> float:
         """By how many times what counts the reward has risen since its start: above 1 it did."""
-        y = self.reward
-        gain, error = y.change(0)
-        by_thirds = min(gain / (THRESHOLDS.rise_errors * error), gain / (THRESHOLDS.risen * self.span))
-        gain = y.now - y.start
-        return max(by_thirds, min(gain / (THRESHOLDS.rise_errors * y.error), gain / (THRESHOLDS.risen * self.span)))
+        y, least = self.reward, THRESHOLDS.risen * self.span
+        gains = y.change(0), (y.now - y.start, y.error)
+        return max(min(gain / (THRESHOLDS.rise_errors * error), gain / least) for gain, error in gains)
 
     @property
     def rose(self) -> bool:
@@ -167,7 +162,7 @@ class RunSoFar:
 
     @property
     def carried(self) -> tuple[float, float] | None:
-        """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
+        """Changes of both rewards since the first evaluations, where the train reward rose clearly."""
         y, held_out = self.reward, self.held_out
         if held_out.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
             return None
@@ -192,35 +187,35 @@ class RunSoFar:
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
 
-    def without_spread(self, least_share: float) -> Logged | None:
-        """Which rows have no group with spread, of the rows that tell; None where neither signal of a spread does.
+    def without_spread(self, least_share: float) -> Logged:
+        """Which rows have no group with spread, of the rows that tell; none of them where no signal of a spread does.
 
         Args:
-            least_share: Share of groups without spread from which on a row has none, where the share is logged.
+            least_share: Share of zero-variance groups from which on a row has none, where the share is logged.
         """
-        share, spread = (self.signals.get(name, NOTHING) for name in ("frac_reward_zero_std", "reward_std"))
+        share, spread = (self.signal(name) for name in ("frac_reward_zero_std", "reward_std"))
         if share.rows >= THRESHOLDS.least_rows:
             return Logged(share.step, share.value >= least_share)
         if spread.rows < THRESHOLDS.least_rows or self.uses_eval:
-            return None
+            return NOTHING
         largest = max(float(np.abs(self.reward.value).max()), 1e-9)
         return Logged(spread.step, spread.value <= THRESHOLDS.dead_spread * largest)
 
     @cached_property
-    def idle(self) -> Logged | None:
-        """Which rows have no group with any spread, or else a loss of 0 among others; None where no signal tells."""
-        if (found := self.without_spread(THRESHOLDS.dead_groups)) is not None:
+    def idle(self) -> Logged:
+        """Which rows have no group with any spread, or else a loss of 0 among others; none where no signal tells."""
+        if (found := self.without_spread(THRESHOLDS.dead_groups)).rows:
             return found
-        loss = self.signals.get("loss", NOTHING)
+        loss = self.signal("loss")
         other = np.abs(loss.value[loss.value != 0.0])
         if loss.rows >= THRESHOLDS.least_rows and len(other) and float(np.median(other)) > THRESHOLDS.loss_typical:
             return Logged(loss.step, loss.value == 0.0)
-        return None
+        return NOTHING
 
     @property
     def waste(self) -> float:
-        """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
-        share, idle = self.signals.get("frac_reward_zero_std", NOTHING), self.idle
+        """Share of zero-variance groups late in the log, or of rows without any; NaN where no signal tells."""
+        share = self.signal("frac_reward_zero_std")
         if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))
-        return np.nan if idle is None else float(idle.late(2).mean())
+        return float(self.idle.late(2).mean()) if self.idle.rows else np.nan

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import percent, span_text
+from bayes_grpo.common.intervals import LEVEL, percent, span_text
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
@@ -33,14 +34,14 @@ def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequ
         happened: Sudden events that are over, a clause each.
     """
     over = "; ".join((*happened, *over_texts(timeline)))
-    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", unseen_text(timeline)]
+    parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
     return " ".join(part for part in parts if part)
 
 
 def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
-    name = "held-out reward" if trends.uses_eval else "train reward"
+    name = "train reward" if trends.run.has_reward else "evaluation reward"
     p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
     change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
@@ -89,25 +90,21 @@ def _over(episodes: Sequence[Episode]) -> str:
         span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
         p = percent(max(x.probability for x in episodes))
         return f"{label_of(e.mode)} in {len(episodes)} episodes {span} (at most {p})"
-    text = f"{label_of(e.mode)} from about step {e.onset.median:.0f} to {e.end.median:.0f}"
-    return _with_depth(f"{text} ({percent(e.probability)})", e)
+    steps = f"from about step {e.onset.median:.0f} to {e.end.median:.0f}"
+    return f"{label_of(e.mode)} {steps} ({percent(e.probability)}){e.severity}"
 
 
-def unseen_text(timeline: Timeline) -> str:
+def _unseen(timeline: Timeline) -> str:
     """Failures of the four that the log cannot show, and the signal each needs; "" without any."""
     found = [m for m in all_modes() if m.name in MODES and m.required_signal and not timeline.modes[m.name].seen]
-    if not found:
-        return ""
-    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}."
+    return f"Not checked: {', '.join(f'{m.label} (log {m.required_signal})' for m in found)}." if found else ""
 
 
 def _episode(e: Episode) -> str:
-    text = f"{label_of(e.mode)} ({percent(e.probability)})"
-    return _with_depth(f"{text} since about step {span_text(e.onset, '.0f')}", e)
-
-
-def _with_depth(text: str, e: Episode) -> str:
-    return f"{text}: {e.severity_text}" if e.severity_text else text
+    """A failure under way, with its onset and severity."""
+    text = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
+    level = f" ({LEVEL:.0%})"
+    return text + (e.severity.replace(level, "") if level in text else e.severity)  # a clause names the level once
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
@@ -144,9 +141,8 @@ def changes_at(run: Run, step: float) -> tuple[str, ...]:
     """Signals whose median over six rows changed at a step by a factor that counts, a clause each."""
     out, size = [], THRESHOLDS.trend_rows // 2
     for key in _COMPARED:
-        values = run.values(key)
-        known = np.isfinite(values)
-        sides = values[known & (run.step < step)][-size:], values[known & (run.step >= step)][:size]
+        y = Logged.of(run.step, run.values(key))
+        sides = y.value[y.step < step][-size:], y.value[y.step >= step][:size]
         if min(map(len, sides)) < THRESHOLDS.least_rows:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)

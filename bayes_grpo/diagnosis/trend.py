@@ -44,6 +44,8 @@ LEAST_VALUES = 3
 """Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
+_SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
+_LEAST_CENTRE = 1e-3  # that a constant signal counts for
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +85,8 @@ class Trend:
 
     def change(self, first: float | None = None, last: float | None = None) -> np.ndarray:
         """Draws of the change between two steps, by default from the first row to the last, shape (draws,)."""
-        first = self.step[0] if first is None else first
-        last = self.step[-1] if last is None else last
-        ends = self.at(np.array([first, last]))
-        return ends[:, 1] - ends[:, 0]
+        ends = (self.step[0] if first is None else first, self.step[-1] if last is None else last)
+        return np.diff(self.at(np.array(ends)))[:, 0]
 
     def change_since(self, first: float, last: float) -> np.ndarray:
         """Draws of the change from the rows up to a step, `BEFORE_ROWS` at most, to another step, shape (draws,).
@@ -121,7 +121,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
     x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size
     rng = np.random.default_rng(seed)
     centre, scale = float(np.median(y)), float(np.std(y))
-    floor = 1e-6 * max(abs(centre), 1e-3)
+    floor = 1e-6 * max(abs(centre), _LEAST_CENTRE)
     if scale <= floor:
         draws = y[None, :] + floor * rng.standard_normal((TREND_DRAWS, 1))
         return Trend(x, y, draws, floor, logged)
@@ -132,7 +132,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
 
 
 def reward_trend(run: Run, signal: str) -> Trend | None:
-    """The trend of a run's "reward" (train) or "eval_reward" (held-out), fitted once a run, as by `fit_trend`."""
+    """The trend of a run's "reward" (train) or "eval_reward" (evaluation), fitted once a run, as by `fit_trend`."""
     train = signal == "reward"
     step, value = (run.step, run.reward) if train else (run.eval_step, run.eval_reward)
     return run.once(("trend", signal), lambda: fit_trend(step, value, seed=1 if train else 2))
@@ -197,7 +197,7 @@ def _posterior(
     found = _on_grid(trend, y, weight, log_prior)
     for _ in range(_PASSES - 1):
         residual = np.abs(y - found.share @ found.mean) * np.sqrt(count)
-        far = residual / max(1.4826 * float(np.median(residual)), 1e-9)
+        far = residual / max(_SD_OF_MEDIAN * float(np.median(residual)), 1e-9)
         weight = count * np.minimum(1.0, (_FAR / np.maximum(far, 1e-9)) ** 2)
         found = _on_grid(trend, y, weight, log_prior)
     # Draws by conditioning: a draw of the prior moves by what the rows say of its difference to them.
@@ -247,9 +247,9 @@ class RunTrends:
 
     Attributes:
         run: The run.
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
-        held_out_name: "gold" or "held-out".
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too, or None.
+        held_out_name: "gold" or "evaluation".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
         environments: Environment → trend of its mean.
@@ -263,17 +263,18 @@ class RunTrends:
     components: Mapping[str, Trend]
     environments: Mapping[str, Trend]
 
-    @property
-    def uses_eval(self) -> bool:
-        """Whether the reward is the held-out one."""
-        return not self.run.has_reward
+    def share_without_spread(self, first: float, last: float) -> np.ndarray | None:
+        """Draws of the share of zero-variance groups from one step to another, shape (draws,); None without rows."""
+        trend = self.signals.get("frac_reward_zero_std")
+        inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
+        return trend.draws[:, inside].mean(axis=1) if trend is not None and inside.any() else None
 
 
 def trends_of(run: Run) -> RunTrends | None:
     """Fits the trend of every signal; None where neither reward has three values."""
     step = run.step
     train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
-    name, gold = "held-out", run.signals.get("gold_reward")
+    name, gold = "evaluation", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
         if trend is not None and (held_out is None or trend.logged.rows > held_out.logged.rows):
@@ -317,7 +318,7 @@ class Fallen(NamedTuple):
         best_step: Last step at which it was near its best.
         best: What it was there, reward.
         now: Where it stands.
-        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+        saved_step: Step of the checkpoint to go back to: of the best evaluation reward where one is logged, else
             ``best_step``.
         saved: What the reward was there.
         at_once: Whether it was never near its best after its first rows, so that going back is starting again.
@@ -337,7 +338,7 @@ def fallen_of(trend: Trend, ends: RewardRange, held_out_best: float | None = Non
     Args:
         trend: Of the reward.
         ends: Its range with both ends or none.
-        held_out_best: Step of the best held-out score; None where none is logged.
+        held_out_best: Step of the best evaluation reward; None where none is logged.
     """
     rows = trend.logged
     if rows.loss(ends) <= 1.0:

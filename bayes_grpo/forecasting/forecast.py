@@ -34,6 +34,8 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
 
 if TYPE_CHECKING:
+    from xarray import DataTree
+
     from bayes_grpo.forecasting.references import ReferencesUsed
 
 
@@ -107,11 +109,31 @@ class Forecast(Shown):
         """The horizon."""
         return float(self.step[-1])
 
+    def to_datatree(self) -> DataTree:
+        """The paths as ArviZ's functions take them, all draws as one chain.
 
-FALLEN = (
-    "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
-    "other collapsed runs did next"
-)
+        Returns:
+            `posterior` holds ``latent_now``, ``at_infinity`` and ``final``; `posterior_predictive` the rows as ``y``,
+            ``latent`` and ``trend`` by step; `sample_stats` the ``regime`` and the ``event`` of each draw;
+            `observed_data` the logged rows.
+        """
+        import arviz_base as az
+
+        groups = {
+            "posterior": ("latent_now", "at_infinity", "final"),
+            "posterior_predictive": ("rows", "latent", "trend"),
+            "sample_stats": ("regime", "event"),
+        }
+        drawn = {g: {n: getattr(self, n)[None] for n in names} for g, names in groups.items()}
+        drawn["posterior_predictive"]["y"] = drawn["posterior_predictive"].pop("rows")
+        return az.from_dict(
+            drawn | {"observed_data": {"logged": self.logged}},
+            dims={"y": ["step"], "latent": ["step"], "trend": ["step"], "logged": ["logged_step"]},
+            coords={"step": self.step, "logged_step": self.logged_step},
+        )
+
+
+FALLEN = "the reward has fallen since about step {:.0f}, so the forecast also uses what other collapsed runs did next"
 ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
 
@@ -146,7 +168,7 @@ def forecast(
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         rows: "all", or "since_break" for the rows since the reward last collapsed.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.

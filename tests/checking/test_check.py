@@ -10,7 +10,7 @@ import pytest
 from bayes_grpo import SamplerSettings, check, fit, save_fit
 from bayes_grpo.checking import Finding, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.diagnosis.changes import CLEAR_FACTOR
+from bayes_grpo.comparison.changes import CLEAR_FACTOR
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.views.plots.fitting import plot_residuals
 from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
@@ -100,7 +100,7 @@ def test_defects_of_a_log_are_told_in_words(made):
     first, last, ratio = map(float, noise.groups())
     assert 2.0 < max(ratio, 1.0 / ratio) < 6.0  # the loud stretch, or the quiet one
     assert 18 <= (first if last >= 75 else last) <= 46
-    assert "the noise changes its size" in found.sentence
+    assert "the noise level changes" in found.sentence
     outlier = finding["outliers"]
     assert outlier.step == 21.0
     assert "step 21 is an outlier" in outlier.sentence

@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.trends import there
 
-FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
+FALLS = Sign(words="the evaluation reward fell from 0.3 to 0.2", strong=True)
 GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
 
 
@@ -53,10 +53,10 @@ def test_no_finding_leads_past_a_row(finding):
             assert f.failing <= THRESHOLDS.safe
             assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
-            assert not f.high
+            assert not f.level > THRESHOLDS.near_top
         if f.not_finite:
             assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
-        if "checkpoint of about step" in text or "best held-out score" in text:
+        if "checkpoint of about step" in text or "best evaluation reward" in text:
             assert f.checkpoint is not None
         if f.failing > THRESHOLDS.half or f.not_finite:
             assert "go on" not in text
@@ -99,7 +99,7 @@ def test_solved_needs_a_held_out_score():
     alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).status
     assert alone.status == "done"
     assert "solved" not in alone.headline
-    assert "best held-out score" not in alone.action
+    assert "best evaluation reward" not in alone.action
     at = np.arange(4.0, 81.0, 4.0)
     both = make_run(
         steps(80), np.minimum(y, 1.0), evals=evaluated(at, np.full(len(at), 0.97)), reward_low=0.0, reward_high=1.0
@@ -116,7 +116,7 @@ def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
 
 
 def both_rewards(train, held, **more):
-    """A train reward and a held-out one every fourth step, each between two levels with little noise."""
+    """A train reward and an evaluation one every fourth step, each between two levels with little noise."""
     rng, at = np.random.default_rng(5), np.arange(4.0, 121.0, 4.0)
     y = np.linspace(train[0], train[1], 120) + 0.01 * rng.standard_normal(120)
     path = np.interp(at, np.linspace(4.0, 120.0, len(held)), held) + 0.005 * rng.standard_normal(len(at))
@@ -126,15 +126,15 @@ def both_rewards(train, held, **more):
 def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
     fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).status
     assert fell.status == "watch"
-    assert fell.headline.startswith("The held-out score fell from 0.2")
+    assert fell.headline.startswith("The evaluation reward fell from 0.2")
     assert "while the train reward rose" in fell.headline
-    assert "best held-out score" in fell.action
+    assert "best evaluation reward" in fell.action
     stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).status
     assert stays.status == "watch"
-    assert "while the held-out score stays at 0.5" in stays.headline
+    assert "while the evaluation reward stays at 0.5" in stays.headline
     assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
     for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
-        assert "held-out" not in diagnose(both_rewards(train, held)).status.headline
+        assert "evaluation" not in diagnose(both_rewards(train, held)).status.headline
 
 
 def test_what_happened_at_once_and_is_over_is_told_with_its_step():
@@ -178,3 +178,26 @@ def test_a_dip_after_a_resume_is_named_with_it():
     told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.earlier
     assert "at step 81, after the resume at step 80, and came back by step 89." in told
     assert told.count("resume") == 1
+
+
+def test_a_plateau_far_from_the_planned_end_is_no_reason_to_stop():
+    y = np.minimum(0.2 + 0.03 * steps(35), 0.5) + 0.02 * np.random.default_rng(7).standard_normal(35)
+    far = diagnose(make_run(steps(35), y, total_steps=299))
+    assert far.status.status == "fine"
+    assert "after 35 of 299 planned rewards" in far.status.headline
+    assert far.status.action == "go on, and check again when the log has 70 rewards."
+    assert not any("stop" in x for x in (*far.status.remedies, *far.remedies["plateaued"]))
+    for planned in (None, 50):
+        near = diagnose(make_run(steps(35), y, total_steps=planned)).status
+        assert (near.status, near.action) == ("done", "stop here if this reward level is enough.")
+
+
+def test_a_way_back_to_where_the_reward_was_is_no_rise():
+    noise = 0.02 * np.random.default_rng(8).standard_normal(120)
+    humps = 0.3 + 0.3 * np.sin(2.0 * np.pi * np.linspace(0.0, 0.85, 120)) ** 2 + noise
+    assert "is rising" not in diagnose(make_run(steps(120), humps)).status.headline
+    valley = np.repeat([0.6, 0.4, 0.6], 40) + noise
+    back = diagnose(make_run(steps(120), valley)).status
+    assert back.status == "unclear"
+    assert back.headline.startswith("The reward is back at 0.")
+    assert "is rising" in diagnose(make_run(steps(120), np.repeat([0.6, 0.4, 0.8], 40) + noise)).status.headline

@@ -11,13 +11,12 @@ from bayes_grpo.diagnosis.thresholds import Thresholds
 
 PACKAGE = Path(__file__).resolve().parents[2] / "bayes_grpo"
 NUMERICAL = {
-    "trend.py": "grids and priors of a trend's smoother",
     "logged.py": "the noise of a row by two estimates",
     "one_sided_groups.py": "the Beta distribution of success rates",
 }
 """Modules whose numbers are no borders, and what they are."""
 PRIORS = {
-    "trends.py": "smallest values whose logarithm is taken",
+    "trend.py": "grids and priors of a trend's smoother, smallest values whose logarithm is taken",
     "mode.py": "shares of labeled logs",
     "rows.py": "a usual number of completions a prompt",
 }

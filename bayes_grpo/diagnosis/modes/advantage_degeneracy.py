@@ -28,38 +28,31 @@ class AdvantageDegeneracy(Mode):
     def strength(self, rows: RunSoFar) -> float:
         """No signal and no progress: zero-variance groups, and a reward that has not risen and is not high."""
         if rows.constant:
-            spread = rows.signals.get("reward_std")
             unrewarded = float(rows.reward.value[0]) <= max(rows.ends.low, 0.0) if rows.ends.known else True
-            if unrewarded and (spread is None or not np.any(spread.value > 0.0)):
+            if unrewarded and not np.any(rows.signal("reward_std").value > 0.0):
                 return np.inf
         waste = rows.waste
         if np.isnan(waste):
             return np.nan
         # Where no group has a gradient toward the remaining gain, a high reward does not excuse it.
         left = rows.level < THRESHOLDS.solved and waste >= THRESHOLDS.dead_groups
-        if rows.reward.rows < THRESHOLDS.waste_rows or (rows.near_top and not left) or rows.rise > 1.0:
+        earned = rows.level > THRESHOLDS.near_top and not left
+        if rows.reward.rows < THRESHOLDS.waste_rows or earned or rows.rise > 1.0:
             return 0.0
         return waste / THRESHOLDS.waste
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of zero-variance groups or rows, the effective batch, and whether the prompts are the cause."""
-        trend, parts = trends.signals.get("frac_reward_zero_std"), []
-        inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
-        if trend is not None and inside.any():
-            share = interval(np.clip(trend.draws[:, inside].mean(axis=1), 0.0, 1.0))
-            parts.append(
-                f"{span_text(share, '.0%')} of the groups have zero reward variance, so "
-                f"{1.0 - share.median:.0%} of each batch contributes a gradient"
-            )
-            hard = rows.level < THRESHOLDS.hard
-            if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
-                parts.append(
-                    f"at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
-                )
-        elif rows.idle is not None:
+        draws = trends.share_without_spread(first, last)
+        if draws is None:
             dead = rows.idle.until(last).late(2)
-            parts.append(f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance")
-        return "; ".join(parts)
+            return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance" if len(dead) else ""
+        share, hard = interval(np.clip(draws, 0.0, 1.0)), rows.level < THRESHOLDS.hard
+        live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
+        text = f"{span_text(share, '.0%')} of the groups have zero reward variance, so {live}"
+        if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
+            text += f"; at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
+        return text
 
 
 MODE = AdvantageDegeneracy()

@@ -1,4 +1,4 @@
-"""Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
+"""Dynamical instability: a reward or evaluation reward that is lost, a gradient norm or a KL that explodes.
 
 `bayes_grpo.diagnosis.logged.Logged.loss` defines a lost reward. Every threshold applies to running means of the rows
 and to their standard errors.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.diagnosis.logged import NOTHING, Logged, fall_text
+from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -23,23 +23,19 @@ class DynamicalInstability(Mode):
     label = "dynamical instability"
     wants = ("grad_norm", "kl")
     chances = Calibration(0.03, 0.05, 0.85)
-    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out")
+    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation")
 
     def strength(self, rows: RunSoFar) -> float:
-        """A lost reward or held-out reward, an exploded KL, or an exploded gradient norm while a reward falls."""
+        """A lost reward or evaluation reward, an exploded KL, or an exploded gradient norm while a reward falls."""
         y, held_out = rows.reward, rows.held_out
         found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
             found.append(held_out.loss(least_rows=THRESHOLDS.held_out_rows))
-        norm, kl = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "kl"))
-        if norm.rows >= THRESHOLDS.burst_rows:
-            early, _, peak = _bursts(norm.value)
-            falls = any(x.fell() for x in (y, held_out))
-            found.append(peak / max(THRESHOLDS.grad_times * early, 1e-12) if early > 0.0 and falls else 0.0)
-        if kl.rows >= THRESHOLDS.burst_rows:
-            _, usual, peak = _bursts(kl.value)
-            most = THRESHOLDS.kl_times * max(usual, THRESHOLDS.least_kl)
-            found.append(min(peak / THRESHOLDS.kl_high, peak / most))
+        usual, peak = _burst(rows, "grad_norm")
+        if usual > 0.0 and any(x.fell() for x in (y, held_out)):
+            found.append(peak / max(THRESHOLDS.grad_times * usual, 1e-12))
+        usual, peak = _burst(rows, "kl")
+        found.append(min(peak / THRESHOLDS.kl_high, peak / (THRESHOLDS.kl_times * max(usual, THRESHOLDS.least_kl))))
         return max(found)
 
     def began(self, rows: RunSoFar) -> Interval | None:
@@ -60,12 +56,9 @@ class DynamicalInstability(Mode):
         y = then.reward
         parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
-            x = then.signals.get(key, NOTHING)
-            if x.rows >= THRESHOLDS.burst_rows:
-                early, usual, peak = _bursts(x.value)
-                usual = early if key == "grad_norm" else usual
-                if peak > THRESHOLDS.calm_burst * usual > 0.0:
-                    parts.append(f"{words} reached {peak:.2g}, {peak / usual:.2g} times its usual {usual:.2g}")
+            usual, peak = _burst(then, key)
+            if peak > THRESHOLDS.calm_burst * usual > 0.0:
+                parts.append(f"{words} reached {peak:.2g}, {peak / usual:.2g} times its usual {usual:.2g}")
         return "; ".join(parts)
 
 
@@ -74,20 +67,24 @@ def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     if rows.loss > 1.0:
         return rows.reward_name, rows.reward
     if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
-        return "the held-out score", rows.held_out
+        return "the evaluation reward", rows.held_out
     return None
 
 
-def _bursts(values: np.ndarray) -> tuple[float, float, float]:
-    """Sizes of a signal: median of its first quarter, of the rest, and of the highest running medians of the rest.
+def _burst(rows: RunSoFar, signal: str) -> tuple[float, float]:
+    """Usual size of a signal, and of the highest running medians after its first quarter; 0 and 0 of few rows.
 
-    A running median passes over a burst of one row: a row far off its neighbors is a batch, not a state of the run.
+    The usual size is that of the first quarter; that of a KL, which begins at 0, is that of the rest. A running median
+    passes over a burst of one row: a row far off its neighbors is a batch, not a state of the run.
     """
-    size, quarter = np.abs(values), len(values) // THRESHOLDS.late_part
-    rest = size[quarter:]
+    size = np.abs(rows.signal(signal).value)
+    if len(size) < THRESHOLDS.burst_rows:
+        return 0.0, 0.0
+    quarter = len(size) // THRESHOLDS.late_part
+    early, rest = size[:quarter], size[quarter:]
     lasting = np.sort(np.median(np.lib.stride_tricks.sliding_window_view(rest, THRESHOLDS.least_rows), axis=1))
     highest = lasting[-max(THRESHOLDS.least_rows, quarter // THRESHOLDS.late_part) :]
-    return float(np.median(size[:quarter])), float(np.median(rest)), float(np.median(highest))
+    return float(np.median(rest if signal == "kl" else early)), float(np.median(highest))
 
 
 MODE = DynamicalInstability()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import span_text
-from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -24,15 +23,15 @@ class EngineGap(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Growth of the mismatch since the first rows."""
-        gap = rows.signals.get("engine_mismatch", NOTHING)
+        gap = rows.signal("engine_mismatch")
         if gap.rows < THRESHOLDS.least_rows or gap.start <= 0.0:
             return np.nan
         return max(gap.now / gap.start - 1.0, 0.0) / (THRESHOLDS.engines - 1.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Growth factor of the mismatch."""
-        path = trends.signals["engine_mismatch"].at(np.array([trends.reward.step[0], last]))
-        return f"the mismatch is {span_text(np.exp(path[:, 1] - path[:, 0]))} times that of the first rows"
+        grown = np.exp(trends.signals["engine_mismatch"].change(trends.reward.step[0], last))
+        return f"the mismatch is {span_text(grown)} times that of the first rows"
 
 
 MODE = EngineGap()

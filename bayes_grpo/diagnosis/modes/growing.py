@@ -21,13 +21,15 @@ class Growing(Mode):
     remedies = ("go on", "look again")
 
     def strength(self, rows: RunSoFar) -> float:
-        """The last third of the rows lies above the middle one, or the end above the start, beyond noise."""
+        """The last third of the rows lies above all earlier ones, or the end above the start, beyond noise."""
         y = rows.reward
         if y.rows < THRESHOLDS.least_rows:
             return np.nan
-        late = rows.late_change
-        goes_on = y.since_best < y.window and late > THRESHOLDS.half  # a rise long ago is no rise now
-        return max(late, rows.rise if goes_on else 0.0, 0.0)
+        late, size = rows.late_change, min(max(THRESHOLDS.least_rows, y.rows // THRESHOLDS.thirds), y.rows // 2)
+        earlier = np.convolve(y.value[:-size], np.ones(size) / size, "valid").max()  # a way back to it is no rise
+        new = min(late, float(y.value[-size:].mean() - earlier) / y.change(0)[1])
+        goes_on = y.since_best < y.window and new > THRESHOLDS.half  # a rise long ago is no rise now
+        return max(new, rows.rise if goes_on else 0.0, 0.0)
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Reward at the start and the end of the episode; "" for a small part of its range in the log."""

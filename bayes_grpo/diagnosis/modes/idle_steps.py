@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.diagnosis.logged import NOTHING, Logged
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -20,12 +20,12 @@ class IdleSteps(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows that are idle."""
-        return (_idle(rows) or NOTHING).lately / THRESHOLDS.dead
+        return _idle(rows).lately / THRESHOLDS.dead
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Number of idle rows, and their time where it is logged."""
         idle, run = _idle(rows), trends.run
-        if idle is None or not idle.between(first, last).any():
+        if not idle.between(first, last).any():
             return ""
         end = int(np.searchsorted(idle.step, last, side="right"))
         begin = min(int(np.searchsorted(idle.step, first)), max(end - THRESHOLDS.trend_rows, 0))  # as strength looks
@@ -39,9 +39,9 @@ class IdleSteps(Mode):
         return f"{text}; they took {spent:.2g} of the run's {float(hours.sum()):.2g} hours"
 
 
-def _idle(rows: RunSoFar) -> Logged | None:
+def _idle(rows: RunSoFar) -> Logged:
     """Idle rows; without a signal for them, the rows whose mean reward is at an end of its range."""
-    if rows.idle is not None or rows.uses_eval or not rows.ends.known:
+    if rows.idle.rows or rows.uses_eval or not rows.ends.known:
         return rows.idle
     y = rows.reward
     return Logged(y.step, np.isin(y.value, rows.ends[:2]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from bayes_grpo.diagnosis.logged import NOTHING, Logged
+from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -60,10 +60,8 @@ class LostGradient(Mode):
 def lost_rows(rows: RunSoFar) -> Logged:
     """Of the rows whose groups have spread: whether the gradient norm is 0 at a positive learning rate."""
     flat = rows.without_spread(THRESHOLDS.half)
-    if flat is None:
-        return NOTHING
-    norm, rate = (rows.signals.get(name, NOTHING) for name in ("grad_norm", "learning_rate"))
-    kept = np.isin(norm.step, flat.step[~flat.value]) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
+    norm, rate = (rows.signal(name) for name in ("grad_norm", "learning_rate"))
+    kept = np.isin(norm.step, flat.step[flat.value == 0.0]) & ~np.isin(norm.step, rate.step[rate.value == 0.0])
     return Logged(norm.step[kept], norm.value[kept] == 0.0)
 
 
@@ -71,20 +69,20 @@ def zeros_text(rows: RunSoFar, run: Run) -> str:
     """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
     zero = {}
     for name in _WHY:
-        signal = rows.signals.get(name, NOTHING)
+        signal = rows.signal(name)
         many = int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero))
         if signal.rows >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * signal.rows:
             zero[name] = f"the {name.replace('_', ' ')} is 0 in {many} of {signal.rows} rows"
     if not zero or lost_rows(rows).lately > THRESHOLDS.half:
         return ""
     shown, whys = " and ".join(zero.values()), [_WHY[name] for name in zero]
-    if rows.idle is not None and rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
+    if rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
         return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
     updates = run.settings.refresh_interval
     if float(updates.given or 1.0) > 1.0:
         return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {whys[0][1]}"
     why = f"{shown}. That is normal with one update a rollout: {' and '.join(one for one, _ in whys)}"
-    norm = rows.signals.get("grad_norm", NOTHING)
+    norm = rows.signal("grad_norm")
     if norm.rows < THRESHOLDS.least_rows:
         return f"{why}. Log the gradient norm: it should be above 0"
     if not np.any(norm.value > 0.0):

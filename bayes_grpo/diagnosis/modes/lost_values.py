@@ -6,7 +6,6 @@ import numpy as np
 
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends
 
 
@@ -29,12 +28,6 @@ class LostValues(Mode):
         lost = np.logical_or.reduce(inside)
         names = " and ".join(name.replace("_", " ") for name in rows.nan)
         return f"{int(lost.sum())} of {len(lost)} rows have a NaN or infinite value in {names}" if lost.any() else ""
-
-
-def lost_at_end(rows: RunSoFar) -> tuple[str, ...]:
-    """Signals that are NaN or infinite in all of the last rows."""
-    last = {name: x.value[-THRESHOLDS.least_rows :] for name, x in rows.nan.items()}
-    return tuple(name for name, lost in last.items() if len(lost) >= THRESHOLDS.least_rows and lost.all())
 
 
 MODE = LostValues()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
-from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -28,7 +27,7 @@ class OneSidedGroups(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the groups that are of the larger kind, in rows enough for a verdict on them."""
-        share = rows.signals.get("frac_reward_zero_std", NOTHING)
+        share = rows.signal("frac_reward_zero_std")
         if share.rows < THRESHOLDS.least_rows or not rows.ends.known or rows.uses_eval:
             return np.nan
         if share.rows < THRESHOLDS.waste_rows:
@@ -37,12 +36,10 @@ class OneSidedGroups(Mode):
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """How many groups are of either kind."""
-        trend = trends.signals["frac_reward_zero_std"]
-        inside = (trend.step >= first) & (trend.step <= last)
-        if not inside.any():
+        share = trends.share_without_spread(first, last)
+        if share is None:
             return ""
-        sides = _sides(rows.until(last), trend.draws[:, inside].mean(axis=1))
-        right, wrong = map(interval, sides)
+        right, wrong = map(interval, _sides(rows.until(last), share))
         others = span_text(wrong, ".0%", level=False)
         return f"{span_text(right, '.0%')} of the groups are all correct, {others} all wrong"
 
@@ -59,7 +56,7 @@ def sides_of(share: np.ndarray, success_rate: float, size: int) -> tuple[np.ndar
     Its a + b is sought within e^±5 by bisection; a share that no such distribution gives gets the nearest.
 
     Args:
-        share: Shares of groups without spread, any shape.
+        share: Shares of zero-variance groups, any shape.
         success_rate: Mean success rate, in (0, 1).
         size: Completions a prompt, G.
     """

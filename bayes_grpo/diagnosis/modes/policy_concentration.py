@@ -27,11 +27,11 @@ class PolicyConcentration(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Low entropy, with a reward that neither is high nor has risen to the middle of its range."""
-        entropy = rows.signals.get("entropy")
-        if entropy is None or entropy.rows < THRESHOLDS.least_rows:
+        entropy = rows.signal("entropy")
+        if entropy.rows < THRESHOLDS.least_rows:
             return np.nan
-        earned = rows.near_top or (rows.rise > 1.0 and not rows.level <= THRESHOLDS.short)
-        if entropy.rows < THRESHOLDS.trend_rows or entropy.start <= 0.0 or earned:
+        risen = rows.rise > 1.0 and not rows.level <= THRESHOLDS.short
+        if entropy.rows < THRESHOLDS.trend_rows or entropy.start <= 0.0 or rows.level > THRESHOLDS.near_top or risen:
             return 0.0
         return THRESHOLDS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
@@ -40,7 +40,7 @@ class PolicyConcentration(Mode):
         entropy = trends.signals.get("entropy")
         if entropy is None:
             return ""
-        left = interval(np.exp((entropy.at(np.array([last])) - entropy.draws[:, :1])[:, 0]))
+        left = interval(np.exp(entropy.change(last=last)))
         if left.high > THRESHOLDS.doubled:
             return f"the entropy is {span_text(left, '.3g')} times its starting value"
         return f"the entropy is {span_text(left, '.0%')} of its starting value"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import interval, span_text
-from bayes_grpo.diagnosis.logged import NOTHING
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -22,7 +21,7 @@ class Truncated(Mode):
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of completions that hit the length limit; where nearly all did, a few rows measure it."""
-        cut = rows.signals.get("completions_clipped_ratio", NOTHING)
+        cut = rows.signal("completions_clipped_ratio")
         if cut.rows < THRESHOLDS.least_rows:
             return np.nan
         every = float(cut.value[-2:].min()) >= THRESHOLDS.all_truncated  # each is a share of hundreds

@@ -44,7 +44,7 @@ def lines_of(text: str) -> Iterator[ConsoleLine]:
             yield ConsoleLine(line)
             continue
         bars = [
-            (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
+            (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(line)
         ]
         yield ConsoleLine(_BAR_TEXT.sub("", line), tuple(x[:2] for x in bars), tuple(x[:2] for x in bars if x[2]))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayes_grpo.diagnosis.changes import change_words, find_changes
+from bayes_grpo.comparison.changes import change_words, find_changes
 from benchmarks.changes import smooth_run
 
 
