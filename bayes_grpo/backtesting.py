@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import counted
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted

@@ -7,11 +7,11 @@ from .passing.verifier import verifier_errors as verifier_errors
 from .planning.outcomes import run_failed as run_failed
 from .planning.stability import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse
+from .probing.course import pooled_probes as pooled_probes
 from .probing.course import stiffness_course as stiffness_course
+from .probing.estimate import Probe as Probe
 from .probing.file import load_probes as load_probes
-from .probing.pool import pooled_probes as pooled_probes
 from .probing.predict import limits_of as limits_of
-from .probing.result import Probe as Probe
 from .references.gather import NearbyRuns as NearbyRuns
 from .rollouts.labels import labels_of as labels_of
 from .rollouts.labels import to_label as to_label
@@ -19,10 +19,10 @@ from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
 from .rollouts.passes import right_of as right_of
 from .rollouts.summary import describe_rollouts as describe_rollouts
-from .views.plots.families import plot_compare_runs as plot_compare_runs
-from .views.plots.families import plot_sweep as plot_sweep
-from .views.plots.planning import plot_plan as plot_plan
 from .views.plots.rollouts import plot_rollouts as plot_rollouts
+from .views.plots.runs import plot_compare_runs as plot_compare_runs
+from .views.plots.runs import plot_plan as plot_plan
+from .views.plots.runs import plot_sweep as plot_sweep
 from .views.simulate import WrittenRuns as WrittenRuns
 from .views.terminal import printed as printed
 from .watching.result import Watching as Watching

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.dynamics.reduction import critical_gain
+from bayes_grpo.probing.estimate import Probe
 from bayes_grpo.probing.probe import probe
-from bayes_grpo.probing.result import Probe
 from bayes_grpo.simulate.settings import Structure
 from benchmarks.common import keep, say
 from benchmarks.lab.enumerated_training import Places, follow

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayes_grpo.probing.krylov import lanczos
-from bayes_grpo.probing.operator import UpdateAt, mean_of, product_of
+from bayes_grpo.probing.operator import UpdateAt, lanczos, mean_of, product_of
 from bayes_grpo.probing.probe import probe
 from benchmarks.common import keep, say
 

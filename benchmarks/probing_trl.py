@@ -27,9 +27,9 @@ from transformers import PrinterCallback  # pyright: ignore[reportMissingImports
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.dynamics.reduction import critical_gain
-from bayes_grpo.probing.pool import pooled_probes
+from bayes_grpo.probing.course import pooled_probes
+from bayes_grpo.probing.estimate import Probe
 from bayes_grpo.probing.predict import limits_of
-from bayes_grpo.probing.result import Probe
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.trl import CurvatureProbe
 from benchmarks.common import keep, say

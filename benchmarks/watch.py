@@ -19,7 +19,7 @@ from bayes_grpo import StoppingCosts
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.watching.result import Watching
-from bayes_grpo.watching.update import update_of
+from bayes_grpo.watching.watch import update_of
 from benchmarks.common import keep, say
 
 

@@ -98,7 +98,7 @@ _NEEDS = {
         "forecasting.summary",
     ),
     "diagnosis": ("diagnosis.diagnose",),
-    "stability": ("planning.stability", "planning.stability"),
+    "stability": ("planning.stability",),
 }
 """Part → modules that compute it. They are imported only for requested parts, before any thread starts."""
 _FEW = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import bayes_grpo as bg
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     AllRows,
@@ -18,8 +18,8 @@ from bayes_grpo.cli.options import (
     UpToStep,
     names_in,
     option,
+    progress_bar,
 )
-from bayes_grpo.cli.terminal import progress_bar
 
 
 @command("compare metrics.jsonl", "compare metrics.jsonl --regimes flat,sigmoid --no-lfo")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     OUTPUT,
@@ -20,8 +20,8 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     UpToStep,
+    progress_bar,
 )
-from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import PriorError, SettingError
 from bayes_grpo.common.files import check_writable
 

@@ -10,7 +10,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     HorizonStep,
@@ -26,9 +26,9 @@ from bayes_grpo.cli.options import (
     UpToStep,
     names_in,
     option,
+    progress_bar,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import progress_bar
 from bayes_grpo.common.errors import BayesGrpoError, SettingError
 
 if TYPE_CHECKING:

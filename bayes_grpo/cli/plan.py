@@ -8,7 +8,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     STOPPING,
     LogFile,
@@ -19,9 +19,9 @@ from bayes_grpo.cli.options import (
     Signal,
     numbers_in,
     option,
+    progress_bar,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import progress_bar
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 

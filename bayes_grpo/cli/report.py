@@ -9,7 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     EXIT_NOT_CONVERGED,
     NAMES,
@@ -25,11 +25,12 @@ from bayes_grpo.cli.options import (
     Signal,
     StoppingFlags,
     UpToStep,
+    console,
     names_in,
     option,
+    progress_bar,
     references_or_nearby,
 )
-from bayes_grpo.cli.terminal import console, progress_bar
 from bayes_grpo.common.files import check_writable
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import LogNames, OutputWithPlot, Reading, RewardPart, Seed, Signal, Vary, names_in
-from bayes_grpo.cli.terminal import progress_bar
+from bayes_grpo.cli.app import command
+from bayes_grpo.cli.options import (
+    LogNames,
+    OutputWithPlot,
+    Reading,
+    RewardPart,
+    Seed,
+    Signal,
+    Vary,
+    names_in,
+    progress_bar,
+)
 
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")

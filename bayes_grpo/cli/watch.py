@@ -11,10 +11,11 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli.command import command
+from bayes_grpo.cli.app import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
     LOGS,
+    QUIET,
     HorizonStep,
     Json,
     Reading,
@@ -22,9 +23,10 @@ from bayes_grpo.cli.options import (
     Seed,
     Signal,
     StoppingFlags,
+    console,
+    marked,
     named_references,
 )
-from bayes_grpo.cli.terminal import QUIET, console, marked
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:

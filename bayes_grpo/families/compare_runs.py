@@ -13,11 +13,20 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.common.seeds import seed_of
-from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
-from bayes_grpo.families.recipes import FURTHER, Measure, difference_of, further_seeds, seed_prior, sides
+from bayes_grpo.families.recipes import (
+    FURTHER,
+    Measure,
+    difference_of,
+    differences,
+    further_seeds,
+    seed_prior,
+    shared_parts,
+    sides,
+    why_not_comparable,
+)
 from bayes_grpo.logs.run import Run
 from bayes_grpo.references.gather import RunSources
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of

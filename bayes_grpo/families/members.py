@@ -1,8 +1,9 @@
-"""Which runs are looked at together: their logs, the settings in which they differ, and why others are left out."""
+"""Runs of a sweep and their settings, those in names of files included."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import failure_of, label_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trend import rows_collapsed
-from bayes_grpo.families.names import SEED, NamedSetting, named_setting, settings_in_name
+from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.references.gather import RunSources, named_runs, why_not
@@ -26,6 +27,79 @@ from bayes_grpo.regimes.built_in.exponential import Exponential
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
 from bayes_grpo.rows.schedule import logged_rate
 from bayes_grpo.rows.series import Series
+
+_WORDS = {word: name for name, words in CONFIG_KEYS.items() for word in words if "steps" not in word} | {
+    "g": "group_size", "beta": "kl_weight", "kl": "kl_weight", "epsilon": "clip_range", "eps": "clip_range",
+    "clip": "clip_range", "mu": "epochs", "epochs": "epochs", "rank": "lora_rank", "lora_rank": "lora_rank",
+    "lora_r": "lora_rank", "lora_alpha": "lora_alpha", "temperature": "temperature", "temp": "temperature",
+}  # fmt: skip
+"""Word in a name → setting. A word alone, such as that of a model, is none."""
+_SETTING = re.compile(
+    rf"(?<![a-z])({'|'.join(sorted(_WORDS, key=len, reverse=True))})[_\-= ]?"
+    r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![a-z\d]|\.\d)",
+    re.IGNORECASE,
+)
+SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition|s)[\W_]?\d+(?![.\w])", re.IGNORECASE)
+"""Part of a name that numbers repetitions; any other number may be a setting."""
+
+
+@dataclass(frozen=True)
+class NamedSetting(Result):
+    """A setting that names of files state.
+
+    Attributes:
+        setting: Its name.
+        values: Name of a run → the value that it states.
+        others: Number of runs that state none.
+        assumed: Value of these, the geometric mean of the stated ones; None where all runs state one.
+    """
+
+    setting: str
+    values: Mapping[str, float]
+    others: int
+    assumed: float | None
+
+    provenance = "file name"
+    also_in_json = ("provenance",)
+
+    @property
+    def sentence(self) -> str:
+        """Which values the names state."""
+        return f"{self.setting} {', '.join(f'{x:g}' for x in sorted(set(self.values.values())))}"
+
+
+def settings_in_name(name: str) -> dict[str, float]:
+    """Settings that the name of a run states.
+
+    Args:
+        name: The name.
+    """
+    out = {}
+    for word, number in _SETTING.findall(name):
+        setting, value = _WORDS[word.lower()], float(number)
+        if setting == "learning_rate" and value >= 1.0:  # a sign is often left out of a file's name
+            value = float(number.lower().replace("e", "e-"))
+        if value > 0.0:
+            out[setting] = value
+    return out
+
+
+def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:
+    """What names state of a setting; None where no name does, or none of two values.
+
+    Args:
+        setting: The setting.
+        names: Names of the runs.
+        known: Value of each by name, log, configuration and user; None where none is known.
+    """
+    values = {plain(n, 80): x for n, x in zip(names, known, strict=True)
+              if x is not None and settings_in_name(n).get(setting) == x}  # fmt: skip
+    stated = sorted({x for x in known if x is not None})
+    if not values or len(stated) < 2:
+        return None
+    others = sum(x is None for x in known)
+    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(stated)))) if others else None)
+
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""

@@ -13,8 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.trend import rows_collapsed
-from bayes_grpo.families.members import LeftOutRun
-from bayes_grpo.families.names import NamedSetting
+from bayes_grpo.families.members import LeftOutRun, NamedSetting
 from bayes_grpo.fitting.sampling.nuts import Convergence
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
-from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun

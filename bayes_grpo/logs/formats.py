@@ -23,7 +23,6 @@ from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainers import Trainer
 from bayes_grpo.stores.files import MAGIC, files_beside, opened
-from bayes_grpo.stores.records import WANDB, starts_record
 
 HEAD = 65_536
 """Characters that a reader looks at to recognise its format."""
@@ -43,7 +42,7 @@ _NOT_TEXT = {
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
 PARQUET = b"PAR1"
-_STORES = (MAGIC, WANDB, PARQUET)
+_STORES = (MAGIC, b":W&B", PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
 
 
@@ -83,7 +82,11 @@ class Source:
     @cached_property
     def is_store(self) -> bool:
         """Whether the file begins like that of a store."""
-        return self.data.startswith(_STORES) or starts_record(self.data)
+        if self.data.startswith(_STORES) or 0 not in self.data[:8]:  # a length in eight bytes has zeros
+            return self.data.startswith(_STORES)
+        from bayes_grpo.stores.records import starts_record
+
+        return starts_record(self.data)
 
     @cached_property
     def tables(self) -> Mapping[str, tuple[str, ...]]:

@@ -25,7 +25,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.fitting.sampling.nuts import Convergence
-from bayes_grpo.passing.model import phases_of, sample_strata
+from bayes_grpo.passing.passing import phases_of, sample_strata
 from bayes_grpo.rollouts.labels import Labels, to_label
 from bayes_grpo.rollouts.passes import Right
 from bayes_grpo.rollouts.records import Rollouts

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.runtime import Progress
-from bayes_grpo.common.seeds import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar

@@ -1,4 +1,4 @@
-"""A stiffness as a posterior, from parts of a batch that see it differently.
+"""The stiffness that probes measure, with its error, and the result of a probe.
 
 The largest eigenvalue of a noisy matrix is too large: its direction was chosen for what the noise adds. Read along the
 same direction on data that did not choose it, the matrix says too little, for the direction is not quite right. With
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -99,3 +100,47 @@ def stiffness_of(readings: Sequence[Sequence[float]], own: Sequence[Sequence[boo
     # Beyond second order the halves' errors no longer cancel; where the gap is as large as K, nothing is known of K.
     left = gap**2 / max(abs(mean), abs(gap)) if gap else 0.0
     return Measured(mean, math.hypot(error, left), parts - 1.0, crossed, chosen)
+
+
+OptimizerKind = Literal["sgd", "adam"]
+"""In whose metric a stiffness was measured: that of plain steps (SGD, heavy ball) or of Adam's preconditioner."""
+
+
+@dataclass(frozen=True)
+class Probe(Result):
+    """Stiffness of an update, at one point of a training.
+
+    Attributes:
+        optimizer: In whose metric.
+        stiffest: The largest stiffness.
+        late_share: Share of the stiffness along the stiffest direction that comes from the rollout policy, and so
+            is late under a frozen policy; 1 where the update has no importance ratios, or it was not measured.
+        parts: Number of parts of the batch.
+        gradients: Cost of the probe, in gradients of the whole batch.
+        residual: Distance of the direction from an eigenvector of the operator, over K.
+        step: Optimizer step of the training; NaN where it is not known.
+    """
+
+    optimizer: OptimizerKind
+    stiffest: Measured
+    late_share: float
+    parts: int
+    gradients: float
+    residual: float
+    step: float = math.nan
+
+    also_in_json = ("sentence",)
+
+    @property
+    def sentence(self) -> str:
+        """What was measured, in words."""
+        k = self.stiffest.interval
+        metric = "in Adam's metric" if self.optimizer == "adam" else "per unit of learning rate"
+        at = f" at step {self.step:g}" if self.step == self.step else ""
+        text = f"Stiffness{at}: {k.median:.3g} a step {metric}"
+        if self.stiffest.sd == 0.0:
+            return f"{text}, from one operator without sampling."
+        text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
+        if not self.stiffest.felt:
+            text += "; that does not differ from nothing: this batch cannot tell, a larger one may"
+        return f"{text}."

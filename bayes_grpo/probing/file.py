@@ -13,8 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.common.text import clean
-from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.result import OptimizerKind, Probe
+from bayes_grpo.probing.estimate import Measured, OptimizerKind, Probe
 
 PROBES_FORMAT = 1
 LARGEST = 64 * 2**20

@@ -14,8 +14,7 @@ from bayes_grpo.dynamics.reduction import (
     effective_learning_rate,
     frozen_policy_onset,
 )
-from bayes_grpo.probing.estimate import Measured
-from bayes_grpo.probing.result import Probe
+from bayes_grpo.probing.estimate import Measured, Probe
 
 SURELY = 0.95
 """Probability of being stable at which a setting counts as one that holds."""

@@ -265,7 +265,7 @@ def serve(folder: str, parent: int) -> None:
     setup, *messages = _received(come, rest)
     memory: Memory | None = setup.memory
     from bayes_grpo.logs.assembling import run_of
-    from bayes_grpo.watching.update import update_of
+    from bayes_grpo.watching.watch import update_of
 
     while True:
         messages += _received(come, rest)

@@ -27,8 +27,8 @@ from bayes_grpo.logs.options import checked, settings_of_args
 from bayes_grpo.logs.table import to_float
 from bayes_grpo.logs.trainers import trainer_named
 from bayes_grpo.training.background import EVERY, Background, BackgroundSetup, Guard
+from bayes_grpo.watching.notify import tracker_alert
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
-from bayes_grpo.watching.trackers import tracker_alert
 
 StopRule = Literal["decision", "alarm"] | Callable[[Update], bool] | bool
 """When to stop: by the decision, at an alarm, at either (True), by a function of the update, never (False)."""

@@ -1,7 +1,7 @@
 """A probe inside a training: every so many steps, on the batch just used, into the trainer's own log.
 
 Two gradients a probe turn a direction that is kept from probe to probe and read the stiffness along it
-(`bayes_grpo.probing.tracker`); where completions are trained on more than once, two more find which share of it is
+(`bayes_grpo.probing.probe`); where completions are trained on more than once, two more find which share of it is
 late. Nothing of the training changes: parameters and random states are put back bit for bit. An error of ours is one
 warning.
 """
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.probing.course import pooled_probes
+from bayes_grpo.probing.estimate import OptimizerKind, Probe
 from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.operator import STEP, AnyVector, UpdateAt
-from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
-from bayes_grpo.probing.result import OptimizerKind, Probe
-from bayes_grpo.probing.tracker import ProbeTracker
+from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.background import Guard
 from bayes_grpo.training.callback import put_first, write_entries
 

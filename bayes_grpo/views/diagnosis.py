@@ -28,7 +28,6 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""
@@ -87,6 +86,8 @@ def diagnosis_document(d: Diagnosis) -> Document:
 
 def _drawn(d: Diagnosis, figure: Any) -> object:
     """Its figure, for a back end that draws."""
+    from bayes_grpo.views.plots.diagnosis import plot_diagnosis
+
     return plot_diagnosis(d, figure)
 
 

@@ -24,7 +24,7 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.families import plot_compare_runs, plot_sweep
+from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
 
 
 @shows(Sweep)

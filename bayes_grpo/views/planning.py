@@ -26,7 +26,7 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
-from bayes_grpo.views.plots.planning import label, plot_plan
+from bayes_grpo.views.plots.runs import label, plot_plan
 
 _LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6

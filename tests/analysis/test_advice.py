@@ -12,7 +12,6 @@ from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
 from tests.decision.test_decision import saturating
 
-FAST = bg.SamplerSettings(num_chains=2, num_warmup=150, num_samples=100)
 FINE = Status("fine", "growing", 0.8, "the reward rises, and nothing fails.", "go on.", "the timeline")
 FAILED = Status("failed", "dynamical_instability", 0.9, "the reward has fallen.", "stop, and go back.", "the trend")
 REST = Status("done", "plateaued", 0.8, "the reward is at rest at 0.8.", "stop if that is what you need.", "the trend")

@@ -8,7 +8,7 @@ import pytest
 import bayes_grpo as bg
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.watching.result import Watching
-from bayes_grpo.watching.update import update_of
+from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
 
 FAST = bg.SamplerSettings(num_chains=2, num_warmup=150, num_samples=100)

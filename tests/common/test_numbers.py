@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from bayes_grpo.common.intervals import digits, spread
-from bayes_grpo.common.seeds import seed_of, spawn
+from bayes_grpo.common.sampling import seed_of, spawn
 from bayes_grpo.fitting.sampling.adaptive import log_student_t
 
 

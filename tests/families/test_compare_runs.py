@@ -9,9 +9,17 @@ from scipy.stats import norm
 
 from bayes_grpo import compare_runs, save_plot, view
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.families.differing import differences, shared_parts, why_not_comparable
-from bayes_grpo.families.recipes import SeedPrior, Side, difference_of, further_seeds, seed_prior
-from bayes_grpo.views.plots.families import plot_compare_runs
+from bayes_grpo.families.recipes import (
+    SeedPrior,
+    Side,
+    difference_of,
+    differences,
+    further_seeds,
+    seed_prior,
+    shared_parts,
+    why_not_comparable,
+)
+from bayes_grpo.views.plots.runs import plot_compare_runs
 from tests.families.made import relaxing
 
 RNG = np.random.default_rng(0)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
-from bayes_grpo.families.differing import differences
 from bayes_grpo.families.members import (
     members_of,
     named_settings,
     read_runs,
     repetitions,
+    settings_in_name,
     settings_that_differ,
     varied_in,
 )
-from bayes_grpo.families.names import settings_in_name
+from bayes_grpo.families.recipes import differences
 from tests.families.made import relaxing, swept
 from tests.helpers.runs import make_run, steps
 

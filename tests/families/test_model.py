@@ -53,15 +53,10 @@ def first_order_moments(time, sd, step, window, start, fixed, first):
     """Mean and covariance of window means of an exponential approach with stationary noise, by fine steps."""
     fine = 400
     (centre, centre_sd), (begin, begin_sd) = fixed, first
-    mean, cov = np.empty(len(step)), np.empty((len(step), len(step)))
-    grids = [b - w + (np.arange(fine) + 0.5) * w / fine for b, w in zip(step, window, strict=True)]
-    decay = [float(np.mean(np.exp(-(g - start) / time))) for g in grids]
-    for i, a in enumerate(grids):
-        mean[i] = centre + (begin - centre) * decay[i]
-        for j, b in enumerate(grids):
-            late = np.exp(-np.abs(a[:, None] - b[None, :]) / time) - np.exp(
-                -(a[:, None] + b[None, :] - 2 * start) / time
-            )
-            cov[i, j] = sd**2 * late.mean() + centre_sd**2 * (1 - decay[i]) * (1 - decay[j])
-            cov[i, j] += begin_sd**2 * decay[i] * decay[j]
-    return mean, cov
+    assert (step[1:] - window[1:] >= step[:-1]).all()  # windows that do not overlap: the sums over two are products
+    u = (step - window)[:, None] + (np.arange(fine) + 0.5) * window[:, None] / fine - start
+    decay, growth = np.exp(-u / time).mean(1), np.exp(u / time).mean(1)
+    alike = np.tril(np.outer(decay, growth), -1)
+    alike += alike.T + np.diag([np.exp(-np.abs(x[:, None] - x) / time).mean() for x in u])
+    cov = sd**2 * (alike - np.outer(decay, decay)) + centre_sd**2 * np.outer(1 - decay, 1 - decay)
+    return centre + (begin - centre) * decay, cov + begin_sd**2 * np.outer(decay, decay)

@@ -10,12 +10,11 @@ import pytest
 
 import bayes_grpo
 from bayes_grpo import save_plot, sweep
-from bayes_grpo.cli.command import each_by_itself
-from bayes_grpo.families.members import LeftOutRun, failure_in_short
+from bayes_grpo.cli.app import each_by_itself
+from bayes_grpo.families.members import LeftOutRun, NamedSetting, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
-from bayes_grpo.families.names import NamedSetting
 from bayes_grpo.fitting.sampling.nuts import check_convergence
-from bayes_grpo.views.plots.families import plot_sweep
+from bayes_grpo.views.plots.runs import plot_sweep
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps

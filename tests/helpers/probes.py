@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from bayes_grpo.probing.estimate import Probe
 from bayes_grpo.probing.probe import probe
-from bayes_grpo.probing.result import Probe
 
 
 def noisy_probes(count: int) -> list[Probe]:

@@ -11,7 +11,7 @@ import pytest
 import bayes_grpo as bg
 from bayes_grpo.common.errors import LogReadError, MissingExtraError
 from bayes_grpo.watching.result import Watching
-from bayes_grpo.watching.update import update_of
+from bayes_grpo.watching.watch import update_of
 from tests.helpers.command import call
 from tests.helpers.runs import rising_run
 from tests.logs.log_samples import assert_read

@@ -36,7 +36,7 @@ from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.views.document import view
-from bayes_grpo.views.plots.planning import plot_plan
+from bayes_grpo.views.plots.runs import plot_plan
 from tests.families.made import relaxing
 from tests.helpers.command import call
 

@@ -8,8 +8,8 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.planning.stability import stability
+from bayes_grpo.probing.course import pooled_probes
 from bayes_grpo.probing.file import save_probes
-from bayes_grpo.probing.pool import pooled_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.risk.threshold import Change

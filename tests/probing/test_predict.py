@@ -9,10 +9,9 @@ import pytest
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.dynamics.reduction import critical_gain, frozen_policy_onset, hold_map, onset_of_oscillation
 from bayes_grpo.probing.course import stiffness_course
-from bayes_grpo.probing.estimate import Measured
+from bayes_grpo.probing.estimate import Measured, Probe
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.probing.probe import probe
-from bayes_grpo.probing.result import Probe
 from tests.helpers.shown import text_of
 
 MEASURED = Measured(10.0, 1.0, 7.0, 9.5, 10.5)

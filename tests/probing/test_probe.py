@@ -11,8 +11,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.file import load_probes, save_probes
-from bayes_grpo.probing.krylov import lanczos
-from bayes_grpo.probing.operator import Pieces, adam_scale, product_of
+from bayes_grpo.probing.operator import Pieces, adam_scale, lanczos, product_of
 from bayes_grpo.probing.probe import probe
 from benchmarks.probing import bandit, quadratic, told
 from tests.helpers.shown import text_of

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayes_grpo import report as page
 from bayes_grpo.analysis import analyze
 from bayes_grpo.analysis.analyze import PARTS
-from bayes_grpo.report import Report, page, report_run, save_report
+from bayes_grpo.report import Report, report_run, save_report
 from bayes_grpo.views import html
 from tests.helpers.browser import PHONE, look
 from tests.helpers.runs import make_run, steps

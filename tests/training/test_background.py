@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.logs.assembling import run_of
 from bayes_grpo.training.background import Background, BackgroundSetup
 from bayes_grpo.watching.result import Update, Watching
-from bayes_grpo.watching.update import update_of
+from bayes_grpo.watching.watch import update_of
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("jax", "numpyro", "arviz", "scipy", "pandas", "matplotlib")

@@ -13,7 +13,7 @@ from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoWarning, SettingError
 from bayes_grpo.dynamics.reduction import critical_gain
 from bayes_grpo.probing.file import load_probes
-from bayes_grpo.probing.tracker import ProbeTracker
+from bayes_grpo.probing.probe import ProbeTracker
 from bayes_grpo.training.curvature import CurvatureWatcher, ProbeInputs
 from bayes_grpo.training.trl_updates import refusal, same_luck
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError
-from bayes_grpo.watching import trackers
-from bayes_grpo.watching.notify import RetryQueue
-from bayes_grpo.watching.trackers import tracker_alert
+from bayes_grpo.watching import notify
+from bayes_grpo.watching.notify import RetryQueue, tracker_alert
 from tests.watching.test_watch import ALARM, write
 
 _WATCH = "import sys; from bayes_grpo.cli.entry import main; sys.argv = ['bayes-grpo', *sys.argv[1:]]; main()"
@@ -64,7 +63,7 @@ def test_an_alert_that_fails_is_tried_again(monkeypatch):
     def fails(client, alarm):
         raise ConnectionError("no route")
 
-    monkeypatch.setitem(trackers.TRACKERS, "json", fails)  # any module serves as a client
+    monkeypatch.setitem(notify.TRACKERS, "json", fails)  # any module serves as a client
     now = [0.0]
     queue = RetryQueue(None, lambda: now[0], alert="json")
     queue.add([ALARM])

@@ -17,10 +17,10 @@ from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.logs.run import Run
-from bayes_grpo.watching import update as update_module
+from bayes_grpo.watching import watch as update_module
 from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Outlook, Watching
-from bayes_grpo.watching.update import update_of
+from bayes_grpo.watching.watch import update_of
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.shown import text_of
 from tests.references.made import runs_of_orders

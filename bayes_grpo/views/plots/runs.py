@@ -1,4 +1,4 @@
-"""Pictures of a sweep and of a comparison of recipes: the curves of all runs."""
+"""Figures of several runs: a sweep, two runs compared, a plan."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.families.compare_runs import Compared
-from bayes_grpo.families.result import Sweep
+from bayes_grpo.planning.planned import WORDS, Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
 
     from bayes_grpo.common.picture import Canvas
+    from bayes_grpo.families.compare_runs import Compared
+    from bayes_grpo.families.result import Sweep
 
 _SIDES = {"A": "#1d4ed8", "B": "#c2410c"}
 _NAMED = 12
@@ -80,3 +83,38 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     axes.set_ylabel("reward" if signal == "reward" else "held-out reward", fontsize=9)
     axes.tick_params(labelsize=8)
     headline(figure, sentence, limit=900)
+
+
+_BAR, PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
+_LISTED = 10
+"""Candidates whose gains are drawn."""
+
+
+def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
+    """Draws what the best candidates of a plan gain.
+
+    Args:
+        plan: The plan.
+        figure: Empty figure, or part of one, to draw on; a new one if None.
+
+    Returns:
+        The figure; a new one is not registered with pyplot.
+    """
+    figure, axes = one_panel(figure, (8.0, 5.2))
+    some = plan.candidates[:_LISTED]
+    for i, c in enumerate(some):
+        axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
+        axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
+    axes.axvline(0.0, color=PRESENT, lw=0.8)
+    axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)
+    axes.set_ylim(len(some) - 0.5, -0.5)
+    axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
+    axes.tick_params(labelsize=8)
+    headline(figure, plan.sentence, 100, 900)
+    return figure
+
+
+def label(settings: Mapping[str, float], present: Mapping[str, float]) -> str:
+    """What settings change, in few words."""
+    moved = [f"{WORDS[name]} {value:g}" for name, value in settings.items() if value != present[name]]
+    return ", ".join(moved) or "present settings"
