@@ -34,6 +34,8 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
 
 if TYPE_CHECKING:
+    from xarray import DataTree
+
     from bayes_grpo.forecasting.references import ReferencesUsed
 
 
@@ -106,6 +108,29 @@ class Forecast(Shown):
     def until(self) -> float:
         """The horizon."""
         return float(self.step[-1])
+
+    def to_datatree(self) -> DataTree:
+        """The paths as ArviZ's functions take them, all draws as one chain.
+
+        Returns:
+            `posterior` holds ``latent_now``, ``at_infinity`` and ``final``; `posterior_predictive` the rows as ``y``,
+            ``latent`` and ``trend`` by step; `sample_stats` the ``regime`` and the ``event`` of each draw;
+            `observed_data` the logged rows.
+        """
+        import arviz_base as az
+
+        groups = {
+            "posterior": ("latent_now", "at_infinity", "final"),
+            "posterior_predictive": ("rows", "latent", "trend"),
+            "sample_stats": ("regime", "event"),
+        }
+        drawn = {g: {n: getattr(self, n)[None] for n in names} for g, names in groups.items()}
+        drawn["posterior_predictive"]["y"] = drawn["posterior_predictive"].pop("rows")
+        return az.from_dict(
+            drawn | {"observed_data": {"logged": self.logged}},
+            dims={"y": ["step"], "latent": ["step"], "trend": ["step"], "logged": ["logged_step"]},
+            coords={"step": self.step, "logged_step": self.logged_step},
+        )
 
 
 FALLEN = (

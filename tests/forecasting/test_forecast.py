@@ -1,12 +1,14 @@
 import json
 from dataclasses import replace
 
+import arviz as az
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings
+from bayes_grpo.backtesting import crps
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.dynamics.kalman import smooth
 from bayes_grpo.fitting.draws import Draws
@@ -49,6 +51,17 @@ def test_without_a_horizon_it_goes_half_as_far_again_and_says_so():
     assert (given.until, given.until_from) == (50.0, "given")
     planned = summarize_forecast(alone(schedule="linear", total_steps=90, draws=200))
     assert planned.until_from == "planned length"
+
+
+def test_arviz_sums_a_forecast_up_and_its_tree_has_ones_own_score():
+    found = alone(draws=200)
+    tree = found.to_datatree()
+    assert set(az.summary(tree, kind="stats").index) == {"latent_now", "at_infinity", "final"}
+    drawn, y = tree["posterior_predictive"]["y"].sel(chain=0), 0.6
+    between = abs(drawn - drawn.rename(draw="other").drop_vars("other")).mean(("draw", "other"))
+    own = abs(drawn - y).mean("draw") - between / 2
+    np.testing.assert_array_equal(own["step"], found.step)
+    np.testing.assert_allclose(own, crps(found.rows, np.full(len(found.step), y)), atol=2e-3)
 
 
 def test_a_horizon_says_where_it_comes_from_where_rows_begin_late_and_the_plan_is_over():

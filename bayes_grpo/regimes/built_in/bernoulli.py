@@ -97,7 +97,7 @@ class SuccessRegime(TrendRegime):
 
 
 class Bernoulli(SuccessRegime):
-    """The flow under normalized advantages; see the module's text."""
+    r"""The flow under normalized advantages, :math:`\dot p = r\,u\,(p(1-p))^{3/2}`."""
 
     name = "bernoulli"
     title = "success rate under std-normalised advantages (power-law tail 1/t²)"

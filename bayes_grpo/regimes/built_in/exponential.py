@@ -28,7 +28,10 @@ from bayes_grpo.rows.series import Series
 
 
 class Exponential(Regime):
-    """First-order relaxation; see the module's text."""
+    r"""First-order relaxation, with u the learning rate over the run's highest one.
+
+    .. math:: dx = -\frac{u}{\tau}x\,dt + u\sqrt{2\sigma_f^2/\tau}\,dW, \quad x(s_0) = R_0 - R^*
+    """
 
     name = "exponential"
     title = "first-order relaxation (single exponential)"

@@ -18,7 +18,10 @@ from bayes_grpo.rows.series import Series
 
 
 class Flat(TrendRegime):
-    """The constant; see the module's text."""
+    r"""The constant R*, about which f returns in the fluctuation time.
+
+    .. math:: df = -f/T_f\,dt + \sqrt{2\sigma_f^2/T_f}\,dW
+    """
 
     name = "flat"
     title = "constant with correlated fluctuation (no trend)"

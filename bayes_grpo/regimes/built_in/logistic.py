@@ -11,7 +11,7 @@ from bayes_grpo.regimes.built_in.bernoulli import SuccessRegime
 
 
 class Logistic(SuccessRegime):
-    """The flow under centered advantages; see the module's text."""
+    r"""The flow under centered advantages, :math:`\dot p = r\,u\,(p(1-p))^2`."""
 
     name = "logistic"
     title = "success rate under mean-only advantages (power-law tail 1/t)"

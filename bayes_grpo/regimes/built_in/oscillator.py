@@ -65,7 +65,11 @@ RESPONSE = "sqrt(m/k + (c/k)²): relaxation time where overdamped, 1/ω₀ where
 
 
 class Oscillator(Regime):
-    """The damped oscillator; see the module's text."""
+    r"""The damped oscillator, with the response time T and u the learning rate over the run's highest one.
+
+    .. math:: dx = v\,dt, \quad dv = -(2\zeta\omega v + u\omega^2 x)\,dt
+        + u\sqrt{2\sigma_f^2\omega^3\sqrt{1+4\zeta^2}}\,dW, \quad \omega = \sqrt{1+4\zeta^2}/T
+    """
 
     name = "oscillator"
     title = "stochastically forced damped oscillator"

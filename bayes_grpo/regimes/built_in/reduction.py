@@ -1,12 +1,9 @@
 """Regime `reduction`: mass, damping and stiffness tied to the optimizer's settings.
 
-With gain g = η K, momentum μ and the mean lag τ of the gradient,
-
-    m = (1 + μ)/2 + g τ²/2      c = (1 − μ) − g τ      k = g
-
-(reduced model of arXiv 2606.30789, with the mass that puts the onset of oscillation right). Only the gain, the lag
-exposure, the levels and the noises are free. The gain is measured by the learning time (1 − μ)/g, the e-fold time
-of a run without lag. Comparing this regime with `oscillator`, which leaves the damping free, tests the mechanism.
+They follow from the gain g = η K, the momentum μ and the mean lag τ of the gradient (reduced model of arXiv
+2606.30789, with the mass that puts the onset of oscillation right). Only the gain, the lag exposure, the levels and
+the noises are free. The gain is measured by the learning time (1 − μ)/g, the e-fold time of a run without lag.
+Comparing this regime with `oscillator`, which leaves the damping free, tests the mechanism.
 
 The lag is that of the *hold* model, τ = lag exposure × (K_ref − 1)/2: a trainer that draws completions, updates K_ref
 times and draws again (TRL, verl) uses gradients that are 0 to K_ref − 1 steps old. The paper's rule counts the whole
@@ -24,7 +21,7 @@ from jax import Array
 
 from bayes_grpo.dynamics.reduction import effective_learning_rate, mean_lag, oscillator_coefficients
 from bayes_grpo.dynamics.state_space import StateSpace
-from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior, Quantity, Regime
+from bayes_grpo.regimes.base import POSITIVE, UNIT, Parameter, Prior, Quantity, Regime, namespace
 from bayes_grpo.regimes.built_in.oscillator import (
     OSCILLATOR_NOISES,
     SECOND_ORDER,
@@ -38,7 +35,10 @@ from bayes_grpo.rows.series import Series
 
 
 class Reduction(Regime):
-    """The mechanistic reduction; see the module's text."""
+    r"""The mechanistic reduction, with the gain g, the lag exposure e and the refresh interval K_ref.
+
+    .. math:: m = (1+\mu)/2 + g\tau^2/2, \quad c = (1-\mu) - g\tau, \quad k = g, \quad \tau = e\,(K_\text{ref}-1)/2
+    """
 
     name = "reduction"
     title = "oscillator with mass, damping and stiffness from the settings"
@@ -62,12 +62,8 @@ class Reduction(Regime):
 
     def state_space(self, values: Mapping[str, Array], marginalized: Mapping[str, Any], rows: Rows) -> StateSpace:
         """State (x, velocity, fixed point); see `bayes_grpo.regimes.base.Regime.state_space`."""
-        momentum, lag = jnp.asarray(rows.momentum), values["lag_exposure"] * mean_lag(rows.refresh, "hold")
-        gain = (1.0 - momentum) / values["learning_time"]
-        # The closed form with the learning rate folded into the gain.
-        peak = oscillator_coefficients(1.0, gain, momentum, lag)
-        omega = jnp.sqrt(peak.stiffness / peak.mass)
-        zeta = peak.damping / (2.0 * jnp.sqrt(peak.stiffness * peak.mass))
+        momentum = jnp.asarray(rows.momentum)
+        gain, lag, peak, zeta, omega = _at_peak(values, momentum, rows.refresh)
         diffusion = diffusion_of(values["fluctuation_sd"], zeta, omega)
         now = peak
         if rows.rate is not None:
@@ -80,11 +76,7 @@ class Reduction(Regime):
     def derived(self, values: Mapping[str, Any], table: Series) -> dict[str, Any]:
         """Curvature and what follows from it for each draw, at the highest learning rate of the run."""
         optimizer = table.optimizer
-        gain = (1.0 - optimizer.momentum) / values["learning_time"]
-        lag = values["lag_exposure"] * mean_lag(optimizer.refresh, "hold")
-        found = oscillator_coefficients(1.0, gain, optimizer.momentum, lag)
-        omega = (found.stiffness / found.mass) ** 0.5
-        zeta = found.damping / (2.0 * (found.stiffness * found.mass) ** 0.5)
+        gain, _, found, zeta, omega = _at_peak(values, optimizer.momentum, optimizer.refresh)
         out, rate, convention = {"gain": gain}, table.reference_rate, optimizer.convention
         if rate > 0.0:  # it is logged
             out["curvature"] = gain / effective_learning_rate(rate, optimizer.momentum, convention)  # pyright: ignore[reportArgumentType]
@@ -93,3 +85,12 @@ class Reduction(Regime):
 
 
 REGIME = Reduction()
+
+
+def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[Any, ...]:
+    """Gain, lag, coefficients, damping ratio and natural frequency at the highest learning rate of the run."""
+    gain, lag = (1.0 - momentum) / values["learning_time"], values["lag_exposure"] * mean_lag(refresh, "hold")
+    found = oscillator_coefficients(1.0, gain, momentum, lag)  # with the learning rate folded into the gain
+    xp = namespace(found.stiffness)
+    omega = xp.sqrt(found.stiffness / found.mass)
+    return gain, lag, found, found.damping / (2.0 * xp.sqrt(found.stiffness * found.mass)), omega

@@ -33,7 +33,10 @@ from bayes_grpo.rows.series import Series
 
 
 class Sigmoid(TrendRegime):
-    """The sigmoid in the logarithm of the step; see the module's text."""
+    r"""The sigmoid in the logarithm of the step t, with the midpoint C and the exponent B.
+
+    .. math:: s(t) = \ell(t)/\ell(s_0), \quad \ell(t) = 1/(1+(t/C)^B)
+    """
 
     name = "sigmoid"
     title = "saturating power law of the step (ScaleRL sigmoid)"

@@ -16,9 +16,11 @@ from bayes_grpo.rows.series import Series
 
 
 class StiffnessDamping(Oscillator):
-    """The oscillator with stiffness k and damping c > 0 as its parameters, for priors on them and for pooling.
+    r"""The oscillator with stiffness k and damping c > 0 as its parameters, for priors on them and for pooling.
 
-    The mass is m = (1 + μ)/2. Priors hold exactly: nothing is bound to the rows.
+    .. math:: T = \sqrt{m/k + (c/k)^2}, \quad \zeta = c/(2\sqrt{mk}), \quad m = (1+\mu)/2
+
+    Priors hold exactly: nothing is bound to the rows.
     """
 
     name = "stiffness_damping"
