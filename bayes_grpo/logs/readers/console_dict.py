@@ -43,10 +43,8 @@ _METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoc
 """A key of a row of metrics; before the first row, dictionaries of settings are printed too."""
 _STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
 """A key that counts steps, and not how long one took (TRL's ``step_time``)."""
-
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
-
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
