@@ -224,7 +224,7 @@ def backtest(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         origins: Shares of the rows after which it is forecast, in (0, 1).
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         regimes: Regimes to average over.
         seed: Seed.
         progress: Called with a short phrase at every stage.

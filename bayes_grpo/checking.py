@@ -125,11 +125,11 @@ def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 _WORDS = {
     "autocorrelation": "its residuals are autocorrelated",
-    "variance": "the noise changes its size",
+    "variance": "the noise level changes",
     "outliers": "there are outliers",
 }
 _AT = {
-    "variance": "the noise changes its size near step {:g}",
+    "variance": "the noise level changes near step {:g}",
     "outliers": "the row at step {:g} is an outlier",
 }
 
@@ -324,16 +324,16 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
-        return f"Residuals are no more alike than chance over {lags} lags"
-    kind = "neighboring residuals are alike" if r1 > 0.05 else "neighboring residuals alternate"
+        return f"No autocorrelation in the residuals ({lags} lags)"
+    kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
     kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
 
 
 def _variance_words(tail: float, ratio: float, first: float, last: float) -> str:
     if tail >= ALERT:
-        return "The noise keeps its size"
-    return f"The noise changes its size: from step {first:g} to {last:g} it is {ratio:.1f} times that of the other rows"
+        return "The noise level is constant"
+    return f"The noise level changes: from step {first:g} to {last:g} it is {ratio:.1f} times that of other rows"
 
 
 _DRAWS = 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -233,7 +234,10 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         document = view(fitted.summary)
         passed = fitted.summary.convergence.passed
         chance = fitted.summary.probabilities.get("growth") if passed else None
-        out.append(Point(labels[0], document.answer, chance, "chance of growth", document.tone))
+        answer = document.answer
+        if passed and math.isfinite(fitted.fit.data.attrs["rate_ended"]):
+            answer = f"At a constant learning rate: {sentence_case(answer, upper=False)}"
+        out.append(Point(labels[0], answer, chance, "chance of growth", document.tone))
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
@@ -246,7 +250,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     else:
         worst = max(MODES, key=d.probability.__getitem__)
         seen = d.probability[worst] > THRESHOLDS.suspect
-        text = f"Most likely: {label_of(worst)} ({percent(d.probability[worst])})." if seen else "No failure detected."
+        text = f"Most likely {label_of(worst)} ({percent(d.probability[worst])})." if seen else "No failure detected."
         out.append(Point(labels[2], text, d.failing, "chance of a failure", TONES[d.status.status]))
     return tuple(out)
 

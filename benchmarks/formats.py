@@ -32,7 +32,7 @@ _STATED = (Provenance.CONFIG, Provenance.LOGGED)
 _HEAD = """# What is read
 
 One line a trainer, one column a place that its metrics can lie in. Each cell comes from a small log with the trainer's
-own keys, written to that place and read back: **R** train reward, **H** held-out reward, **S** with the number of
+own keys, written to that place and read back: **R** train reward, **H** evaluation reward, **S** with the number of
 signals (entropy, KL, lengths, …), **C** with the number of settings that the log itself states (group size, prompts,
 momentum, …). "–": the trainer does not write there, or not in a form that can be read. The stores are read as they lie
 on disk, without their packages, a server or an account, while a run goes on or after it.
@@ -61,7 +61,7 @@ class Cell(NamedTuple):
 
     Attributes:
         reward: Whether it has the train reward.
-        held_out: Whether it has the held-out reward.
+        held_out: Whether it has the evaluation reward.
         signals: Its signals.
         settings: Its settings that the log states.
     """

@@ -47,7 +47,7 @@ class AnalysisSettings:
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; None to continue it as logged.
         total_steps: Step at which a decaying learning rate reaches 0; None for what the log says.
         costs: Costs and values of a decision about stopping; None for no decision.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         regime: Regime of the fit.
         priors: Prior overrides of the fit, as in `fit`; None without.
         regimes: Regimes that the forecast averages over; None for its default.

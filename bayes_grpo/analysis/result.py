@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import percent, probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, StatusWord
 
@@ -166,7 +166,7 @@ def _priced(status: Status, decision: Decision) -> Status:
         return replace(status, action=_small(decision.back.sentence), evidence=evidence)
     if status.status == "watch" and not status.action.startswith("go on"):
         return status  # what was found is to be looked at, whatever further steps are worth
-    pays = f"going on pays with probability {probability_text(decision.probability_pays)}"
+    pays = f"{percent(decision.probability_pays)} chance that going on pays"
     if decision.choice is not None and decision.stops_now:
         do = f"stop: {pays}; take the checkpoint of step {decision.choice.step:g}."
         return status if status.status == "done" else replace(status, action=do, evidence=evidence)

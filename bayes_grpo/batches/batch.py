@@ -57,7 +57,7 @@ def batch(
         regime: Regime to fit.
         horizon: Horizon of the forecasts, optimizer step. By default each run's planned length where its log states one
             that lies ahead, else half as far again; the table says which.
-        signal: "auto", "reward" (train) or "eval" (held-out), for fits and forecasts.
+        signal: "auto", "reward" (train) or "eval" (evaluations), for fits and forecasts.
         out: File for the table: .parquet or .csv.
         resume: Whether to use the journal's rows; otherwise the journal is emptied first.
         jobs: Worker processes; with 1 the work is done in this process.

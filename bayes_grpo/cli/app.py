@@ -133,9 +133,8 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         help="Bayesian dynamics of GRPO training runs: a trainer's log in, credible intervals out.",
-        epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 the sampler did not converge, "
-        "5 a limit of diagnose --fail-on is reached or watch --until-alarm has found a failure, 130 interrupted, "
-        "143 terminated.",
+        epilog="Exit codes: 0 success, 2 wrong usage, 3 bad input, 4 no convergence, 5 failure found "
+        "(diagnose --fail-on, watch --until-alarm), 130 interrupted, 143 terminated.",
     )
     for name in names:
         module = name.replace("-", "_")
@@ -154,7 +153,7 @@ def _version(given: bool) -> None:
 
 def _everywhere(
     version_: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Flags of the program itself; its help is the app's."""

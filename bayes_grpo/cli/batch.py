@@ -32,7 +32,7 @@ from bayes_grpo.common.executor import dask_executor
 @command("batch runs", "batch runs --do fit,forecast --out batch.csv --jobs 2")
 def batch(
     logs: LogNames,
-    do: Annotated[str, typer.Option(help="Some of fit, forecast and diagnose, separated by commas.")] = "diagnose",
+    do: Annotated[str, typer.Option(help="Any of fit, forecast, diagnose, separated by commas.")] = "diagnose",
     out: Annotated[
         Path | None,
         option(OUTPUT, help="Write the table to this file (.parquet, .csv); its journal lets a call resume."),

@@ -20,7 +20,7 @@ from bayes_grpo.cli.options import (
     progress_bar,
 )
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 
 ANY = "any"
 """Any failure, in `--fail-on`."""
@@ -56,7 +56,7 @@ def diagnose(
     output.show(result, more={"fail_on": {"limits": limits, "reached": reached}})
     if not output.json_:
         for mode, p in reached.items():
-            text = f"--fail-on {mode}:{limits[mode]:g} reached with {probability_text(p)}"
+            text = f"--fail-on {mode}:{limits[mode]:g} reached: {percent(p)}"
             console().print(text, style="bold red", markup=False)
     if reached:
         raise typer.Exit(EXIT_FAILING)

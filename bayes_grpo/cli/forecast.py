@@ -55,12 +55,14 @@ def forecast(
     signal: Signal = "auto",
     regimes: Regimes = None,
     part: RewardPart = None,
-    threshold: Annotated[float | None, typer.Option(help="Gain of reward that counts.")] = None,
-    reach: Annotated[list[float] | None, typer.Option(help="When is this reward reached? Repeatable.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Smallest gain of reward that matters.")] = None,
+    reach: Annotated[
+        list[float] | None, typer.Option(help="Forecast the step that reaches this reward. Repeatable.")
+    ] = None,
     reference_runs: ReferenceRunsFlag = None,
     backtest: Annotated[
         bool,
-        typer.Option("--backtest", help="Forecast each log from its own earlier steps, scored on the rows that came."),
+        typer.Option("--backtest", help="Forecast from earlier steps of each log, and score the later rows."),
     ] = False,
     draws: Annotated[int, option(COMPUTING, help="Number of paths.")] = _PATHS,
     *,

@@ -110,7 +110,7 @@ def option(panel: str, *names: str, **more: Any) -> Any:
 REGIME: dict[str, Any] = {"callback": checks.callback(checks.regimes)}
 NAMES = "NAME,NAME,..."
 
-Json = Annotated[bool, option(OUTPUT, "--json", help="Everything as JSON on standard output.")]
+Json = Annotated[bool, option(OUTPUT, "--json", help="Print the whole result as JSON.")]
 Seed = Annotated[int, option(COMPUTING, help="Seed; the same seed gives the same numbers.")]
 UpToStep = Annotated[float | None, option(READING, "--up-to-step", help="Use rows up to this step only.")]
 AllRows = Annotated[
@@ -118,12 +118,16 @@ AllRows = Annotated[
 ]
 Signal = Annotated[
     str,
-    option(READING, help="auto, reward (train) or eval (held-out).", callback=checks.callback(checks.signal)),
+    option(
+        READING,
+        help="auto, reward (train) or eval (evaluation reward).",
+        callback=checks.callback(checks.signal),
+    ),
 ]
 Jobs = Annotated[int, option(COMPUTING, help="Worker processes; the numbers are the same for every number of them.")]
 HorizonStep = Annotated[
     float | None,
-    typer.Option(help="Horizon of the forecast, an optimizer step; default: planned length, else half as far again."),
+    typer.Option(help="Last step of the forecast; default: planned length, else 1.5 times the last step."),
 ]
 Regimes = Annotated[str | None, typer.Option(help="Regimes to take, separated by commas.", metavar=NAMES, **REGIME)]
 RewardPart = Annotated[

@@ -35,9 +35,9 @@ def plan(
     refresh_interval: Annotated[str | None, Values] = None,
     budget: Annotated[
         float | None,
-        option(STOPPING, help="Largest cost of the next run, in steps of the present one; its length if absent."),
+        option(STOPPING, help="Largest cost of the next run, in steps of the present one (default: its length)."),
     ] = None,
-    risk: Annotated[float, option(STOPPING, help="Largest probability of failing of what is recommended.")] = 0.1,
+    risk: Annotated[float, option(STOPPING, help="Largest failure probability of a recommendation.")] = 0.1,
     reference_runs: ReferenceRunsFlag = None,
     signal: Signal = "auto",
     *,

@@ -40,14 +40,14 @@ def rollouts(
     ] = False,
     right: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="Part of 0 and 1, or NAME>=X, that says which answers are right."),
+        typer.Option(metavar="PART", help="Which answers are right: a part of 0 and 1, or NAME>=X."),
     ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="CSV file with the columns id and right (1 or 0), or a part by a second scorer: how often the "
-            "verifier is wrong.",
+            help="Labels that show how often the verifier is wrong: a CSV file with columns id and right (1 or 0), "
+            "or a second scorer's part.",
         ),
     ] = None,
     to_label: Annotated[

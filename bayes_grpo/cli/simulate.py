@@ -74,5 +74,5 @@ def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:
     if not output.json_:
         rest = whole.reward[whole.step > cut]
         last = rest[-max(len(rest) // 10, 1) :].mean()
-        came = f"What came: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}"
+        came = f"Outcome: the last rows, to step {whole.step[-1]:g}, have a mean reward of {last:.3f}"
         console().print(f"{came}\nPage: {page}", markup=False)

@@ -42,28 +42,27 @@ def watch(
     interval: Annotated[float, typer.Option(help="Seconds between two checks of the files.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Check once and exit.")] = False,
     idle_timeout: Annotated[
-        float | None, typer.Option(help="End after so many seconds without a new row (default: at the planned length).")
+        float | None,
+        typer.Option(help="Exit after so many seconds without a new row (default: at the planned length)."),
     ] = None,
-    until_alarm: Annotated[
-        bool, typer.Option("--until-alarm", help="End with exit code 5 at the first alarm.")
-    ] = False,
+    until_alarm: Annotated[bool, typer.Option("--until-alarm", help="Exit with code 5 at the first alarm.")] = False,
     webhook: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Address to which every alarm is posted once: a webhook of Slack or Discord, or any that takes JSON.",
+            help="Webhook URL (Slack, Discord or any that accepts JSON); each alarm is posted once.",
         ),
     ] = None,
     alert: Annotated[
         str | None,
-        typer.Option(metavar="TRACKER", help="Raise every alarm as an alert of wandb or trackio, by its own client."),
+        typer.Option(metavar="TRACKER", help="Send every alarm as an alert of wandb or trackio, by its own client."),
     ] = None,
     alarm: Annotated[
-        float | None, typer.Option(help="Probability of a failure, lasting, from which on it raises an alarm.")
+        float | None, typer.Option(help="Raise an alarm once a failure stays above this probability.")
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="File of the alarms raised so far; else one for each path in the user's state folder."),
+        typer.Option(help="File that records the alarms raised (default: in the user's state folder)."),
     ] = None,
     reset_state: Annotated[
         bool, typer.Option("--reset-state", help="Forget the alarms of earlier watches of this path.")

@@ -210,6 +210,6 @@ def _outcome(future: Future[tuple[Any, Exception | None]], place: int) -> TaskOu
 
 _DIED = "its worker process died twice; where memory was short, use fewer jobs"
 _NO_START = (
-    "worker processes end before they are ready; a script that uses jobs has to guard its own work by "
+    "worker processes end before they are ready; a script that uses jobs needs the guard "
     "if __name__ == '__main__', because every process imports it; jobs=1 needs no process"
 )

@@ -61,7 +61,7 @@ def percent(probability: float) -> str:
 
 
 def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
-    """Median and interval in words; 0 where a number is 0 but for rounding.
+    """Median and interval in words, or the median alone where all three print alike; 0 for a number of rounding's size.
 
     Args:
         draws: Draws of any shape, or their interval.
@@ -70,7 +70,10 @@ def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
     """
     found = draws if isinstance(draws, Interval) else interval(draws)
     median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
-    text = f"{median:{form}} [{low:{form}}, {high:{form}}]"
+    middle, *ends = (f"{x:{form}}" for x in (median, low, high))
+    if ends == [middle, middle]:
+        return middle
+    text = f"{middle} [{', '.join(ends)}]"
     return f"{text} ({found.level:.0%})" if level else text
 
 

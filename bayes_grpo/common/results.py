@@ -130,7 +130,7 @@ class About:
     @property
     def reward(self) -> str:
         """The signal in words."""
-        return "reward" if self.signal == "reward" else "held-out reward"
+        return "reward" if self.signal == "reward" else "evaluation reward"
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class AboutLog:
         format: What the log was read as.
         log_hash: Hash of its bytes.
         rows: Number of training rows.
-        evaluations: Number of held-out rewards.
+        evaluations: Number of evaluation rewards.
         first_step: First step of either.
         last_step: Last step of either.
         up_to_step: Step up to which the log was looked at, as if it were now; None for all of it.

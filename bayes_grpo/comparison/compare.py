@@ -50,7 +50,7 @@ def compare(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regimes: Names or regimes; None for all that apply to this log, except those with `Regime.on_request`.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         rows: "since_break" for the rows since the last collapse of the reward, if any, or "all".
         seed: Seed of all randomness.
         sampler: Settings of NUTS, the fallback where a fast posterior is unreliable.

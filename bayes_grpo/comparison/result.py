@@ -123,7 +123,7 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
     left = [x.regime for x in lines if x not in out]
     if not out:
         also = ", nor do the rows ahead" if best.verdict_ahead else ""
-        return f"This log cannot tell between {_listed(left)}: none predicts the {what} clearly better{also}."
+        return f"This log cannot distinguish {_listed(left)}: none predicts the {what} clearly better{also}."
     reasons = _listed([f"{x.regime} ({_reason(x)})" for x in out])
     if not left:
         ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
@@ -132,7 +132,7 @@ def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
             f"Against the others: {reasons}."
         )
     if len(left) > 1:  # none of them is favored: the first may have no weight at all
-        return f"The data speak against {reasons}; between {_listed(left)} they cannot tell."
+        return f"The data speak against {reasons}; they do not distinguish {_listed(left)}."
     return f"The data favor {left[0]} over {reasons}."
 
 

@@ -1,12 +1,12 @@
 """Checkpoints of a run, and the value of a stop where it keeps them: that of the picked one, not of the last policy.
 
 The trend of the rows gives draws of the reward at every checkpoint. Where checkpoints are evaluated, the target is the
-held-out reward,
+evaluation reward,
 
-    held-out reward = reward of the rows + gap,   score = held-out reward + noise of so many completions,
+    evaluation reward = reward of the rows + gap,   score = evaluation reward + noise of so many completions,
 
 The gap is a random walk with an unknown start and a strength on a grid, weighted by the scores. It stays constant where
-train and held-out reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
+train and evaluation reward move together, and follows their divergence. Draws follow by conditioning, as for a trend
 (`bayes_grpo.diagnosis.trend`). The best of many noisy scores is too high by chance (the winner's curse; Andrews,
 Kitagawa and McCloskey 2024, https://doi.org/10.1093/qje/qjad043); the posterior mean of the picked checkpoint is not.
 
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.diagnosis.trend import Trend, fit_trend
 from bayes_grpo.rows.reward_range import span_of
@@ -46,7 +46,7 @@ class Checkpoints(NamedTuple):
         kept: Steps of the saved checkpoints, shape (k,), increasing.
         every: Steps between future checkpoints; infinite without any.
         scored: Evaluated steps, shape (e,).
-        score: Held-out reward at these steps, shape (e,).
+        score: Evaluation reward at these steps, shape (e,).
         noise: Standard deviation of a score, reward; NaN to estimate it from the scores.
     """
 
@@ -75,7 +75,7 @@ class Choice(Result):
 
     Attributes:
         step: Its step.
-        reward: Its reward, held-out where evaluated.
+        reward: Its reward: of the evaluation where one is logged there.
         probability: Probability that it is the best.
         ahead: Its reward minus that of the present policy.
         optimism: Expected excess of the best score over its reward; NaN without scores.
@@ -96,8 +96,8 @@ class Choice(Result):
         """Which to take, in words."""
         r = self.reward
         text = (
-            f"Of the checkpoints so far take that of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, "
-            f"{r.high:.3g}] ({r.level:.0%}), the best of them with probability {probability_text(self.probability)}"
+            f"Take the checkpoint of step {self.step:g}: reward {r.median:.3g} [{r.low:.3g}, {r.high:.3g}] "
+            f"({r.level:.0%}), the best so far with a chance of {percent(self.probability)}"
         )
         if self.optimism > 0.0:
             text += (
@@ -113,7 +113,7 @@ class Had(NamedTuple):
     Attributes:
         step: Their steps and the present one, shape (k + 1,).
         draws: Their rewards, on the scale of the rows at the present step, shape (draws, k + 1).
-        gap: Held-out minus train reward at the present step, shape (draws,); 0 without scores.
+        gap: Evaluation minus train reward at the present step, shape (draws,); 0 without scores.
     """
 
     step: np.ndarray

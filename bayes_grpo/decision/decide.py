@@ -92,7 +92,7 @@ def range_warnings(forecast: Forecast) -> tuple[str, ...]:
 
 
 LEAST_SCORES = 2
-"""Fewer held-out scores than this do not distinguish checkpoints."""
+"""Fewer evaluation rewards than this do not distinguish checkpoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ def with_checkpoints(costs: StoppingCosts, run: Run) -> StoppingCosts:
 
     Args:
         costs: The user's costs; their checkpoints take precedence.
-        run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``. Its held-out rewards, where
+        run: The run: `checkpoint-*` next to its log, and its setting ``save_steps``. Its evaluation rewards, where
             there are two at least, rank the checkpoints.
 
     Returns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.decision.checkpoints import Choice
 from bayes_grpo.diagnosis.status import GO_BACK, START_OVER
@@ -131,12 +131,12 @@ class Decision(Result):
     @property
     def _stop_sentence(self) -> str:
         """The recommended step in words, whatever checkpoint is taken there."""
-        pays, to_end = probability_text(self.probability_pays), amount(self.expected(self.until))
+        pays, to_end = percent(self.probability_pays), amount(self.expected(self.until))
         if self.stops_now:
             text = (
-                f"Stop now, at step {self.now:g}: no later step is expected to pay. The best of them, step "
-                f"{self.pays_at:g}, has an expected net value of {amount(self.expected(self.pays_at))} and pays with "
-                f"probability {pays}"
+                f"Stop now, at step {self.now:g}: no later step is expected to pay. The best later step, "
+                f"{self.pays_at:g}, has an expected net value of {amount(self.expected(self.pays_at))} and a "
+                f"{pays} chance to pay"
             )
             if self.until != self.pays_at:
                 text += f"; continuing to step {self.until:g} is worth {to_end}"
@@ -144,8 +144,8 @@ class Decision(Result):
         more, row = self.recommended - self.now, self._row(self.recommended)
         end = self.recommended == self.until
         text = (
-            f"{'Continue to the end,' if end else 'Stop at'} step {self.recommended:g}, {more:g} more steps at a cost "
-            f"of {amount(more * self.cost_per_step)}: expected net value {amount(float(self.net[row]))} "
+            f"{'Continue to the end,' if end else 'Stop at'} step {self.recommended:g}: {more:g} more steps cost "
+            f"{amount(more * self.cost_per_step)}. Expected net value {amount(float(self.net[row]))} "
             f"[{amount(float(self.net_low[row]))}, {amount(float(self.net_high[row]))}] ({self.level:.0%}), above 0 "
             f"with probability {pays}"
         )

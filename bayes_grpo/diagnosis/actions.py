@@ -17,8 +17,8 @@ from bayes_grpo.risk.failure import FailureRisk, failure_risk
 from bayes_grpo.risk.threshold import Change
 
 Condition = Callable[[Facts], bool]
-_SCORE = ("train reward", "held-out score")
-"""Score that chooses a checkpoint: without a held-out one, and with one."""
+_SCORE = ("train reward", "evaluation reward")
+"""Score that chooses a checkpoint: without an evaluation one, and with one."""
 
 
 def _named(f: Facts, column: str, otherwise: str) -> str:
@@ -73,11 +73,13 @@ def _saved(f: Facts) -> str:
 
 
 def _again(f: Facts) -> str:
+    more = "plan more steps" if f.every_step else "log more often"
     if f.ended:
-        return f"plan more steps, or log more often: {f.rows} rewards are too few for a verdict"
+        also = "" if f.every_step else ", or log more often"
+        return f"plan more steps{also}: {f.rows} rewards are too few for a verdict"
     if f.rows_planned is not None and f.rows_planned < THRESHOLDS.waste_rows:
         few = f"{f.rows_planned:.0f} rewards, too few to judge"
-        return f"go on, and log more often: at its planned end the log has {few}"
+        return f"go on, and {more}: at its planned end the log has {few}"
     wanted = round(min(max(2 * f.rows, THRESHOLDS.waste_rows), f.rows_planned or math.inf))
     return f"go on, and check again when the log has {wanted} rewards"
 
@@ -104,27 +106,27 @@ ACTIONS: dict[str, ActionRow] = {
         "stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early
     ),
     "go back": ActionRow(
-        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)} (best {_SCORE[f.held_out]})",
+        lambda f: f"stop, and go back to the checkpoint of about {_saved(f)}, the best by {_SCORE[f.held_out]}",
         lambda f: f.checkpoint is not None and not f.latest,
         None,
     ),
     "start over": ActionRow(
-        "stop, and start over with a corrected reward: by the held-out score, no checkpoint is worth going back to",
+        "stop, and start over with a corrected reward: by the evaluation reward, no checkpoint is worth going back to",
         lambda f: f.held_out and f.fails and (f.checkpoint is None or f.latest),
     ),
     "take checkpoint": ActionRow(
-        lambda f: f"stop, and take the checkpoint with the best held-out score (about {_saved(f)})",
+        lambda f: f"stop, and take the checkpoint with the best evaluation reward (about {_saved(f)})",
         lambda f: f.checkpoint is not None and f.held_out,
         lambda f: f.fails,
     ),
     "score checkpoints": ActionRow(
-        "stop, and score the kept checkpoints on held-out prompts to choose one",
+        "stop, and score the kept checkpoints on evaluation prompts to choose one",
         lambda f: not f.held_out,
         lambda f: f.fails,
     ),
     "compare resume": ActionRow(_resume, lambda f: f.resumed is not None, None),
     "compare checkpoints": ActionRow(
-        "stop, and score the checkpoints before and after the onset on held-out prompts", forbidden=None
+        "stop, and score the checkpoints before and after the onset on evaluation prompts", forbidden=None
     ),
     "precision": ActionRow(
         "stop; restart from an earlier checkpoint in bfloat16 or float32 with clipped gradients: weights that have "
@@ -133,8 +135,8 @@ ACTIONS: dict[str, ActionRow] = {
         None,
     ),
     "update path": ActionRow(
-        "upgrade DeepSpeed if it is used (0.15.4 is known to report 0), and check that weights change from one step to "
-        "the next: frozen adapters, gradient checkpointing without input gradients and a loss scale of 0 prevent it",
+        "upgrade DeepSpeed (0.15.4 reports 0), and check that weights change: are adapters frozen, does gradient "
+        "checkpointing lack input gradients, is the loss scale 0?",
     ),
     "find batch": ActionRow(
         "check the batch that caused it: an empty completion, a division by a zero standard deviation, the log of 0",
@@ -192,10 +194,10 @@ ACTIONS: dict[str, ActionRow] = {
     "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
     "read completions": ActionRow("read 20 high-reward completions of the last steps"),
     "compare prompts": ActionRow(
-        "read completions of training and held-out prompts, and compare how both are scored", lambda f: f.held_out
+        "read completions of training and evaluation prompts, and compare how both are scored", lambda f: f.held_out
     ),
-    "log held-out": ActionRow(
-        lambda f: _named(f, "heldout", "log a held-out score every 10 to 20 steps"), lambda f: not f.held_out, None
+    "log evaluation": ActionRow(
+        lambda f: _named(f, "heldout", "log an evaluation reward every 10 to 20 steps"), lambda f: not f.held_out, None
     ),
     "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, None),
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
@@ -212,12 +214,12 @@ ACTIONS: dict[str, ActionRow] = {
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "component falls": ("look at part", "read completions"),
-    "held-out falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
-    "held-out stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
+    "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
+    "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),
     "mostly solved": ("harder prompts", "take checkpoint", "score checkpoints", "stop"),
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
-    "ended flat": ("new run", "easier prompts", "mixed prompts", "log held-out"),
+    "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
     "at rest": (
         "take checkpoint",
         "stop",
@@ -225,7 +227,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "harder prompts",
         "easier prompts",
         "mixed prompts",
-        "log held-out",
+        "log evaluation",
     ),
     "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
     CANNOT_TELL: ("look again", "stop"),

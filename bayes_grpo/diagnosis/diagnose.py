@@ -82,7 +82,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         onsets, remedies = _what_to_do(timeline, facts)
         logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
-        # A log of held-out rewards alone lacks the train reward that hacking would raise.
+        # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
         happened = sudden_events(rows, shown)
         status = status_of(timeline, rows, facts, happened)

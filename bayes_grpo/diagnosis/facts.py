@@ -33,9 +33,9 @@ class Facts:
     Attributes:
         rows: Logged rewards.
         failing: Probability of any failure.
-        signs: Signs of instability in reward, held-out reward, gradient norm, entropy and KL.
+        signs: Signs of instability in reward, evaluation reward, gradient norm, entropy and KL.
         kl_known: Whether a KL is logged, or its weight is known to be 0.
-        held_out: Whether a held-out or gold reward is logged.
+        held_out: Whether an evaluation or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
@@ -43,7 +43,7 @@ class Facts:
         resting: Whether its last half has changed by no more than its noise, in enough rows.
         level: Its level as a share of its range; NaN where that is unknown.
         at_top: Whether that is the top of the range, with rows enough to tell it from a lower level.
-        solved: Whether a held-out reward is at its maximum too, so that the task itself is solved.
+        solved: Whether an evaluation reward is at its maximum too, so that the task itself is solved.
         waste: Share of zero-variance groups or rows; NaN without a signal for it.
         idle: Whether zero-variance groups call for a change: many of them, or many late rows without others.
         all_wrong: Whether the reward was never above its lowest value.
@@ -61,8 +61,9 @@ class Facts:
         rate_spent: Step at which the learning rate ended; None where it has not.
         planned: Planned steps where the run has reached them; None elsewhere.
         rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
+        every_step: Whether a row follows each step, so that no more can be logged.
         falls: Components and environments that fall, in words.
-        held_out_falls: Whether the held-out reward lies below its best beyond noise.
+        held_out_falls: Whether the evaluation reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
         suggested: Column that was not recognized → candidate keys of the log.
         resumed: The resume at which a failure under way begins; None without.
@@ -98,6 +99,7 @@ class Facts:
     rate_spent: float | None = None
     planned: float | None = None
     rows_planned: float | None = None
+    every_step: bool = False
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -176,6 +178,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         rate_spent=rate_spent_at(run),
         planned=planned,
         rows_planned=rows_planned,
+        every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
         falls=_falls(run),
         held_out_falls=_held_out_falls(held_out),
         held_out_stays=_held_out_stays(rows),
@@ -206,7 +209,7 @@ def _highest_rate(run: Run) -> float | None:
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
-    for name, y in (("the reward", rows.reward), ("the held-out score", rows.held_out)):
+    for name, y in (("the reward", rows.reward), ("the evaluation reward", rows.held_out)):
         if y.rows >= THRESHOLDS.held_out_rows - 1 and y.fell():
             clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
             found.append(Sign(words=fall_text(name, y), strong=clear))
@@ -237,7 +240,7 @@ def _falls(run: Run) -> tuple[str, ...]:
 
 
 def _held_out_falls(held_out: Logged) -> bool:
-    """Whether a nonzero held-out reward has fallen below its best by a relevant amount beyond noise."""
+    """Whether a nonzero evaluation reward has fallen below its best by a relevant amount beyond noise."""
     if held_out.rows < THRESHOLDS.held_out_rows - 1 or (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow):
         return False
     return held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall)

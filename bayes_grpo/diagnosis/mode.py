@@ -31,7 +31,7 @@ from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import stretches
 
-HELD_OUT = "gold or held-out reward"
+HELD_OUT = "gold or evaluation reward"
 """What a mode wants that is no signal under one name."""
 MOST_PROBABLE = 0.95
 """No probability is higher, however clear a measurement is: a log may be misread."""

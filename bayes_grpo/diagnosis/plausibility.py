@@ -87,13 +87,13 @@ def _too_smooth(run: Run) -> list[str]:
         return []
     within = float(np.mean(spread[both]))
     return [
-        f"the standard deviation of a row is {scatter:.2g}, but the one within groups, {within:.2g}, implies at least "
-        f"{least:.2g} for {prompts:g} prompts of {size:g}: the rows were smoothed, or these sizes are wrong"
+        f"rows scatter by {scatter:.2g}, but the scatter within groups, {within:.2g}, implies {least:.2g} for "
+        f"{prompts:g} prompts of {size:g}: rows were smoothed, or these sizes are wrong"
     ]
 
 
 def of_groups(run: Run) -> Run:
-    """The run without a share of groups without spread that is not one."""
+    """The run without a share of zero-variance groups that is not one."""
     if not (what := share_without_spread_of(run)):
         return run
     signals = {name: x for name, x in run.signals.items() if name != "frac_reward_zero_std"}
@@ -104,7 +104,7 @@ def share_without_spread_of(run: Run) -> str:
     """What the logged frac_reward_zero_std is a share of, where it is not of the groups drawn; else "".
 
     TRL computes it from the spread that advantages are divided by. Under batch scaling and GDPO that is the whole
-    batch's, and the share is 0 or 1 whatever the groups do. After a filter of groups without spread none is left, and
+    batch's, and the share is 0 or 1 whatever the groups do. After a filter of zero-variance groups none is left, and
     the share is 0. Where the log does not state the scaling, a value between 0 and 1 is of groups. 0 throughout is not,
     where binary rewards of the logged means in groups of the known size must leave some without spread (by Jensen at
     least p^G + (1 - p)^G of them).

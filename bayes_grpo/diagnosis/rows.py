@@ -35,9 +35,9 @@ class RunSoFar:
     """A run up to a step.
 
     Attributes:
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too; without rows elsewhere.
-        uses_eval: Whether the reward is the held-out one.
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too; without rows elsewhere.
+        uses_eval: Whether the reward is the evaluation reward.
         signals: Canonical name → logged values.
         parts: Reward function → its values, times the weight with which it enters the total where they add up to it.
         nan: Signal → whether the trainer wrote a value that is no number, one a row.
@@ -101,14 +101,14 @@ class RunSoFar:
 
     @property
     def judged(self) -> Logged | None:
-        """The held-out reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
+        """The evaluation reward that checkpoints are chosen by; None where none is logged, or too few of its values."""
         if self.held_out.rows >= THRESHOLDS.least_rows:
             return self.held_out
         return self.reward if self.uses_eval else None
 
     @property
     def held_out_best(self) -> float | None:
-        """Step of the best held-out score; None where no score can choose, or it lies before anything was learned.
+        """Step of the best evaluation reward; None where no score can choose, or it lies before anything was learned.
 
         None can choose where none differs, or where all count as zero and the best is no better than the last beyond
         noise: it is then the luckiest of equals.
@@ -130,7 +130,7 @@ class RunSoFar:
     @property
     def reward_name(self) -> str:
         """The reward in sentences."""
-        return "the held-out score" if self.uses_eval else "the reward"
+        return "the evaluation reward" if self.uses_eval else "the reward"
 
     @property
     def span(self) -> float:
@@ -162,7 +162,7 @@ class RunSoFar:
 
     @property
     def carried(self) -> tuple[float, float] | None:
-        """How far both rewards went since the held-out one's first rows, where the train reward rose clearly since."""
+        """Changes of both rewards since the first evaluations, where the train reward rose clearly."""
         y, held_out = self.reward, self.held_out
         if held_out.rows < THRESHOLDS.held_out_rows - 1 or y.rows < THRESHOLDS.trend_rows:
             return None
@@ -191,7 +191,7 @@ class RunSoFar:
         """Which rows have no group with spread, of the rows that tell; none of them where no signal of a spread does.
 
         Args:
-            least_share: Share of groups without spread from which on a row has none, where the share is logged.
+            least_share: Share of zero-variance groups from which on a row has none, where the share is logged.
         """
         share, spread = (self.signal(name) for name in ("frac_reward_zero_std", "reward_std"))
         if share.rows >= THRESHOLDS.least_rows:
@@ -214,7 +214,7 @@ class RunSoFar:
 
     @property
     def waste(self) -> float:
-        """Share of groups without spread late in the log, or of rows without any; NaN where no signal tells."""
+        """Share of zero-variance groups late in the log, or of rows without any; NaN where no signal tells."""
         share = self.signal("frac_reward_zero_std")
         if share.rows >= THRESHOLDS.least_rows:
             return float(np.median(share.late(THRESHOLDS.late_part)))

@@ -1,7 +1,7 @@
 """Status of a run: one word, the reason, and the one action to take now.
 
 The first cause that applies decides: NaN values, a constant reward, a lost reward, other failures, a falling component,
-a held-out score that falls or stays, then warnings, then the state of a run without failure. Forecast and costs may
+an evaluation reward that falls or stays, then warnings, then the state of a run without failure. Forecast and costs may
 replace the action for a run without failure (`bayes_grpo.analysis`).
 """
 
@@ -111,20 +111,20 @@ def _beneath(case: _Case) -> Status | None:
 
 
 def _held_out(case: _Case) -> Status | None:
-    """A held-out score that falls, or stays while the train reward rises."""
+    """An evaluation reward that falls, or stays while the train reward rises."""
     rows, facts, y, held_out = case.rows, case.facts, case.rows.reward, case.rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
-    name = "gold reward" if "gold_reward" in rows.signals else "held-out score"
+    name = "gold reward" if "gold_reward" in rows.signals else "evaluation reward"
     rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
     if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
-        others = [s.words for s in facts.signs if "held-out" not in s.words]
+        others = [s.words for s in facts.signs if "evaluation" not in s.words]
         rose = f" while {rose}" if rows.rose else "".join(f"; {words}" for words in others[:1])
-        text, what = fall_text(f"the {name}", held_out) + rose, "held-out falls"
+        text, what = fall_text(f"the {name}", held_out) + rose, "evaluation falls"
     else:
-        text, what = f"{rose} while the {name} stays at {held_out.now:.2g}", "held-out stays"
+        text, what = f"{rose} while the {name} stays at {held_out.now:.2g}", "evaluation stays"
     p = case.timeline.modes["reward_hacking"].under_way
-    return case.line("watch", "reward_hacking", p, text, "train and held-out reward", of=what)
+    return case.line("watch", "reward_hacking", p, text, "train and evaluation reward", of=what)
 
 
 def _solved(case: _Case) -> Status | None:
@@ -138,12 +138,12 @@ def _solved(case: _Case) -> Status | None:
     share = f"; {facts.waste:.0%} of the groups have zero reward variance" if idle else ""
     if rows.uses_eval or facts.solved:
         score = rows.held_out if rows.held_out.rows else rows.reward
-        text = f"the held-out score is at {score.now:.2g}: the task is solved{share}"
-        return case.line("done", "plateaued", p, text, "the held-out score", of="solved")
+        text = f"the evaluation reward is at {score.now:.2g}: the task is solved{share}"
+        return case.line("done", "plateaued", p, text, "the evaluation reward", of="solved")
     text = f"mostly solved: the train reward is at {facts.level:.0%} of its range{share}"
     if facts.at_top:
         ceiling = f"the train reward is at its ceiling ({facts.level:.0%} of its range)"
-        text = f"{ceiling}; only a held-out score can show more"
+        text = f"{ceiling}; only an evaluation can show more"
     return case.line("done", "plateaued", p, text, "the reward's level", of="mostly solved")
 
 
@@ -179,7 +179,7 @@ def _calm(case: _Case) -> Status:
     rows, facts, y = case.rows, case.facts, case.rows.reward
     rises, rests = (case.timeline.modes[name].under_way for name in ("growing", "plateaued"))
     start, level, calm, means = f"{y.start:.3g}", f"{y.now:.3g}", 1.0 - facts.failing, "the reward's running means"
-    risen = "risen, but not clearly beyond one row's noise" if facts.crept else "not clearly risen"
+    risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
         if facts.rate_spent is not None:
@@ -189,7 +189,7 @@ def _calm(case: _Case) -> Status:
         rose, why = f"{at}; the reward rose from {start} to {level}", "the schedule and the reward"
         if facts.rose:
             return case.line("done", "growing", calm, rose, why, of="ended")
-        text = f"{at}; {flat} ({start} at the start, {level} now)"
+        text = f"{at}; {flat} (from {start} to {level})"
         return case.line("done", "plateaued", calm, text, why, of="ended flat")
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
@@ -199,15 +199,20 @@ def _calm(case: _Case) -> Status:
     if rests >= THRESHOLDS.probable and facts.rose:
         return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:
-        return case.line("watch", "plateaued", rests, f"{flat}: {start} at the start, {level} now", means)
+        return case.line("watch", "plateaued", rests, f"{flat}: from {start} to {level}", means)
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"the reward has risen from {start} to {level}; no failure detected"
         return case.line("fine", "growing", calm, text, means)
-    text = "no failure detected; too early to tell whether the reward is rising"
+    text, do, half = "no failure detected; too early to tell whether the reward is rising", "", y.rows // 2
     if y.value.min() == y.value.max():
         so_far = f"{rows.reward_name} is {y.value[-1]:.4g} in all {y.rows} rows so far"
         text = f"{so_far}; too early to tell whether it stays there"
+        do = "verifier" if facts.all_wrong else ""
     elif rows.late_change > 1.0 and rises < THRESHOLDS.probable:
         text = f"the reward is back at {level} after {y.means.min():.3g}; too early to tell whether it rises further"
-    p = min(max(rises, 1.0 - rises), calm)
-    return case.line("unclear", CANNOT_TELL, p, text, "the number of rows")
+    elif THRESHOLDS.least_rows <= half < THRESHOLDS.waste_rows // 2 and y.value[half:].max() < y.value[:half].min():
+        fell = f"{rows.reward_name} fell from {y.value[:half].mean():.3g} to {y.value[half:].mean():.3g}"
+        text = f"no failure detected, but {fell}; {y.rows} rows are too few to tell a fall from noise"
+        do = "watch it"
+    p, first = min(max(rises, 1.0 - rises), calm), f"{ACTIONS[do].text(facts)}." if do else ""
+    return case.line("unclear", CANNOT_TELL, p, text, "the number of rows", first=first)

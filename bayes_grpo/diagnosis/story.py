@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.intervals import percent, span_text
+from bayes_grpo.common.intervals import LEVEL, percent, span_text
 from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
 from bayes_grpo.diagnosis.rows import RunSoFar
@@ -41,7 +41,7 @@ def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequ
 def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
-    name = "train reward" if trends.run.has_reward else "held-out reward"
+    name = "train reward" if trends.run.has_reward else "evaluation reward"
     p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
     change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
@@ -102,7 +102,9 @@ def _unseen(timeline: Timeline) -> str:
 
 def _episode(e: Episode) -> str:
     """A failure under way, with its onset and severity."""
-    return f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}{e.severity}"
+    text = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
+    level = f" ({LEVEL:.0%})"
+    return text + (e.severity.replace(level, "") if level in text else e.severity)  # a clause names the level once
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")

@@ -41,9 +41,9 @@ class Thresholds:
     far: float = _row(10.0, "rows ahead / rows", "beyond which no more events come: in public logs none more did")
     settled: int = _row(5, "rows", "after which a path that meets an event is where it leads")
 
-    # Held-out and train reward
-    turned: float = _row(0.3, "of the best", "that a held-out reward loses when it turns over")
-    hollow: float = _row(0.05, "reward", "below which a held-out reward in [0, 1] counts as zero")
+    # Evaluation and train reward
+    turned: float = _row(0.3, "of the best", "that an evaluation reward loses when it turns over")
+    hollow: float = _row(0.05, "reward", "below which an evaluation reward in [0, 1] counts as zero")
     stands: float = _row(0.45, "of the range", "above which the train reward is high")
 
     # Entropy
@@ -111,7 +111,7 @@ class Thresholds:
     waste_rows: int = _row(20, "rows", "that a verdict on zero-variance groups needs at least")
     early: float = _row(0.5, "of the planned rewards", "below which a plateau is no reason to stop")
     direct_rows: int = _row(8, "rows", "that a direct measurement needs: one reward in all of them, NaN at the end")
-    held_out_rows: int = _row(6, "values", "of a held-out reward before its fall counts")
+    held_out_rows: int = _row(6, "values", "of an evaluation reward before its fall counts")
     thirds: int = _row(3, "parts", "of the rows that are compared, to see whether a reward rises")
     late_part: int = _row(4, "1 / log", "late is the last quarter")
     fall_errors: float = _row(5.0, "standard errors", "of two means, that a fall exceeds")
@@ -138,14 +138,14 @@ class Thresholds:
     one_row: float = _row(2.0, "ratio", "of a dip of one row over one of several, before it is named")
     at_once: float = _row(0.7, "of a change of level", "that a single row covers, for a jump")
     carry_errors: float = _row(
-        3.0, "standard errors", "of a held-out reward, that a train reward rises, to compare both"
+        3.0, "standard errors", "of an evaluation reward, that a train reward rises, to compare both"
     )
-    held_out_fall: float = _row(0.1, "of the best", "that a held-out reward loses, before it is named")
+    held_out_fall: float = _row(0.1, "of the best", "that an evaluation reward loses, before it is named")
     sign_grad: float = _row(3.0, "ratio", "of the gradient norm, late over early: a sign of instability")
     strong_grad: float = _row(20.0, "ratio", "of it, above which the sign alone warrants a look")
     safe: float = _row(0.1, "probability", "of a failure, above which no higher learning rate is advised")
-    hack_rise: float = _row(0.2, "of the range", "that the train reward rises while the held-out one does not")
-    hack_shared: float = _row(0.1, "of the rise", "that the held-out reward shares at most")
+    hack_rise: float = _row(0.2, "of the range", "that the train reward rises while the evaluation reward does not")
+    hack_shared: float = _row(0.1, "of the rise", "that the evaluation reward shares at most")
     probable: float = _row(0.5, "probability", "from which a sentence states an event as a fact")
 
 

@@ -132,7 +132,7 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
 
 
 def reward_trend(run: Run, signal: str) -> Trend | None:
-    """The trend of a run's "reward" (train) or "eval_reward" (held-out), fitted once a run, as by `fit_trend`."""
+    """The trend of a run's "reward" (train) or "eval_reward" (evaluation), fitted once a run, as by `fit_trend`."""
     train = signal == "reward"
     step, value = (run.step, run.reward) if train else (run.eval_step, run.eval_reward)
     return run.once(("trend", signal), lambda: fit_trend(step, value, seed=1 if train else 2))
@@ -247,9 +247,9 @@ class RunTrends:
 
     Attributes:
         run: The run.
-        reward: Train reward, or held-out reward where no train reward is logged.
-        held_out: Gold or held-out reward of a run that logs a train reward too, or None.
-        held_out_name: "gold" or "held-out".
+        reward: Train reward, or evaluation reward where no train reward is logged.
+        held_out: Gold or evaluation reward of a run that logs a train reward too, or None.
+        held_out_name: "gold" or "evaluation".
         signals: Canonical name → trend; of the logarithm of those in `LOGARITHMIC`.
         components: Reward function → trend of its mean, where the trainer logs them one by one.
         environments: Environment → trend of its mean.
@@ -264,7 +264,7 @@ class RunTrends:
     environments: Mapping[str, Trend]
 
     def share_without_spread(self, first: float, last: float) -> np.ndarray | None:
-        """Draws of the share of groups without spread from one step to another, shape (draws,); None without rows."""
+        """Draws of the share of zero-variance groups from one step to another, shape (draws,); None without rows."""
         trend = self.signals.get("frac_reward_zero_std")
         inside = np.zeros(0, bool) if trend is None else (trend.step >= first) & (trend.step <= last)
         return trend.draws[:, inside].mean(axis=1) if trend is not None and inside.any() else None
@@ -274,7 +274,7 @@ def trends_of(run: Run) -> RunTrends | None:
     """Fits the trend of every signal; None where neither reward has three values."""
     step = run.step
     train, held_out = reward_trend(run, "reward"), reward_trend(run, "eval_reward")
-    name, gold = "held-out", run.signals.get("gold_reward")
+    name, gold = "evaluation", run.signals.get("gold_reward")
     if gold is not None and train is not None:
         trend = fit_trend(step, gold, seed=3)
         if trend is not None and (held_out is None or trend.logged.rows > held_out.logged.rows):
@@ -318,7 +318,7 @@ class Fallen(NamedTuple):
         best_step: Last step at which it was near its best.
         best: What it was there, reward.
         now: Where it stands.
-        saved_step: Step of the checkpoint to go back to: of the best held-out score where one is logged, else
+        saved_step: Step of the checkpoint to go back to: of the best evaluation reward where one is logged, else
             ``best_step``.
         saved: What the reward was there.
         at_once: Whether it was never near its best after its first rows, so that going back is starting again.
@@ -338,7 +338,7 @@ def fallen_of(trend: Trend, ends: RewardRange, held_out_best: float | None = Non
     Args:
         trend: Of the reward.
         ends: Its range with both ends or none.
-        held_out_best: Step of the best held-out score; None where none is logged.
+        held_out_best: Step of the best evaluation reward; None where none is logged.
     """
     rows = trend.logged
     if rows.loss(ends) <= 1.0:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, probability_text, span_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, percent, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
@@ -73,7 +73,7 @@ class RecipeAnswer(Result):
     @property
     def numbers(self) -> str:
         """Probability and difference."""
-        better = f"P(B better than A) {probability_text(self.p_better)}"
+        better = f"P(B better than A) {percent(self.p_better)}"
         return f"{better}, difference {span_text(self.difference, '+.3g', level=False)}"
 
 
@@ -86,7 +86,7 @@ class Compared(Result):
         not_comparable: Why the totals are no comparison; "" where they are one.
         differs: What differs between the recipes besides: settings and length.
         answers: By the total: at a step, at equal completions, at the end, at the plateau.
-        parts: By what both sides log besides: held-out reward, gold reward, accuracy, parts of the reward.
+        parts: By what both sides log besides: evaluation reward, gold reward, accuracy, parts of the reward.
         readings: The runs of "A" and of "B".
         spread_from: Where the spread between seeds comes from.
         cautions: What not to believe, one sentence each.
@@ -121,16 +121,18 @@ class Compared(Result):
         if self.not_comparable:
             shared = "; ".join(f"{x.words}: {x.verdict}, {x.numbers}" for x in self.parts)
             by = (
-                f"By what both log, last fifth of the rows: {shared} {level}." if shared else "Both log no shared part."
+                f"By signals that both log, over the last fifth of the rows: {shared} {level}."
+                if shared
+                else "They share no other signal."
             )
-            return f"The totals are no comparison: {self.not_comparable}. {by}"
+            return f"The totals are not comparable: {self.not_comparable}. {by}"
         x = self.answers[0]
         if x.verdict != "cannot tell":
             return f"{x.verdict} {x.words}: {x.numbers} {level}."
         if x.further is None:
             more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
         else:
-            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with probability 0.8"
+            more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with 80% probability"
         return f"Cannot tell which is better {x.words}: {x.numbers} {level}; {more}."
 
     def to_frame(self) -> pd.DataFrame:
@@ -155,7 +157,7 @@ def compare_runs(
         a: Logs of recipe A: files, folders, patterns and runs; each log is a seed.
         b: Logs of recipe B.
         step: Optimizer step at which to compare; the last one that all runs have if None.
-        signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
+        signal: "auto", "reward" (train) or "eval" (evaluations), the same for all.
         part: Reward function or environment to take in place of the total.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs.
         seed: Seed.
@@ -164,7 +166,7 @@ def compare_runs(
     Returns:
         What differs, whether the totals are a comparison, and probabilities that B is better: at the step, at equal
         completions where the logs state them, at the end of each run's own log where lengths differ, where both would
-        settle, and by parts of the reward and held-out scores that both log.
+        settle, and by parts of the reward and evaluation rewards that both log.
 
     Raises:
         LogReadError: A log cannot be read.
@@ -197,7 +199,7 @@ def compare_runs(
         reached = [r.at(budget / c) for c, r in zip(rate, readings, strict=True)]
         where.append(("completions", f"at {budget:.3g} completions", reached))
     elif None in completions:
-        cautions.append("equal compute: not known; it takes group_size and prompts_per_step of every run")
+        cautions.append("no comparison at equal compute: set group_size and prompts_per_step of every run")
     if len({r.last for r in readings}) > 1:
         where.append(("end", "at the end of each log", [r.at(r.last) for r in readings]))
     where.append(("plateau", "where they settle", [r.plateau for r in readings]))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, LogReadError, SettingError
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import failure_of, label_of, probabilities_of
@@ -51,7 +51,7 @@ class NamedSetting(Result):
         setting: Its name.
         values: Name of a run → the value that it states.
         others: Number of runs that state none.
-        assumed: Value of these, the geometric mean of the stated ones; None where all runs state one.
+        assumed: Value of these, the geometric mean of the known ones; None where all runs have one.
     """
 
     setting: str
@@ -94,11 +94,11 @@ def named_setting(setting: str, names: Sequence[str], known: Sequence[float | No
     """
     values = {plain(n, 80): x for n, x in zip(names, known, strict=True)
               if x is not None and settings_in_name(n).get(setting) == x}  # fmt: skip
-    stated = sorted({x for x in known if x is not None})
-    if not values or len(stated) < 2:
+    given = sorted({x for x in known if x is not None})
+    if not values or len(given) < 2:
         return None
     others = sum(x is None for x in known)
-    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(stated)))) if others else None)
+    return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(given)))) if others else None)
 
 
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
@@ -222,9 +222,8 @@ def varied_in(runs: Sequence[Run]) -> list[str]:
     if not out:
         names = [plain(run.name, 40) for run in runs[:2]]
         raise SettingError(
-            f"vary: no setting is known of all runs and differs; let file names state it (lr_1e-6, g8, lora_rank_16), "
-            f"or write it into a bayes_grpo.toml next to the logs, for each as for {names[0]}: [runs.{names[0]}] and "
-            "learning_rate = 1e-6 below"
+            "vary: no setting is known for all runs and differs; put it into file names (lr_1e-6, g8, lora_rank_8), or "
+            f"into a bayes_grpo.toml next to the logs: [runs.{names[0]}] and learning_rate = 1e-6"
         )
     return out
 
@@ -307,7 +306,7 @@ def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
 def failure_in_short(run: Run) -> str:
     """What failed in a run with few rows; "" where no failure is detected."""
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
-    for kind, y in (("train", run.reward), ("held-out", run.eval_reward)):
+    for kind, y in (("train", run.reward), ("evaluation", run.eval_reward)):
         if rows_collapsed(y[np.isfinite(y)]):
             return f"the {kind} reward collapsed"
     try:
@@ -315,4 +314,4 @@ def failure_in_short(run: Run) -> str:
     except FitError:
         return ""
     mode = failure_of(diagnosed)
-    return "" if mode is None else f"{label_of(mode)}, probability {probability_text(diagnosed.probability[mode])}"
+    return "" if mode is None else f"{label_of(mode)} ({percent(diagnosed.probability[mode])})"

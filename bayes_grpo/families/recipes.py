@@ -207,7 +207,7 @@ def sides(readings: Sequence[np.ndarray]) -> Side:
 
 TASK = ("eval_reward", "gold_reward", "accuracy")
 """What measures the task itself, whatever a total is made of."""
-_WORDS = {"eval_reward": "held-out reward", "gold_reward": "gold reward"}
+_WORDS = {"eval_reward": "evaluation reward", "gold_reward": "gold reward"}
 _PARTS = 8
 """Parts that are compared at most."""
 _LAST, _LEAST = 0.2, 3

@@ -78,7 +78,7 @@ class Exponent(Result):
         numbers = f"exponent {span_text(x, '+.2f', level=False)}"
         if self.verdict == "cannot tell":
             why = ", mostly the prior" if self.contraction < KNOWN else ""
-            return f"Whether the {setting} moves the {self.words} is open ({numbers}{why})."
+            return f"The effect of the {setting} on the {self.words} is unclear ({numbers}{why})."
         if self.verdict == "does not move":
             return f"The {setting} does not move the {self.words} ({numbers})."
         return f"A higher {setting} {'raises' if x.median > 0 else 'lowers'} the {self.words} ({numbers})."
@@ -152,7 +152,7 @@ class Sweep(Result):
         known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
         left = len(self.exponents) - len(known)
         total = counted(len(self.exponents), "effect")
-        counts = f"{left} of {total} are open ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        counts = f"{left} of {total} are unclear ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
         text = " ".join([*(e.sentence for e in known), counts])
         return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
 
@@ -163,10 +163,10 @@ class Sweep(Result):
         # A standard deviation from n differences has a relative error of 1/√(2n).
         more = f"one {'more ' if n else ''}repetition would show its size within {math.sqrt(0.5 / (n + 1)):.0%}"
         if not n:
-            return f"none with all settings and names alike, so no difference is noise of seeds alone; {more}."
+            return f"none with the same settings and names, so seed noise cannot be measured; {more}."
         groups = _listed([", ".join(group) for group in self.repetitions])
         known = f"{counted(n, 'difference')} show{'s' * (n == 1)} its size within {math.sqrt(0.5 / n):.0%}"
-        return f"{groups} (all settings and names alike); only there is noise of seeds alone: {known}, {more}."
+        return f"{groups} (same settings and names) show the noise of seeds: {known}, {more}."
 
     @property
     def assumed(self) -> str:
@@ -174,7 +174,7 @@ class Sweep(Result):
         some = [
             f"{x.setting} {x.assumed:.3g} ({counted(x.others, 'run')})" for x in self.named if x.assumed is not None
         ]
-        text = "where a file name states no value, the geometric mean of those stated: "
+        text = "file names without a value count as the geometric mean of the others: "
         return f"{text}{', '.join(some)}; --set NAME=VALUE or a file name gives another" if some else ""
 
     @property

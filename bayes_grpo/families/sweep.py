@@ -62,7 +62,7 @@ def sweep(
         vary: Settings that differ between the runs: "group_size", "learning_rate" (a run's highest),
             "prompts_per_step", "refresh_interval", "model_size" and other positive numbers. By default every setting
             that all runs or some of their names state and that differs. `Run.with_settings` states what a log does not.
-        signal: "auto", "reward" (train) or "eval" (held-out), the same for all.
+        signal: "auto", "reward" (train) or "eval" (evaluations), the same for all.
         part: Reward function or environment to take in place of the total.
         read: Keyword arguments of `bayes_grpo.read_log`, the same for all logs; a setting here is that of the runs
             whose names state no other value.

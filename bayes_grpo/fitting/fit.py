@@ -231,7 +231,7 @@ def fit(
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
         regime: Name of a regime, or one.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all"
             (`bayes_grpo.fitting.window`).
         priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.base.Prior`, or → a NumPyro

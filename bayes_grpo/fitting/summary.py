@@ -344,20 +344,17 @@ def _rate_ended(fit: Fit) -> str:
     step = float(fit.data.attrs["rate_ended"])
     if not np.isfinite(step):
         return ""
-    return f"The learning rate reached zero at about step {step:g}: the level is where a constant rate would lead."
+    return f"The learning rate reached zero at about step {step:g}; a constant rate would lead to this level."
 
 
 def _text(i: Interval) -> str:
     return f"{digits(i.median, '.3g')} [{digits(i.low, '.3g')}, {digits(i.high, '.3g')}]"
 
 
-_LESS = (
-    "rows scatter less than new prompts would make them: perhaps the same prompts come back, or groups are dropped "
-    "before the mean is taken"
-)
+_LESS = "rows scatter less than independent prompts would: prompts may repeat, or groups may be dropped before the mean"
 _MORE = (
-    "rows scatter more than so many completions should: perhaps several rewards are summed, batches are smaller than "
-    "configured, or the prompts of a step are similar"
+    "rows scatter more than their completions imply: rewards may be summed, batches smaller than configured, or "
+    "prompts of a step similar"
 )
 
 
@@ -372,7 +369,7 @@ def measured(fit: Fit, level: float = LEVEL) -> str:
         return ""
     ratio = interval(fit.draws(name) / known.sd, level)
     words = (
-        f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.evidence} (give or take "
+        f"Measurement noise: {known.sd:.3g} of a typical row is expected from {known.evidence} (within about "
         f"{100 * math.expm1(known.spread):.0f}%); the rows show {span_text(ratio, '.2f', level=False)} "
         "times as much"
     )

@@ -64,7 +64,8 @@ def fit_window(run: Run, signal: str = "auto") -> FitWindow:
     ends = both_ends(table.y, dict(run.settings.items()))
     fallen, lost = fallen_of(trend, ends), last_lost(trend, ends)
     if fallen is not None:
-        reason = f"The reward fell from {fallen.best:.2g} to {fallen.now:.2g} after step {fallen.best_step:.0f}."
+        best = f"{fallen.best:.2g} at step {fallen.best_step:.0f}"
+        reason = f"The reward fell from its best, {best}, to {fallen.now:.2g}."
         return FitWindow(_after_fall(trend, fallen), reason)
     if lost is not None and lost[1] < trend.step[-1]:
         reason = f"The reward collapsed at about step {lost[0]:.0f} and had recovered by step {lost[1]:.0f}."
@@ -79,7 +80,7 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
     Args:
         run: The run.
         rows: "since_break" or "all".
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
 
     Raises:
         FitError: Fewer than `MIN_WINDOW_ROWS` rows since the break.
@@ -102,8 +103,8 @@ def rows_to_fit(run: Run, rows: FitRows = "since_break", signal: str = "auto") -
         )
     if np.ptp(known) == 0.0:
         raise FitError(
-            f"{run.source}: {window.reason} It has been {known[0]:g} in all {len(known)} rows since step "
-            f"{window.start_step:.0f}, and a reward that never changes has no dynamics to fit; {instead}"
+            f"{run.source}: {window.reason} All {len(known)} rows since step {window.start_step:.0f} are {known[0]:g}, "
+            f"so there are no dynamics to fit; {instead}"
         )
     return cut, window
 

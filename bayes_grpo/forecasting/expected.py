@@ -41,7 +41,7 @@ _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
 _REACHED = ", the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
-_AS_FAR = "half as far again as the rows reach"
+_AS_FAR = "1.5 times as far as the rows reach"
 _WORDS = {
     _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",

@@ -133,10 +133,7 @@ class Forecast(Shown):
         )
 
 
-FALLEN = (
-    "the reward has fallen since about step {:.0f}: the regimes describe how it rose, so the forecast also uses what "
-    "other collapsed runs did next"
-)
+FALLEN = "the reward has fallen since about step {:.0f}, so the forecast also uses what other collapsed runs did next"
 ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
 
@@ -171,7 +168,7 @@ def forecast(
         schedule: Learning rate from now on: "constant", "linear" or "cosine"; by default taken from the log and its
             settings, or continued as ``assumed`` describes.
         total_steps: Step at which a decaying learning rate reaches 0.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         rows: "all", or "since_break" for the rows since the reward last collapsed.
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.

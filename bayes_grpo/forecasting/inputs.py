@@ -54,7 +54,7 @@ def inputs_of_run(
 
     Args:
         run: The run.
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         schedule: The user's word on the remaining learning rate.
         total_steps: Planned length of the run by the user's word.
         rows: "all", or "since_break" for the rows since the reward last collapsed.

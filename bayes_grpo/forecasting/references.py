@@ -73,7 +73,7 @@ class ReferencesUsed(Result):
         """What was taken from how many, and what it changed, in one line."""
         if not self.used:
             return "no reference run: none of the runs named can be compared with this one; the forecast is its own"
-        order = "no order of data is shared"
+        order = "no shared data order"
         if self.order_share is not None:
             s = self.order_share
             order = (
@@ -85,7 +85,7 @@ class ReferencesUsed(Result):
             for x, word in ((self.given, "with"), (self.without, "without"))
         )
         return (
-            f"{self.named}: {self.share:.0%} of the paths follow those that are alike; {order}; "
+            f"{self.named}: {self.share:.0%} of the paths follow similar runs; {order}; "
             f"last row {change} them ({LEVEL:.0%} intervals)"
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import About, frame_of
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.expected import Expected
@@ -51,12 +51,12 @@ class Reach:
         """The answer in words."""
         what = f"the underlying reward {'reaches' if self.rising else 'falls to'} {self.reward:g}"
         if self.already > 0.5:
-            return f"{what}: it is there by now with probability {probability_text(self.already)}"
-        text = f"{what} by step {self.until:g} with probability {probability_text(self.by_horizon)}"
+            return f"{what}: {percent(self.already)} chance that it is there now"
+        text = f"{what} by step {self.until:g}: {percent(self.by_horizon)} chance"
         if not math.isfinite(self.step.low):
             return text
         low, middle, high = (self._step_text(x) for x in (self.step.low, self.step.median, self.step.high))
-        return f"{text}: step {middle} [{low}, {high}] ({self.step.level:.0%})"
+        return f"{text}, at step {middle} [{low}, {high}] ({self.step.level:.0%})"
 
     def _step_text(self, step: float) -> str:
         return "later" if math.isinf(step) else f"{self.now:g} or before" if step <= self.now else f"{step:.0f}"
@@ -225,15 +225,15 @@ def _sentence(f: Forecast, s: ForecastSummary) -> str:
     p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
     p_still = 1.0 - p_up - p_down
     if f.schedule.ends <= f.now:
-        why = "the planned steps are over" if f.schedule.assumed == PLAN_OVER else "the learning rate has ended"
+        why = "the planned steps are over" if f.schedule.assumed == PLAN_OVER else "the learning rate has reached zero"
         course = f"{why}, so no further change of the {what} is expected"
     elif p_still > 0.5:
         sure = "expected" if p_still >= 0.8 else "likely"
         course = f"the {what} is {sure} to stay within {s.threshold:.2g} of where it is until {until}"
-        course += "" if p_still >= 0.8 else f" (probability {probability_text(p_still)})"
+        course += "" if p_still >= 0.8 else f" ({percent(p_still)})"
     elif 0.8 > max(p_up, p_down) >= max(0.5, LIKELIER * min(p_up, p_down)):
         way, p = ("rise", p_up) if p_up > p_down else ("fall", p_down)
-        course = f"the {what} is likely to {way} until {until} (probability {probability_text(p)})"
+        course = f"the {what} is likely to {way} until {until} ({percent(p)})"
     elif max(p_up, p_down) < 0.8:
         course = f"this log cannot tell whether the {what} still rises or falls until {until}"
     else:

@@ -1,6 +1,6 @@
 """What trainers write down, read into one shape.
 
-`read_log` takes a path and returns a `Run`: steps, train reward, signals, held-out reward, and settings of
+`read_log` takes a path and returns a `Run`: steps, train reward, signals, evaluation reward, and settings of
 which each says where it comes from.
 """
 

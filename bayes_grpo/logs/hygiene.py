@@ -127,7 +127,7 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     if back := int(np.sum(np.diff(at) < 0)):
         sorted_kinds = all(np.all(np.diff(at[rows]) >= 0) for rows in kinds)
         notes.append(
-            f"records of {back + 1} kinds one after another; put together by step"
+            f"records of {back + 1} kinds alternate; joined by step"
             if sorted_kinds
             else f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"
         )

@@ -109,7 +109,7 @@ class Columns:
         trainer: Whose keys these are.
         step: Logged step, shape (n,), or None where the log has none.
         train: "reward" and canonical signals → values, each of shape (n,).
-        evals: Held-out reward, shape (n,), NaN on rows without one.
+        evals: Evaluation reward, shape (n,), NaN on rows without one.
         keys: Canonical name → raw key or combination of raw keys, in words.
         raw: Canonical name → the raw keys.
         parts: "rewards/FUNCTION" and "environments/ENVIRONMENT" → mean reward, shape (n,).
@@ -149,6 +149,8 @@ _ENGLISH = {
     "奖励": "reward", "训练步数": "step", "步数": "step", "步骤": "step", "轮次": "epoch", "平均损失": "loss",
     "损失": "loss", "学习率": "learning_rate", "梯度范数": "grad_norm", "验证准确率": "eval_accuracy",
     "测试准确率": "eval_accuracy", "准确率": "accuracy", "平均长度": "mean_length", "回复长度": "response_length",
+    "生成长度": "completion_length", "响应长度": "response_length", "截断比例": "truncated_ratio",
+    "截断比": "truncated_ratio", "截断率": "truncated_ratio",
     "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "步": "step",
 }  # fmt: skip
 """Chinese names of what a training logs; a longer one stands before those in it."""

@@ -24,6 +24,10 @@ _NOT_AN_EVAL = re.compile(
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
 """Keys that count rollouts or updates, for a second counter."""
+_NO_SPREAD = re.compile(r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))")
+"""Words for the share of groups without spread."""
+_COUNTED = (("timesteps", "total_timesteps"), ("episode",))
+"""What scripts without a step count by row; trainers log it beside their step."""
 _SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
 
 type Choices = Mapping[str, str]
@@ -46,7 +50,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
         columns.use("reward", found, " + ".join(found))
         reward = np.sum(index.columns(found, "reward functions"), axis=0)
     elif "eval_reward" in columns.keys:
-        columns.notes.append("no train reward in the log; only the held-out reward is there")
+        columns.notes.append("no train reward in the log; only the evaluation reward is there")
     else:
         raise LogReadError(no_reward(columns))
     columns.train = {"reward": reward, **signals}
@@ -101,7 +105,8 @@ def counter_of(keys: Mapping[str, str]) -> str:
         return "log row"
     if name in ROLLOUTS or last in ROLLOUTS:
         return "rollout step"
-    return last if last in ("iteration", "iter", "batch", "episode", "epoch") else "optimizer step"
+    own = ("iteration", "iter", "batch", "episode", "epoch", "timesteps", "total_timesteps")
+    return last.removesuffix("s") if last in own else "optimizer step"
 
 
 def _step(columns: Columns, named: str | None) -> np.ndarray | None:
@@ -109,7 +114,7 @@ def _step(columns: Columns, named: str | None) -> np.ndarray | None:
     if named:
         columns.use("step", [index.named(named, "step")])
         return table.column(columns.keys["step"])
-    groups = (*trainer.steps, *GENERIC.steps)
+    groups = (*trainer.steps, *GENERIC.steps, *(_COUNTED if trainer is GENERIC else ()))
     for group in groups:
         present = [found[0] for found in index.find(group)]
         if not present:
@@ -169,7 +174,16 @@ def _over_epochs(columns: Columns) -> None:
 
 def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> str | None:
     key = index.first(trainer.keys.get(name, ()), trainer.prefixes)
-    return index.first(GENERIC.keys[name], GENERIC.prefixes) if key is None else key
+    key = index.first(GENERIC.keys[name], GENERIC.prefixes) if key is None else key
+    if key is None and name == "frac_reward_zero_std":
+        shares = [k for words, k in index.raw.items() if _NO_SPREAD.search(words) and _is_share(index.table.column(k))]
+        return shares[0] if len(dict.fromkeys(shares)) == 1 else None
+    return key
+
+
+def _is_share(values: np.ndarray) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(len(known)) and known.min() >= 0.0 and known.max() <= 1.0
 
 
 def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
@@ -197,8 +211,8 @@ def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
         if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
             if not any(derived.signal in note for note in columns.notes):
                 columns.notes.append(
-                    f"{derived.signal} is not known: {derived.text(terms, over)} is 0 throughout, as where groups "
-                    f"without spread are taken out before a row is logged"
+                    f"{derived.signal} is unknown: {derived.text(terms, over)} is always 0, as if zero-variance "
+                    "groups were filtered before logging"
                 )
             continue
         columns.use(derived.signal, [*terms, *([over] if over else [])], derived.text(terms, over))
@@ -215,9 +229,9 @@ def _evals(columns: Columns, named: str | None) -> np.ndarray:
         usable = [k for k in found if not _NOT_AN_EVAL.search(normal(k))]
         if len(usable) > 1:
             columns.notes.append(
-                f"held-out reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
+                f"evaluation reward is the mean of {listed(usable)}; choose one with --column heldout=KEY"
             )
         if usable:
             columns.use("eval_reward", usable, f"mean of {', '.join(usable)}" if len(usable) > 1 else "")
-            return np.mean(index.columns(usable, "held-out rewards"), axis=0)
+            return np.mean(index.columns(usable, "evaluation rewards"), axis=0)
     return np.full(index.table.n, np.nan)

@@ -285,7 +285,7 @@ def _estimator(config: Mapping[str, Any], where: str) -> dict[str, Setting]:
 
 
 _FILTERS = ("filter_groups/enable", "dynamic_filtering", "use_dynamic_sampling")
-"""Ends of the fields of verl, OpenRLHF and NeMo-RL that take out groups without spread before metrics are made."""
+"""Ends of the fields of verl, OpenRLHF and NeMo-RL that take out zero-variance groups before metrics are made."""
 
 
 def _lower(value: Any) -> str:

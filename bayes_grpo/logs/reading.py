@@ -195,7 +195,7 @@ def read_log(
             client; or the rows themselves: a pandas or Polars frame, columns, a list of records such as
             ``trainer.state.log_history``, or a run of W&B's client.
         format: Name of a reader, where the content does not tell.
-        columns: Key of "step", "reward", "heldout" (the held-out reward) or a signal of `SIGNALS`, where the keys are
+        columns: Key of "step", "reward", "heldout" (the evaluation reward) or a signal of `SIGNALS`, where the keys are
             unusual; "bayes_grpo.toml" states them under ``[columns]``.
         run_name: Name of the result.
         run: The run to take where a store, a chart or a file holds several: its name, its id, or the beginning of
@@ -275,7 +275,7 @@ def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | N
                 source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
             one = reader.read(source, wanted)
             if lost:
-                one = one.noted(f"{lost} left out, as a disk leaves them where a write was lost")
+                one = one.noted(f"{lost} left out, which a lost write leaves behind")
             read.append((source, reader.name, one))
             if not found.id:
                 training = training if training or reader.takes_run or one.took_run else wanted

@@ -69,8 +69,9 @@ NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-_EVALUATION = re.compile(r"(?:^|[/_])(?:eval|val|valid|validation|test|dev|heldout|held_out)(?:[/_]|$)")
+_EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[/_]|$)")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
+_NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad")
 
 
 def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
@@ -95,20 +96,20 @@ def grouped_by_reason(unused: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
-    "heldout": (r"eval|val|test|bench|held|dev", -math.inf, math.inf),
+    "heldout": (r"^(?!.*loss).*(?:eval|bench|held|(?:^|[/_])(?:val|test|dev)(?:[/_]|$))", -math.inf, math.inf),
     "entropy": (r"^(?!.*coef).*(?:(?:^|[^a-z])ent(?:$|[^a-z])|entropy)", 0.0, 20.0),
     "kl": (r"(?:^|[^a-z])kl|diverg", -1.0, math.inf),
-    "grad_norm": (r"grad|gnorm", 0.0, math.inf),
+    "grad_norm": (r"grad(?!e)|gnorm", 0.0, math.inf),
     "completion_length": (r"len|tokens", 1.0, 1e6),
     "clip_ratio": (r"clip", 0.0, 1.0),
     "learning_rate": (r"(?:^|[^a-z])lr(?:$|[^a-z])|learning", 0.0, 0.1),
     "loss": (r"loss|objective", -math.inf, math.inf),
     "accuracy": (r"acc|correct|solve|success|pass", 0.0, 1.0),
-    "reward_std": (r"^(?!.*(?:zero|frac)).*(?:std|spread)", 0.0, math.inf),
-    "frac_reward_zero_std": (r"zero|flat|degenerate|no_spread", 0.0, 1.0),
+    "reward_std": (r"^(?!.*(?:zero|frac|adv|token|len)).*(?:std|spread)", 0.0, math.inf),
+    "frac_reward_zero_std": (r"(?<!non)(?<!non_)zero|flat|degenerate|no_spread", 0.0, 1.0),
     "completions_clipped_ratio": (r"trunc|cut_off|max_len|no_eos", 0.0, 1.0),
     "gold_reward": (r"gold|true", -math.inf, math.inf),
-    "staleness": (r"stale|(?:^|[^a-z])(?:lag|age)(?:$|[^a-z])", 0.0, math.inf),
+    "staleness": (r"stale|(?:^|[^a-z])lag(?:$|[^a-z])|[a-z]_age$", 0.0, math.inf),
 }
 """Column → words of keys that may be it, and the range that its values have."""
 _SUGGESTED = 2
@@ -136,9 +137,11 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 
 
 _NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|val|test|zero|count|frac|weight|kl|runtime|time|diff"
+    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[/_]|idat|ue)|test|zero|count|frac|weight|kl|runtime|time|diff"
 )
-_PART = re.compile(r"component|bonus|penalty|shaping")
+_RATE = re.compile(r"(?:train[/_])?(?:success|solve|solved|pass|win|correct)_?rate")
+_PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
+"""A part of a reward, or its average over earlier rows: no reward where another key may be one."""
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
 _WHOLE = ("total", "all", "overall", "sum", "aggregate", "combined")
 _NOT_A_PART = frozenset((
@@ -255,10 +258,14 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     if not whole and {*index.raw} == _TENSORBOARD:
         notes.append("a curve from TensorBoard; its values are taken for the train reward")
         return index.raw["value"]
+    if not whole and len(rates := [key for name, key in index.raw.items() if _RATE.fullmatch(name)]) == 1:
+        notes.append(f"took {rates[0]!r} for the train reward: the log has no reward and no other rate of success")
+        return rates[0]
     if not whole:
         return None
     key = _only_one(index, whole, notes)
-    parts = f" next to its parts {listed([k for k in near if k not in whole])}" if len(whole) < len(near) else ""
+    other = listed([k for k in near if k not in whole])
+    parts = f" next to its parts or averages {other}" if len(whole) < len(near) else ""
     notes.append(f"took {key!r} for the train reward, the only key that reads like one{parts}")
     return key
 
@@ -296,7 +303,7 @@ def no_reward(columns: Columns) -> str:
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
     unused = unused_keys(columns, columns.keys)
-    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _COUNTS.search(normal(k))] or index.keys
+    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))] or index.keys
     return (
         f"expected a train reward, found {found}; name its key with --column reward=KEY, if it is among {listed(free)}"
     )

@@ -91,8 +91,8 @@ class Run(Shown):
         reward: Mean train reward of each row, shape (n,), NaN where not logged.
         window: Steps averaged into each row, shape (n,), > 0.
         signals: Canonical signal name → values on ``step``, each of shape (n,). Only logged ones.
-        eval_step: Steps of held-out evaluations, shape (m,), strictly increasing; m may be 0.
-        eval_reward: Held-out reward, shape (m,).
+        eval_step: Steps of evaluations, shape (m,), strictly increasing; m may be 0.
+        eval_reward: Evaluation reward, shape (m,).
         settings: Settings with provenance.
         keys: Canonical name → the key in the log it was read from.
         notes: What the reader did that a user should know (duplicates dropped, rows skipped, …).
@@ -210,12 +210,12 @@ class Run(Shown):
 
     @property
     def has_eval(self) -> bool:
-        """Whether any held-out reward was logged."""
+        """Whether any evaluation reward was logged."""
         return bool(np.isfinite(self.eval_reward).any())
 
     @property
     def rewards(self) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of the rewards that count, shape (k,) each: train rewards, or held-out ones without any."""
+        """Steps and values of the train rewards, or of the evaluation rewards of a run without any, shape (k,) each."""
         step, reward = (self.step, self.reward) if self.has_reward else (self.eval_step, self.eval_reward)
         known = np.isfinite(reward)
         return step[known], reward[known]

@@ -60,7 +60,7 @@ class Settings:
         save_steps: Optimizer steps between checkpoints.
         advantage_scaling: What rewards are divided by: the spread of their "group", of the whole "batch", "none", or
             "gdpo" (each reward by its group's, then the sum by the batch's).
-        group_filter: Whether groups without spread are taken out: "none", or they are and the logged share of them is
+        group_filter: Whether zero-variance groups are taken out: "none", or they are and the logged share of them is
             of the groups "before" or "after".
         entropy_weight: Weight of the entropy bonus.
     """

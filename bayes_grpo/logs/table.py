@@ -39,7 +39,7 @@ GROUP_KEYS = frozenset(
 def to_float(value: Any) -> float:
     """Reads one logged value as a finite float, NaN where it is not a number.
 
-    Percentages become fractions ("62.5%" is 0.625); infinities become NaN.
+    Percentages become fractions ("62.5%" is 0.625), a typeset minus and "about" are read; infinities become NaN.
     """
     number = _cell(value)
     return number if math.isfinite(number) else math.nan
@@ -52,7 +52,7 @@ def _cell(value: Any) -> float:
             text = value.strip()
             if len(text) > _MAX_NUMBER_LENGTH:
                 return math.nan
-            text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text
+            text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text.lstrip("~≈").replace("\u2212", "-")
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         elif isinstance(value, int | float | np.number):
             number = float(value)

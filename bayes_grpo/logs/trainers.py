@@ -55,7 +55,7 @@ class Trainer:
     Attributes:
         name: As its authors write it.
         signature: Keys that only this trainer writes; the trainer with most of them present is taken.
-        keys: "reward" (the mean train reward), "heldout" (the held-out reward), a signal of `SIGNALS` or "step" → keys.
+        keys: "reward" (the mean train reward), "heldout" (evaluation reward), a signal of `SIGNALS` or "step" → keys.
             Those of the step are groups, with "|" between them.
         rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
             with them. Keys that share the first word of one of these are logged at its steps.
@@ -128,11 +128,12 @@ GENERIC = _trainer(
         policy_entropy policy_entropy_mean avg_entropy;
         kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss kl_avg avg_kl kl_k3;
         clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction;
-        grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm grad;
+        grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm gnorm grad;
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completion_length completions/mean_length response_length response_length/mean
         mean_completion_length mean_response_length avg_completion_length avg_response_length avg_response_token_length
-        avg_gen_tokens mean_length completion_length_mean response_length_mean avg_sequence_length train_mean_length;
+        avg_gen_tokens mean_length completion_length_mean mean_len avg_len avglen avg_length mean_tokens avg_tokens
+        response_length_mean avg_sequence_length train_mean_length;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean grpo_loss avg_loss total_loss;
         accuracy: accuracy acc train_accuracy mean_accuracy correct;

@@ -119,7 +119,7 @@ def phases_of(step: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 _SURE = 0.9
-"""Probability from which a change is stated as a fact."""
+"""Probability from which a change counts as a fact."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.runtime import Progress
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
@@ -228,20 +228,20 @@ class _Judging:
 
 def _cautions(judging: _Judging, best: Candidate) -> tuple[str, ...]:
     """What a reader should not believe."""
-    out = ["one run shows nothing of what settings do: all exponents are priors learned from pairs of public runs"]
+    out = ["one run cannot show the effect of settings, so all exponents are priors learned from public runs"]
     if math.isfinite(judging.shown):
-        level = f"no reward above {judging.shown:.3g}, the highest level that this run has shown, is expected"
+        level = f"expected rewards are capped at {judging.shown:.3g}, the highest level of this run"
         out.insert(0 if math.isnan(best.expected) else 1, f"{level} (--set reward_high=…)")
     if judging.failed:
         out.append(
-            "this run seems to have failed itself: P(fails) is that of settings near a run that failed, and its "
-            "curve says little of what stable settings bring"
+            "this run has probably failed: P(fails) is that of settings near a failed run, and its curve says little "
+            "about stable settings"
         )
     else:
-        out.append("P(fails) assumes that this run worked: it is the share that failed of variants of such public runs")
+        out.append("P(fails) assumes that this run worked: it is the failed share among variants of such public runs")
     flat = float(np.mean(judging.base.rate == 0))
     if flat > _FLAT:
-        out.append(f"with probability {flat:.2f} this log has no trend, and then no setting moves its reward's rate")
+        out.append(f"{percent(flat)} chance that this log has no trend; then no setting changes the reward's rate")
     if any(max(v / judging.present[n], judging.present[n] / v) > _FAR for n, v in best.settings.items()):
         out.append("the best candidate lies far from the present settings, where exponents need not hold")
     return tuple(out)

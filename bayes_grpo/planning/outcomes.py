@@ -82,7 +82,7 @@ def grid_of(run: Run, table: Series, requested: Mapping[str, Sequence[float] | N
         if now is None:
             if wanted:
                 raise SettingError(
-                    f"{name}: not known of run {plain(run.name, 80)}, so nothing compares with it; give "
+                    f"{name}: not known of run {plain(run.name, 80)}, so no comparison is possible; give "
                     f"--set {name}=… or a line in bayes_grpo.toml by the log"
                 )
             if name == "learning_rate":

@@ -46,7 +46,7 @@ def plan(
             present run's length if None.
         risk: Largest P(fails) of what is recommended, unless the present settings have more; by default that of the
             advice to raise a learning rate (`THRESHOLDS.safe`).
-        signal: "auto", "reward" (train) or "eval" (held-out).
+        signal: "auto", "reward" (train) or "eval" (evaluations).
         read: Keyword arguments of `bayes_grpo.read_log`.
         reference_runs: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.
         seed: Seed.

@@ -118,8 +118,10 @@ class Plan(Result):
             return f"The present reward is being hacked ({percent(self.present_hacked)}); fix it before all else."
         best = self.recommended
         if self.verdict == "keep":
-            return "Keep the present settings for the next run."
-        return f"For the next run, try {self.changes(best)} ({percent(best.failure_risk)} risk of failure)."
+            p = self.kept.failure_risk
+            risky = f", which have a {percent(p)} risk of failure" if p > self.risk else ""
+            return f"For the next run, no candidate is clearly better than the present settings{risky}."
+        return f"For the next run, try {self.changes(best)}: {percent(best.failure_risk)} risk of failure."
 
     @property
     def why(self) -> str:
@@ -127,13 +129,13 @@ class Plan(Result):
         best, g = self.recommended, self.recommended.gain
         if self.verdict == "keep":
             p = max((c.p_better for c in self.candidates if c is not best), default=0.0)
-            return f"No other settings are clearly better at the same cost (at most {percent(p)} probable)."
+            return f"Chance that other settings are better at the same cost: at most {percent(p)}."
         if math.isnan(best.expected_gain):
-            level = f"above {self.shown:.3g}, beyond what this run has shown"
-            return f"The regimes put its reward {level}; chance of being better {percent(best.p_better)}."
+            level = f"above {self.shown:.3g}, the highest level of this run"
+            return f"Its expected reward is {level}; {percent(best.p_better)} chance of being better."
         return (
-            f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}], chance of being "
-            f"better {percent(best.p_better)}."
+            f"Expected gain at the same cost {best.expected_gain:+.3g} [{g.low:+.3g}, {g.high:+.3g}]; "
+            f"{percent(best.p_better)} chance of being better."
         )
 
     @property

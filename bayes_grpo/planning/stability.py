@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import every
 from bayes_grpo.dynamics.reduction import (
@@ -91,22 +91,22 @@ class StabilityReport(Result):
         """The verdict in words, and how far its margins can be trusted."""
         if self.circular:
             return (
-                f"{self.stable}. These margins are circular: a curvature fitted to a lagged curve meets the rule "
-                "whatever it is. Use a low-lag run or a measurement."
+                f"{self.stable}. These margins are circular: a curvature fitted to a lagged curve meets any rule. "
+                "Use a low-lag run or a measurement."
             )
         if self.source == "measured":
             return f"{self.stable}."
         return (
-            f"{self.stable}. Margins use the curvature that the reward shows; stiffer directions decide, which only a "
-            "measurement shows."
+            f"{self.stable}. Margins use the curvature of the reward curve. Stiffer directions limit stability; only a "
+            "measurement shows them."
         )
 
     @property
     def stable(self) -> str:
         """The probability of being stable in words, with its interval and what it rests on."""
         risk = self.failure_risk
-        low, high = (probability_text(1.0 - x) for x in (risk.interval.high, risk.interval.low))
-        return f"Stable with probability {probability_text(1.0 - risk.p)} [{low}, {high}]: {risk.evidence}"
+        low, high = (percent(1.0 - x) for x in (risk.interval.high, risk.interval.low))
+        return f"Stable with probability {percent(1.0 - risk.p)} [{low}, {high}]: {risk.evidence}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a lag model: largest stable gain, margin, probability of being stable."""

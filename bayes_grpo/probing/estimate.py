@@ -142,5 +142,5 @@ class Probe(Result):
             return f"{text}, from one operator without sampling."
         text += f", {k.level:.0%} interval {k.low:.3g} to {k.high:.3g}, measured on {self.parts} parts of a batch"
         if not self.stiffest.felt:
-            text += "; that does not differ from nothing: this batch cannot tell, a larger one may"
+            text += "; indistinguishable from 0, a larger batch may measure it"
         return f"{text}."

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, probability_text
+from bayes_grpo.common.intervals import LEVEL, Interval, percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.dynamics.reduction import (
     MomentumConvention,
@@ -64,9 +64,9 @@ class ProbeLimits(Result):
             LONGEST_REFRESH: "at any refresh interval",
         }.get(self.largest_refresh_interval, f"up to a refresh every {self.largest_refresh_interval} steps")
         return (
-            f"By the measured stiffness stable with probability {probability_text(self.p_stable)} (margin "
-            f"{m.median:.3g}, {m.level:.0%} interval {m.low:.3g} to {m.high:.3g}), oscillating with probability "
-            f"{probability_text(self.p_oscillates)}; stable with probability {SURELY:g} {rate}, or {refresh}."
+            f"Stable with probability {percent(self.p_stable)} by measured stiffness: margin {m.median:.3g} "
+            f"[{m.low:.3g}, {m.high:.3g}] ({m.level:.0%}). Oscillating with probability "
+            f"{percent(self.p_oscillates)}. Stable with probability {SURELY:.0%} {rate}, or {refresh}."
         )
 
 
@@ -100,7 +100,7 @@ def limits_of(
         raise SettingError("convention: this stiffness was measured in Adam's metric; expected ema, found heavy_ball")
     if not probe.stiffest.felt:
         raise SettingError(
-            f"limits_of: expected a stiffness that differs from nothing, found {probe.stiffest.mean:.3g} with an error "
+            f"limits_of: expected a stiffness that differs from 0, found {probe.stiffest.mean:.3g} with an error "
             f"of {probe.stiffest.sd:.2g}; probe a larger batch, or one of a policy that varies more"
         )
     exposure = probe.late_share if lag_exposure is None else float(lag_exposure)

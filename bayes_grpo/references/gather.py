@@ -83,7 +83,7 @@ def gather_references(run: Run, table: Series, sources: RunSources) -> Reference
         except FitError as error:
             left_out.append(ExcludedRun(plain(other.name, 80), plain(error, 200)))
     if len(kept) > MOST_REFERENCES:
-        far = f"further from the run's rows than the {MOST_REFERENCES} nearest"
+        far = f"less similar to the run's rows than the {MOST_REFERENCES} nearest"
         order = np.argsort([_distance(table, rows) for _, rows in kept], kind="stable")
         left_out += [ExcludedRun(plain(kept[i][0].name, 80), far) for i in sorted(order[MOST_REFERENCES:])]
         kept = [kept[i] for i in sorted(order[:MOST_REFERENCES])]

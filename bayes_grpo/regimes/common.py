@@ -29,7 +29,7 @@ from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.series import Series
 
 _MEASURED = "measurement noise of a typical row (sampling of prompts and completions)"
-_FORCED = "stationary sd of the latent reward about the law (gradient noise)"
+_FORCED = "stationary sd of the latent reward about the curve (gradient noise)"
 NOISES: tuple[Parameter, ...] = (
     Parameter("observation_sd", "reward", _MEASURED, POSITIVE, lambda t: measurement_prior(t)),
     Parameter("fluctuation_sd", "reward", _FORCED, POSITIVE, lambda t: Prior(0.2 * t.scale, 1.0)),
@@ -44,7 +44,7 @@ LEVELS: tuple[Parameter, ...] = tuple(
 )
 
 
-HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the unforced law")}
+HALF_GAIN = {"half_gain_step": Quantity("step", "from the start to half of the gain, on the curve without noise")}
 """Derived by regimes with a trend."""
 
 
@@ -168,7 +168,7 @@ FLUCTUATION: tuple[Parameter, ...] = (
     Parameter(
         "fluctuation_time",
         "step",
-        "T: e-fold time of the latent reward's return to the law",
+        "T: e-fold time of the latent reward's return to the curve",
         POSITIVE,
         # Rarely above a third of the log: a slower fluctuation would be a trend, which is what the regimes differ in.
         lambda t: Prior(max(t.length / 20.0, t.length / len(t.y)), 0.8),

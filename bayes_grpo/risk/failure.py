@@ -127,7 +127,7 @@ class FailureRisk(Result):
         if self.measured:
             return "from the measured curvature of the stiffest direction"
         if self.beyond:
-            return f"no public runs: none of them moved the {' and the '.join(self.beyond)} this far"
+            return f"no public run changed the {' and the '.join(self.beyond)} this far"
         if self.failed:
             text = "from public runs that failed, compared with their reference runs that worked"
         elif self.near:
@@ -138,12 +138,12 @@ class FailureRisk(Result):
                 f"({self.repositories} {where})"
             )
         else:
-            text = "no public pair of runs has changed about this, only less and more"
+            text = "no public pair of runs tested a change of this size"
         if self.threshold_rates is None:
             return text
         b = self.threshold_rates
         return (
-            f"{text}; others that train all weights began to fail at learning rates of about {b.median:.1g} "
+            f"{text}; full fine-tuning began to fail at learning rates of about {b.median:.1g} "
             f"[{b.low:.1g}, {b.high:.1g}], adapters at higher ones"
         )
 

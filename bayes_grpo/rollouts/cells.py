@@ -60,7 +60,7 @@ def cells_of(rollouts: Rollouts) -> PromptCells:
     known = rollouts.prompt != 0
     if not known.any():
         raise FitError(
-            f"expected rollouts that name their prompts, found none in {rollouts.name}; difficulty is a prompt's own"
+            f"expected rollouts that name their prompts, found none in {rollouts.name}; difficulty belongs to a prompt"
         )
     step, prompt, reward = rollouts.step[known], rollouts.prompt[known], rollouts.reward[known]
     order = np.lexsort((prompt, step))

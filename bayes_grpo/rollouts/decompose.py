@@ -145,7 +145,7 @@ def _of_rollouts(source: Rollouts, formatted: str | None) -> tuple[_Table, str, 
         cluster, words = source.group, "groups"
     else:
         cluster, words = source.step, "steps"
-        notes = ("intervals are over steps: nothing tells prompts or groups",)
+        notes = ("intervals are over steps, as prompts and groups are unknown",)
     step = source.step.astype(float)
     return _Table(step, source.reward, finished, gate, parts, cluster), words, notes
 

@@ -98,10 +98,10 @@ class Decomposition(Result):
         """What the gain is made of, in words."""
         whole = f"from {_ranged(self.before)} to {_ranged(self.after)} ({LEVEL:.0%})"
         if not self.shares:
-            return f"The reward went {whole}; nothing in the rollouts tells what it is made of."
+            return f"The reward went {whole}; the rollouts do not show its parts."
         if not self.has_gain:
             moved = "; ".join(f"{s.words} from {_ranged(s.before)} to {_ranged(s.after)}" for s in self.shares[:3])
-            return f"The reward did not clearly rise ({whole}), so there is no gain to share out; {moved}."
+            return f"The reward did not clearly rise ({whole}), so there is no gain to decompose; {moved}."
         order = sorted(self.shares, key=lambda s: -s.share.median)
         best, rest = order[0], [s for s in order[1:] if s.name != "others"]
         x = best.share

@@ -35,7 +35,7 @@ class RecordFormat:
         parts: Mapping whose numbers are the parts of the reward; those of the record without a meaning if empty.
         no_parts: Numbers of a record that are no parts either.
         changed: Makes a record one that the keys fit.
-        drops_constant: Whether the trainer leaves out groups without spread.
+        drops_constant: Whether the trainer leaves out zero-variance groups.
         refused: Why it is not read, where all files of a folder are of it.
     """
 
@@ -229,9 +229,9 @@ RECORD_FORMATS: tuple[RecordFormat, ...] = (
         name="slime",
         paths=(r"(?:eval_)?(?P<step>\d+)\.pt",),
         refused=(
-            "expected rollouts as JSON lines or a table, found a pickled torch file, which is not loaded because "
-            "loading may run code in it; where you trust it, write its samples as JSON lines with step, prompt_id, "
-            "reward: [s.to_dict() for s in torch.load(file)['samples']]"
+            "expected rollouts as JSON lines or a table, found a pickled torch file, which can run code when loaded; "
+            "if you trust it, write its samples as JSON lines with step, prompt_id, reward: "
+            "[s.to_dict() for s in torch.load(file)['samples']]"
         ),
     ),
 )

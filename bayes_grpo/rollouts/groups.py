@@ -77,8 +77,8 @@ class GroupSummary(Result):
         implied = f", where the mean reward implies {self.implied:.0%}" if np.isfinite(self.implied) else ""
         return (
             f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, {100 * self.useful.high:.0f}] of {self.groups} "
-            f"groups of {self.group_size} have spread ({LEVEL:.0%}){implied}; prompts hold {self.icc.median:.2f} "
-            f"[{self.icc.low:.2f}, {self.icc.high:.2f}] of the variance of rewards."
+            f"groups of {self.group_size} have reward variance ({LEVEL:.0%}){implied}. Prompts explain "
+            f"{self.icc.median:.2f} [{self.icc.low:.2f}, {self.icc.high:.2f}] of the reward variance."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -47,10 +47,10 @@ class Joined(Result):
     def sentence(self) -> str:
         """The same in words."""
         if not self.matches:
-            alike = "resemble" if self.correlation >= _ALIKE else "do not fit"
+            alike = "only resemble" if self.correlation >= _ALIKE else "do not fit"
             return (
-                f"The rollouts {alike} the log at best (correlation {self.correlation:.2f} over {self.compared} rows, "
-                f"median difference {self.difference:.3g}): not of the same run, or of another reward, or filtered."
+                f"The rollouts {alike} the log (correlation {self.correlation:.2f} over {self.compared} rows, median "
+                f"difference {self.difference:.3g}): they are of another run or reward, or were filtered."
             )
         unit = "version" if self.axis == "policy_version" else "step"
         place = (

@@ -78,9 +78,9 @@ def labels_of(rollouts: Rollouts, named: str, verdict: Right) -> Labels:
     place = np.flatnonzero(np.isfinite(other.right) & np.isfinite(verdict.right))
     if other.by == verdict.by or not len(place):
         raise SettingError(f"--labels: expected another scorer of the same completions than {verdict.by}, found none")
-    apart = float(np.mean(other.right[place] != verdict.right[place]))
-    note = f"{verdict.by} and {other.by} disagree on {apart:.1%} of {len(place)} completions: one of them is wrong in"
-    return Labels(place, other.right[place] > 0.5, (f"{note} at least {apart / 2.0:.1%}",), other.by)
+    share = float(np.mean(other.right[place] != verdict.right[place]))
+    note = f"{verdict.by} and {other.by} disagree on {share:.1%} of {len(place)} completions: one of them is wrong in"
+    return Labels(place, other.right[place] > 0.5, (f"{note} at least {share / 2.0:.1%}",), other.by)
 
 
 def read_labels(path: Path, rollouts: Rollouts) -> Labels:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, probability_text, span_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, percent, span_text
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.rollouts.cells import PromptCells, Variances, cells_of, variances_of
@@ -66,8 +66,8 @@ class ByPrompt(Result):
         head = self.verdict if self.verdict != "cannot tell" else "Cannot tell which is better"
         return (
             f"{head} on the same prompts, steps {self.steps[0]:g} to {self.steps[1]:g}: P(B better than A) "
-            f"{probability_text(self.p_better)}, difference {difference} ({LEVEL:.0%} "
-            f"interval, of these two runs); knowing the prompts leaves {self.variance_ratio:.0%} of the variance."
+            f"{percent(self.p_better)}, difference {difference} ({LEVEL:.0%} "
+            f"interval, of these two runs); shared prompts reduce the variance to {self.variance_ratio:.0%}."
         )
 
 

@@ -156,9 +156,7 @@ def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advan
     """What in the records should make a reader wary."""
     notes = []
     if FORMATS[name].drops_constant:
-        notes.append(
-            "the trainer leaves groups of constant reward out of these files: shares of useful groups are of no use"
-        )
+        notes.append("the trainer omits zero-variance groups from these files, so shares of useful groups are unknown")
     known = group >= 0
     if advantage is not None and _agreement(found["reward"][known], advantage[known], group[known]) < _SHARE:
         notes.append("the sum of the reward functions does not give the saved advantages; state their weights")

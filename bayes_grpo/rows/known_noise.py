@@ -119,7 +119,7 @@ def _correlation(run: Run, kept: np.ndarray, success: np.ndarray, group: float) 
 
 
 def _solved(success: np.ndarray, logged: float, group: float, spread: bool) -> float:
-    """ρ at which the expected share of groups without spread, or their mean spread, is the logged one."""
+    """ρ at which the expected share of zero-variance groups, or their mean spread, is the logged one."""
     count = np.arange(round(group) + 1.0)
     if spread:
         statistic = np.sqrt(count * (group - count) / (group * (group - 1.0)))

@@ -34,21 +34,21 @@ def choose_signal(run: Run, signal: str = "auto") -> tuple[str, str]:
     if signal not in ("auto", "reward", "eval"):
         raise FitError(f"signal: expected auto, reward or eval, found {signal!r}")
     if signal == "eval" and not run.has_eval:
-        raise FitError(f"{run.source}: no held-out reward in this log; fit its train reward: --signal reward")
+        raise FitError(f"{run.source}: no evaluation reward in this log; fit its train reward: --signal reward")
     if signal == "reward" and not run.has_reward:
-        hint = "fit its held-out reward: --signal eval" if run.has_eval else "name its column: --column reward=KEY"
+        hint = "fit its evaluation reward: --signal eval" if run.has_eval else "name its column: --column reward=KEY"
         raise FitError(f"{run.source}: no train reward in this log; {hint}")
     if signal != "auto":
         return {"reward": "reward", "eval": "eval_reward"}[signal], ""
     if run.has_reward:
         return "reward", ""
     if run.has_eval:
-        return "eval_reward", "no train reward in this log: its held-out reward was fitted instead"
+        return "eval_reward", "no train reward in this log: its evaluation reward was fitted instead"
     raise FitError(f"{run.source}: no reward in this log; name its column: --column reward=KEY or heldout=KEY")
 
 
 def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Series:
-    """Rows of a run's train or held-out reward.
+    """Rows of a run's train or evaluation reward.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
@@ -82,7 +82,7 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
     if np.ptp(y) <= 1e-12 * max(1.0, float(np.max(np.abs(y)))):
         raise FitError(
             f"{run.source}: {name} is {y[0]:g} in all {len(y)} rows; a curve that never changes has no dynamics "
-            "to fit. Look at `inspect` for the share of groups without spread, or fit another signal"
+            "to fit. Look at `inspect` for the share of zero-variance groups, or fit another signal"
         )
     noise, level = row_noise(run, kept) if name == "reward" else (None, None)
     far = outliers(y, np.ones(len(y)) if noise is None else noise)
@@ -112,7 +112,7 @@ def _outlier_notes(outliers: np.ndarray) -> tuple[str, ...]:
         return ()
     where = ", ".join(f"{s:g}" for s in outliers[:5]) + (" and others" if len(outliers) > 5 else "")
     rows = "1 row lies" if len(outliers) == 1 else f"{len(outliers)} rows lie"
-    return (f"{rows} far from the rows before and after (step {where}) and hardly count: an outlier",)
+    return (f"{rows} far from the rows before and after (step {where}): downweighted as an outlier",)
 
 
 def _optimizer(settings: Settings) -> Optimizer:

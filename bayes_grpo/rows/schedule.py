@@ -137,7 +137,7 @@ def _continued(step: np.ndarray, rate: np.ndarray, total_steps: float | None, st
         words = "learning rate: it falls neither linearly nor as a cosine; taken as constant from now on"
         return replace(stays, assumed=words)
     where = f"at step {end:.4g}" + ("" if total_steps is not None else ", read off the logged rates")
-    return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: goes on as {shape} decay to 0 {where}")
+    return RemainingRate(shape, now, rate_now, begin, end, f"learning rate: continues as {shape} decay to 0 {where}")
 
 
 def _ends(step: np.ndarray, rate: np.ndarray) -> np.ndarray:

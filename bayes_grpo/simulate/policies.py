@@ -136,14 +136,14 @@ def contextual_bandit(
     """Many prompts of different difficulty that share parameters.
 
     Each prompt needs a mixture of skills: the right arm's features are its skill weights, so raising a skill
-    helps held-out prompts too. Random "memory" features of every arm let training prompts be learned by
+    helps evaluation prompts too. Random "memory" features of every arm let training prompts be learned by
     heart, which does not carry over. With ``exploit_logit`` the last arm of each prompt is an exploit: the
     training reward likes it, the gold reward does not, and its feature is shared, so finding it once spreads.
 
     Args:
         rng: Source of the prompts.
         n_prompts: Training prompts.
-        n_held_out: Held-out prompts, drawn from the same distribution.
+        n_held_out: Evaluation prompts, drawn from the same distribution.
         n_arms: Arms of a prompt, at least 2 (3 with an exploit).
         n_skills: Shared skill features.
         n_memory: Random features.

@@ -33,7 +33,7 @@ class Structure:
         refresh: "hold" freezes the sampling policy for K_ref steps, "delay" keeps it K_ref steps old.
         update: "sampled" draws completions; "expected" is the exact mean of the sampled update over groups
             of size G; "infinite_group" its limit G → ∞. The last two are free of noise.
-        eval_every: Optimizer steps between held-out evaluations; 0 for none.
+        eval_every: Optimizer steps between evaluations; 0 for none.
     """
 
     n_steps: int = 300

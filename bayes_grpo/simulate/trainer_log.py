@@ -46,7 +46,7 @@ class LogColumns(NamedTuple):
         means: Averaged over the logging window, shape (T,) each; "loss" among them.
         last: Taken at the window's last step, shape (T,) each.
         eval_step: Optimizer steps of the evaluations, shape (E,).
-        eval_reward: Held-out reward, a mean of zeros and ones, shape (E,).
+        eval_reward: Evaluation reward, a mean of zeros and ones, shape (E,).
     """
 
     means: Mapping[str, np.ndarray]

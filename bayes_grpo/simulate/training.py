@@ -24,7 +24,7 @@ class Trajectory(NamedTuple):
     Attributes:
         reward: Mean sampled training reward, shape (T,).
         reward_std: Standard deviation of all rewards of the step, shape (T,).
-        frac_reward_zero_std: Share of groups without spread, shape (T,).
+        frac_reward_zero_std: Share of zero-variance groups, shape (T,).
         entropy: Nats, shape (T,).
         kl: Exact KL(policy ‖ reference), nats, shape (T,).
         clip_ratio: Share of completions whose ratio is clipped, shape (T,).
@@ -35,7 +35,7 @@ class Trajectory(NamedTuple):
         gold_reward: Exact mean gold reward on all training prompts, shape (T,).
         parameters: θ before the update, shape (T, parameters).
         eval_step: Optimizer steps of the evaluations, shape (E,).
-        eval_reward: Sampled mean gold reward on the held-out prompts, one completion a prompt, shape (E,).
+        eval_reward: Sampled mean gold reward on the evaluation prompts, one completion a prompt, shape (E,).
         true_eval_reward: Its expectation, shape (E,).
         final_parameters: θ after the last update, shape (parameters,).
         final_second_moment: Adam's second moment after the last update, shape (parameters,).
@@ -168,7 +168,7 @@ def _train(
     seed: jax.Array,
     data_seed: jax.Array,
 ) -> Trajectory:
-    """One run: a scan over optimizer steps, then the held-out evaluations."""
+    """One run: a scan over optimizer steps, then the evaluations."""
     prompts = environment.train
     start = environment.initial_parameters
     step_key, eval_key = jax.random.split(jax.random.key(seed))
@@ -235,7 +235,7 @@ def _sampling_policy(
 
 
 def _evaluate(key: jax.Array, held_out: PromptSet, after: jax.Array, structure: Structure) -> dict[str, jax.Array]:
-    """Held-out gold reward after every ``eval_every`` updates: exact, and with one completion a prompt."""
+    """Evaluation gold reward after every ``eval_every`` updates: exact, and with one completion a prompt."""
     every = structure.eval_every or structure.n_steps + 1
     policies = after[every - 1 :: every]
     if policies.shape[0] == 0:

@@ -36,7 +36,7 @@ AGREEING = 3
 """Updates in a row that have to advise a stop before "decision" stops."""
 FEWEST = 20
 """Rewards from which on "decision" may stop a training."""
-SENTENCE = f"{OWN}said"
+SENTENCE = f"{OWN}sentence"
 """Key of the update in words."""
 _ALARM = f"{OWN}alarm/"
 _STEP = f"{OWN}step"
@@ -204,7 +204,7 @@ class Watcher:
         if names and not self._first:
             with contextlib.suppress(Warning):
                 warnings.warn(
-                    f"{', '.join(map(str, names))} will not see our entries of a row, because they come first; "
+                    f"{', '.join(map(str, names))} run first and will not see the entries of this callback; "
                     "use callback.attach(trainer) in place of trainer.add_callback(callback)",
                     BayesGrpoWarning,
                     stacklevel=4,

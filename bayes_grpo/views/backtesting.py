@@ -18,7 +18,7 @@ def backtest_document(b: Backtest) -> Document:
         why=sentence_case(why),
         table=_scores(b) if b.table else None,
         sections=(section("Left out", *b.refused),),
-        unchecked=f"{counted(len(b.refused), 'cut')} of logs could not be used" if b.refused else "",
+        unchecked=f"Left out: {counted(len(b.refused), 'cut')} of logs" if b.refused else "",
         docs="how/forecast",
     )
 

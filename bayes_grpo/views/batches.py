@@ -7,7 +7,6 @@ from typing import Any
 
 from bayes_grpo.batches.table import Batch
 from bayes_grpo.common.intervals import LEVEL, percent
-from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
 from bayes_grpo.views.document import Document, Tabular, section, sentence_case, shows, table, words
 
@@ -30,7 +29,7 @@ def batch_document(f: Batch) -> Document:
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),
-        unchecked=f"{counted(len(bad), 'log')} with an error, first: {bad[0]['log']}: {bad[0]['error']}" if bad else "",
+        unchecked=f"Errors: {len(bad)}; the first is {bad[0]['log']}: {bad[0]['error']}" if bad else "",
         docs="how/batch",
     )
 

@@ -27,11 +27,12 @@ from bayes_grpo.views.plots.fitting import plot_comparison
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
     """Which regimes the rows favor, their scores, and where the rest differ."""
-    answer, why = split(sentence_case(c.sentence, 900).partition("; between")[0].rstrip(".") + ".")
+    answer, why = split(sentence_case(c.sentence, 900).partition("; they do not")[0].rstrip(".") + ".")
     left = [x for x in c.table if "worse" not in (x.verdict, x.verdict_ahead)]
     if len(left) > 1:
         names = ", ".join(x.regime for x in left)
-        answer, why = f"{len(left)} of {len(c.table)} regimes fit equally well: {names}.", f"{answer} {why}".strip()
+        why = f"{answer} {why}".strip() if len(left) < len(c.table) else sentence_case(answer.partition(": ")[2])
+        answer = f"{len(left)} of {len(c.table)} regimes fit equally well: {names}."
     return Document(
         title=c.about.run,
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
@@ -64,7 +65,9 @@ def _regimes(c: Comparison) -> Tabular:
         )
 
     heads = ("regime", Cell("elpd difference", term="elpd"), Cell("rows ahead", term="rows ahead"), "verdict")
-    note = "± one standard error; below 4 is no difference. Rows ahead: leave-future-out."
+    note = "elpd: leave-one-out log score ± standard error; below 4 is no difference."
+    if any(not math.isnan(x.lfo) for x in c.table):
+        note += " Rows ahead: leave-future-out."
     return table("Regimes, best first", heads, map(line, c.table), note)
 
 

@@ -78,7 +78,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section("Gain", tables=_gain_tables(d)),
             section("Notes", *d.notes),
         ),
-        unchecked=f"{missing} (not recognized in this log{_maybe(d)})" if missing else "",
+        unchecked=f"Not checked: {missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
         series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
@@ -127,7 +127,7 @@ def parts_table(d: Diagnosis) -> Tabular:
 
 def _maybe(d: Diagnosis) -> str:
     """Which keys of the log the missing signals may be, and how to name them."""
-    names = ("heldout" if "held-out" in x else x for x in d.missing)
+    names = ("heldout" if "evaluation" in x else x for x in d.missing)
     found = [f"--column {x}={d.suggested[x][0]}" for x in names if x in d.suggested]
     return f"; {', '.join(found)} may name {'them' if len(found) > 1 else 'it'}" if found else ""
 

@@ -225,7 +225,7 @@ class Document:
         table: The one table of the first screen.
         sections: Everything else.
         assumed: What was assumed, one line.
-        unchecked: What could not be checked, one line.
+        unchecked: What could not be checked or limits the answer, one line.
         docs: Page of the documentation that explains it, such as "how/fit".
         series: Rewards for a sparkline.
         made: Last line of a page: version, time, seed.

@@ -43,7 +43,7 @@ def sweep_document(f: Sweep) -> Document:
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
         sections=(section("Cautions", *f.cautions, tone="doubt"),),
         assumed=f.assumed,
-        unchecked=f.cautions[0] if f.cautions else "",
+        unchecked=f"Caution: {f.cautions[0]}" if f.cautions else "",
         docs="how/sweep",
     )
 
@@ -75,8 +75,8 @@ def _exponents(f: Sweep) -> Tabular:
 def compared_document(c: Compared) -> Document:
     """Whether the totals are a comparison, which recipe is better, and how many further seeds would settle it."""
     if c.not_comparable:
-        answer = "The totals are no comparison: the rewards differ. Compare the parts."
-        why = sentence_case(c.sentence.removeprefix("The totals are no comparison: "))
+        answer = "The totals are not comparable: the rewards differ. Compare the parts."
+        why = sentence_case(c.sentence.removeprefix("The totals are not comparable: "))
     else:
         answer, why = split(sentence_case(c.sentence).replace(": P(", ". P(", 1))
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
@@ -97,7 +97,7 @@ def compared_document(c: Compared) -> Document:
             section("Spread", f"Standard deviation between seeds: {ranged(c.answers[0].spread)}, {c.spread_from}."),
             section("Cautions", *c.cautions, tone="doubt"),
         ),
-        unchecked=c.cautions[0] if c.cautions else "",
+        unchecked=f"Caution: {c.cautions[0]}" if c.cautions else "",
         docs="how/sweep",
     )
 

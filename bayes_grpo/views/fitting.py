@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from functools import partial
 
+from bayes_grpo.common.text import listed
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
 from bayes_grpo.views.document import (
@@ -47,7 +48,7 @@ def fit_summary_document(s: Summary) -> Document:
         title=a.run,
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=s.answer,
-        why=s.why,
+        why=_why(s),
         do=""
         if s.convergence.passed
         else "fit again with larger --num-samples and --num-warmup, or a simpler --regime.",
@@ -70,6 +71,13 @@ def fit_summary_document(s: Summary) -> Document:
         unchecked=_weak(weak, len(s.rows), a.rows),
         docs="how/fit",
     )
+
+
+def _why(s: Summary) -> str:
+    """The verdict without the answer: chances, a learning rate that has ended, and which rows were fitted."""
+    since, _, rest = s.verdict.partition(s.answer)
+    rows = since.strip().removesuffix(":").replace("Since step", "Fitted: the rows after step")
+    return f"{rest.strip()} {rows}{'.' if rows else ''}".strip()
 
 
 def _main(s: Summary, weak: int) -> Tabular:
@@ -112,17 +120,16 @@ def _all(s: Summary) -> Tabular:
 def _assumed(s: Summary) -> str:
     if not s.assumed:
         return ""
-    names = ", ".join(x.partition(" = ")[0] for x in s.assumed[:4])
-    more = f" and {len(s.assumed) - 4} more" if len(s.assumed) > 4 else ""
-    return f"{names}{more} (not in the log; set them with --set or bayes_grpo.toml)"
+    known = [x.partition(" (")[0].replace(" = ", " ") for x in s.assumed]
+    return f"{listed(known, 4)} (not in the log; set them with --set or bayes_grpo.toml)"
 
 
 def _weak(weak: list[str], of: int, rows: int) -> str:
     if not weak:
         return ""
     if len(weak) > of // 2:
-        return f"{len(weak)} of {of} quantities stay close to their priors: {rows} rows say little about them"
-    return f"weakly identified (posterior close to prior): {', '.join(map(_name, weak))}"
+        return f"Weakly identified: {len(weak)} of {of} quantities stay close to their priors in {rows} rows"
+    return f"Weakly identified (posterior close to prior): {', '.join(map(_name, weak))}"
 
 
 def _name(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +9,7 @@ from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent
 from bayes_grpo.forecasting.expected import Horizon
 from bayes_grpo.forecasting.forecast import Forecast
+from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.document import (
@@ -29,6 +29,9 @@ from bayes_grpo.views.document import (
 )
 from bayes_grpo.views.plots.forecasting import plot_forecast
 
+_NAMES = {REFERENCES_NAME: "reference runs", LEVEL_NAME: "last value"}
+"""Forecasters that are no regime, in words."""
+
 
 @shows(Forecast)
 def forecast_document(f: Forecast) -> Document:
@@ -41,7 +44,7 @@ def forecast_document(f: Forecast) -> Document:
 @shows(ForecastSummary)
 def forecast_summary_document(s: ForecastSummary) -> Document:
     """Where the reward will be, with what probability it gains, and what the forecast averages over."""
-    course = _percents(sentence_case(s.sentence.removeprefix(UNCHANGED)).partition(": ")[0])
+    course = sentence_case(s.sentence.removeprefix(UNCHANGED)).partition(": ")[0]
     horizon = Horizon(s.until, s.until_from).sentence
     until = f"step {s.until:g}"
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
@@ -62,9 +65,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("The end", tables=(_end(s),)),
             section(
                 "Regimes",
-                "Averaged with weights "
-                + ", ".join(f"{'reference runs' if k == REFERENCES_NAME else k} {w:.2f}" for k, w in weights)
-                + ".",
+                "Averaged with weights " + ", ".join(f"{_NAMES.get(k, k)} {w:.2f}" for k, w in weights) + ".",
                 f"P(curve has peaked) = {percent(s.p_peaked)}.",
             ),
             section("Assumed", horizon, *s.assumed),
@@ -73,11 +74,6 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
         docs="how/forecast",
     )
-
-
-def _percents(text: str) -> str:
-    """A sentence with its probabilities as percentages."""
-    return re.sub(r"\(probability (0\.\d+)\)", lambda m: f"({percent(float(m[1]))})", text)
 
 
 def _references(s: ForecastSummary) -> str:
@@ -92,7 +88,7 @@ def _references(s: ForecastSummary) -> str:
 def _quantities(s: ForecastSummary) -> Tabular:
     until, now = f"step {s.until:g}", s.about.last_step
     ahead = (
-        (words(f"logged row at {until}", term="noise"), s.row_at_horizon),
+        (words(f"logged reward at {until}", term="noise"), s.row_at_horizon),
         (words(f"gain by {until}", term="remaining gain"), s.remaining_gain),
     )
     rows: list[tuple[object, ...]] = [

@@ -19,7 +19,11 @@ _NAMED = 12
 @shows(Run)
 def log_document(s: Run) -> Document:
     """Rows and columns first, then settings, notes and what was not used; a figure of the signals."""
-    assumed = [name for name, x in s.settings.items() if x.value is not None and x.provenance == "assumed"]
+    assumed = [
+        f"{name} {_short(x.value)}"
+        for name, x in s.settings.items()
+        if x.value not in (None, "unknown") and x.provenance == "assumed"
+    ]
     unread = [name for name, x in s.settings.items() if x.value is None and name not in s.signals]
     files = ", ".join(PurePath(x).name for x in clean(s.source, 200).split("; "))
     reward = s.columns["reward"]
@@ -53,9 +57,13 @@ def log_document(s: Run) -> Document:
 
 
 def _unread(settings: list[str], keys: int) -> str:
-    parts = [f"{listed(settings, 5)} (not in the log)"] if settings else []
-    parts += [f"{keys} keys of the log were not used"] if keys else []
-    return "; ".join(parts)
+    parts = [f"Not in the log: {listed(settings, 5)}"] if settings else []
+    parts += [f"Unused keys: {keys}"] if keys else []
+    return ". ".join(parts)
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else clean(value, 40)
 
 
 def columns(s: Run) -> Tabular:
@@ -85,7 +93,7 @@ def settings(s: Run) -> Tabular:
     rows = (
         (
             name,
-            words(f"{x.value:g}" if isinstance(x.value, float) else x.value, limit=80),
+            words(_short(x.value), limit=80),
             words(x.provenance, mark=x.provenance == "assumed"),
             words(x.note),
         )

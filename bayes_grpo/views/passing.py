@@ -33,8 +33,8 @@ def passing_document(p: Passing) -> Document:
         tone="" if p.convergence.passed else "doubt",
         table=table(f"Prompts solved ({LEVEL:.0%} intervals)", heads, rows, note),
         sections=(section("Sampler", p.convergence.sentence),),
-        assumed=f"{p.by} says what is right; where it asks for a format, a gain of format counts as solved (--right)",
-        unchecked=f"{texts}tries beyond {p.k}, and prompts that the run does not draw",
+        assumed=f"an answer is right where {p.by} says so; if that scores format, so does this table (--right)",
+        unchecked=f"Not covered: {texts}tries beyond {p.k}, and prompts that the run does not draw",
         docs="how/rollouts",
     )
 
@@ -57,7 +57,9 @@ def verifier_document(v: VerifierErrors) -> Document:
         table=table(f"The verifier by labels ({LEVEL:.0%} intervals)", heads, rows),
         sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence)),
         assumed=f"labels by {v.labels_by} are right, and chosen at random within accepted and within rejected answers",
-        unchecked="; ".join(v.notes) + ("" if v.labels_by == "hand" else "; errors that both make are not seen"),
+        unchecked="; ".join(
+            (*v.notes, *(() if v.labels_by == "hand" else ("Not covered: errors that both scorers make",)))
+        ),
         docs="how/rollouts",
     )
 

@@ -49,7 +49,7 @@ def stability_document(r: StabilityReport) -> Document:
         tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if risky else "good",
         table=_lags(r),
         sections=(section("Details", r.sentence.removeprefix(f"{r.stable}. ")),),
-        unchecked="the margins are circular: this curvature was fitted to a lagged curve" if r.circular else "",
+        unchecked="Caution: circular margins, because the curvature was fitted to a lagged curve" if r.circular else "",
         docs="how/plan",
     )
 
@@ -97,7 +97,7 @@ def plan_document(plan: Plan) -> Document:
             section("Cautions", *plan.cautions, tone="doubt"),
         ),
         assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
-        unchecked=split(plan.cautions[0])[0] if plan.cautions else "",
+        unchecked=f"Caution: {split(plan.cautions[0])[0]}" if plan.cautions else "",
         docs="how/plan",
         condition="",
     )
@@ -109,7 +109,7 @@ def _shown(plan: Plan) -> list[Candidate]:
 
 
 def _name(plan: Plan, c: Candidate) -> Cell:
-    return words(label(c.settings, plan.present), mark=c is plan.recommended)
+    return words(label(plan, c), mark=c is plan.recommended)
 
 
 def _candidates(plan: Plan) -> Tabular:

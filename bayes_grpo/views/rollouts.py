@@ -45,7 +45,7 @@ def rollouts_document(s: RolloutSummary) -> Document:
             section("Log", *(() if s.joined is None else (s.joined.sentence,)), r.sentence),
             section("Notes", *r.notes, *(s.gain.notes if s.gain else ())),
         ),
-        unchecked="; ".join(s.missing),
+        unchecked=f"Not available: {'; '.join(s.missing)}" if s.missing else "",
         docs="how/rollouts",
     )
 
@@ -59,7 +59,7 @@ def by_prompt_document(found: ByPrompt) -> Document:
         about=f"mean rewards {found.mean_a:.3g} and {found.mean_b:.3g}; {percent(found.shared)} of the prompts shared",
         answer=answer,
         why=why,
-        unchecked=f"other seeds: {percent(found.p_better)} is the chance for these two runs, not for their recipes",
+        unchecked=f"Not covered: other seeds; {percent(found.p_better)} is about these two runs, not their recipes",
         docs="how/rollouts",
     )
 

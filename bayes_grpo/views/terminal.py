@@ -54,7 +54,7 @@ def printed(
     if short:
         return parts
     if terminal and document.series is not None:
-        parts += [line(x, "cyan") for x in sparkline(document.series)]
+        parts += [line(x, "cyan") for x in sparkline(document.series, width)]
     if document.about:
         parts.append(line(": ".join(x for x in (document.title, document.about) if x), "dim"))
     for point in document.points:
@@ -69,7 +69,7 @@ def printed(
     if document.assumed:
         parts.append(line(f"Assumed: {document.assumed}", "dim"))
     if document.unchecked:
-        parts.append(line(f"Not checked: {document.unchecked}", "dim"))
+        parts.append(line(document.unchecked, "dim"))
     more = [] if details or all(s.empty for s in document.sections) else ["--details"]
     more += [f"docs/{document.docs}.md"] if document.docs else []
     if more:
@@ -77,21 +77,26 @@ def printed(
     return parts if parts[-1] else parts[:-1]
 
 
-def sparkline(series: Sparkline) -> list[str]:
-    """The reward in one line of blocks, and below it each event under its step; nothing for fewer than two rewards."""
+def sparkline(series: Sparkline, width: int = 80) -> list[str]:
+    """The reward in one line of blocks, and below it each event under its step; nothing for fewer than two rewards.
+
+    Where a label would pass the terminal's ``width``, it stands to the left of its mark.
+    """
     known = [(s, r) for s, r in zip(series.step, series.reward, strict=True) if math.isfinite(r)]
     if len(known) < 2:
         return []
-    width = min(_WIDTH, len(known))
-    bins = [known[len(known) * i // width : len(known) * (i + 1) // width] for i in range(width)]
+    size = min(_WIDTH, len(known))
+    bins = [known[len(known) * i // size : len(known) * (i + 1) // size] for i in range(size)]
     means = [math.fsum(r for _, r in some) / len(some) for some in bins]
     low, high = min(means), max(means)
     scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
     blocks = "".join(_BLOCKS[round((m - low) * scale)] for m in means)
     out = [f"{blocks}  {means[0]:.3g} → {means[-1]:.3g}"]
     for label, step in series.events.items():
-        at = next((i for i, some in enumerate(bins) if some[-1][0] >= step), width - 1)
-        out.append(f"{' ' * at}^ step {step:g}: {label}")
+        at = next((i for i, some in enumerate(bins) if some[-1][0] >= step), size - 1)
+        text = f"step {step:g}: {label}"
+        fits = at + len(text) + 2 <= width or len(text) >= at
+        out.append(f"{' ' * at}^ {text}" if fits else f"{text} ^".rjust(at + 1))
     return out
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from bayes_grpo.common.intervals import probability_text
+from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import label_of, probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
@@ -36,7 +36,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
         alarmed: Failures whose alarms were raised before.
     """
     rows = len(run.rewards[0])
-    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves groups without spread
+    if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
         return ()
     first = diagnosis.status.finding
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]
@@ -53,9 +53,9 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
 def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
     onset = diagnosis.onsets.get(mode)
     p = diagnosis.probability[mode]
-    text = f"{label_of(mode)} with probability {probability_text(p)} at step {diagnosis.about.last_step:g}"
+    text = f"{label_of(mode)} ({percent(p)}) at step {diagnosis.about.last_step:g}"
     if p < level:
-        text += f" (something fails with {probability_text(diagnosis.failing)}, and this is the most probable)"
+        text += f", the most likely of the failures ({percent(diagnosis.failing)} that one is under way)"
     if onset is not None:
         i = onset.step
         text += f", since about step {i.median:.0f} [{i.low:.0f}, {i.high:.0f}] ({i.level:.0%})"

@@ -107,7 +107,7 @@ class Following:
                 self._shrunk = True  # a trainer may be writing its whole log again; the next poll decides
                 return None
             if len(found.step) < len(before.step) // 2:
-                self._note(f"the log was begun again and ends at step {last_step(found):g}")
+                self._note(f"the log was restarted and ends at step {last_step(found):g}")
         self.run, self._shrunk = found, False
         return found
 

@@ -36,7 +36,7 @@ class Watching:
     Attributes:
         horizon: Horizon of the forecasts, optimizer step; by default the planned length, else half as far again.
         costs: Costs, values and gains behind the advice to stop; None for no advice.
-        signal: "auto", "reward" (train) or "eval" (held-out), for the forecast.
+        signal: "auto", "reward" (train) or "eval" (evaluations), for the forecast.
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
         seed: Seed of all looks.
@@ -166,7 +166,7 @@ class Update(ModeProbabilities, Result):
             parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
             parts.append(f"Do now: {status.action}")
         if o is not None:
-            parts += [f"By step {o.until:g} {o.reward_text(o.at_horizon)}, now {o.now.median:.3g}."]
+            parts += [f"Underlying reward {o.reward_text(o.at_horizon)} at step {o.until:g}, {o.now.median:.3g} now."]
             parts.append(o.advice)
         return f"Step {self.step:g}, {self.rows} rows. {' '.join(x for x in parts if x)}"
 

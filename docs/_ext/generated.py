@@ -160,14 +160,14 @@ def gallery_page(notebooks: list[Path], pictures: Path) -> str:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         title, _, rest = "".join(cells[0]["source"]).partition("\n")
         paragraph = re.sub(r"[\[\]`*]|\([^)]*\)", "", rest.strip().split("\n\n")[0])
-        said = " ".join(re.split(r"(?<=\.)\s", re.sub(r"\s+", " ", paragraph))[:2])
+        first = " ".join(re.split(r"(?<=\.)\s", re.sub(r"\s+", " ", paragraph))[:2])
         lines += [f":::{{grid-item-card}} {title.lstrip('# ')}", f":link: notebooks/{path.stem}", ":link-type: doc"]
         drawn = thumbnail(path)
         if drawn is not None:
             pictures.mkdir(parents=True, exist_ok=True)
             (pictures / f"{path.stem}.png").write_bytes(drawn)
             lines.append(f":img-top: _gallery/{path.stem}.png")
-        lines += ["", said, ":::", ""]
+        lines += ["", first, ":::", ""]
     lines += ["::::", "", "```{toctree}", ":hidden:", "", *(f"notebooks/{path.stem}" for path in notebooks), "```", ""]
     return "\n".join(lines)
 

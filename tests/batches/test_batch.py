@@ -133,7 +133,7 @@ def test_the_horizon_is_the_plan_where_it_lies_ahead():
         assert horizon_of(settings, 40.0) == found
         assert horizon_of(settings, 40.0, 50.0) == (50.0, "given")
     settings = dict(make_run(steps(40), 0.01 * steps(40)).settings.items())
-    assert horizon_of(settings, 3094.0, first=3075.0) == (3104.0, "half as far again as the rows reach")
+    assert horizon_of(settings, 3094.0, first=3075.0) == (3104.0, "1.5 times as far as the rows reach")
     assert horizon_of(settings, 60.0, first=3.0) == (90.0, guess)
 
 

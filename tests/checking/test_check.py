@@ -100,7 +100,7 @@ def test_defects_of_a_log_are_told_in_words(made):
     first, last, ratio = map(float, noise.groups())
     assert 2.0 < max(ratio, 1.0 / ratio) < 6.0  # the loud stretch, or the quiet one
     assert 18 <= (first if last >= 75 else last) <= 46
-    assert "the noise changes its size" in found.sentence
+    assert "the noise level changes" in found.sentence
     outlier = finding["outliers"]
     assert outlier.step == 21.0
     assert "step 21 is an outlier" in outlier.sentence

@@ -232,7 +232,7 @@ def test_held_out_reward_alone_is_fitted_and_said_so(tmp_path: Path, curve: np.n
     assert outcome.code == NOT_CONVERGED
     result = strict_json(outcome.out)
     assert result["about"]["signal"] == "eval_reward"
-    assert any("held-out reward was fitted instead" in note for note in result["notes"])
+    assert any("evaluation reward was fitted instead" in note for note in result["notes"])
     check_refusal(call("fit", path, *SHORT, "--signal", "reward"), path.name, "--signal eval")
 
 

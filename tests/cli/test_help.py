@@ -23,7 +23,7 @@ def test_help_of_the_program(flag):
     done = call(flag)
     assert done.code == 0
     assert "<bool>" not in done.out
-    for part in ("--version", "fit", "inspect", "4 the sampler did not converge"):
+    for part in ("--version", "fit", "inspect", "4 no convergence"):
         assert part in " ".join(done.out.split())
 
 

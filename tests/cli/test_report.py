@@ -76,7 +76,7 @@ def test_demo_refuses_a_directory_that_exists(tmp_path: Path):
 def test_demo_does_everything(tmp_path: Path):
     done = call("simulate", "--demo", "--out", tmp_path / "demo")
     assert done.code == 0, done.err
-    assert "What came:" in done.out
+    assert "Outcome:" in done.out
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 

@@ -39,7 +39,7 @@ def test_one_look_is_one_line(log, watched):
     assert done.code == 0, done.err
     (line,) = done.out.splitlines()
     assert line.startswith("Step 40, 40 rows. ")
-    assert "By step 60 " in line
+    assert " at step 60, " in line
     assert len(line) < 400
 
 

@@ -196,7 +196,7 @@ def test_the_sentence_names_what_is_favored_and_what_is_open():
 def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
     c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
-    assert verdict_sentence((e, f), "held-out reward") == "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    assert verdict_sentence((e, f), "evaluation reward") == "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead)."
     assert verdict_sentence((e, f, c), "reward") == (
         "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )

@@ -93,7 +93,7 @@ def test_a_price_above_every_slope_stops_now():
     assert found.pays_at == 110.0
     assert found.probability_pays == 0.0
     assert "Stop now, at step 100" in found.sentence
-    assert "step 110" in found.sentence
+    assert "The best later step, 110," in found.sentence
 
 
 def test_free_steps_of_a_rising_curve_run_to_the_end():

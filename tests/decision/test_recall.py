@@ -35,7 +35,7 @@ def test_a_stop_after_a_peak_keeps_the_peak_and_costs_the_steps_alone():
         np.arange(10.0, 101.0, 10.0), 10.0))  # fmt: skip
     assert stopping.stops_now
     assert stopping.net == pytest.approx(-10.0 * np.arange(11), abs=1.0)
-    assert "take that of step 60" in stopping.sentence
+    assert "Take the checkpoint of step 60" in stopping.sentence
     last = decide(ahead(falls, rises), cost_per_step=1.0, value_per_reward=100.0)
     assert last.net[-1] == pytest.approx(-100.0 - 10.0)
 
@@ -57,7 +57,7 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
     for _ in range(60):
         true = 0.4 + 0.002 * kept * rng.uniform(0.0, 1.0)
         rows = np.interp(STEP, kept, true) + 0.03 * rng.standard_normal(len(STEP))
-        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the held-out reward lies lower
+        score = true - 0.1 + noise * rng.standard_normal(len(kept))  # the evaluation reward lies lower
         trend = fit_trend(STEP, rows, seed=1)
         assert trend is not None
         given = Checkpoints(kept, 10.0, kept, score, noise)

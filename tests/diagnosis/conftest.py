@@ -17,7 +17,7 @@ def rising() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def hacked(rising) -> Run:
-    """The train reward rises, the held-out reward rises for 20 steps and then falls."""
+    """The train reward rises, the evaluation reward rises for 20 steps and then falls."""
     at = np.arange(4.0, ROWS + 1, 4)
     noise = 0.02 * np.random.default_rng(1).standard_normal(len(at))
     held = np.where(at < 20, 0.2 + 0.01 * at, 0.4 - 0.005 * (at - 20)) + noise
@@ -26,7 +26,7 @@ def hacked(rising) -> Run:
 
 @pytest.fixture(scope="session")
 def honest(rising) -> Run:
-    """The held-out reward follows the train reward."""
+    """The evaluation reward follows the train reward."""
     at = np.arange(4.0, ROWS + 1, 4)
     held = 0.75 - 0.55 * np.exp(-at / 25.0) + 0.02 * np.random.default_rng(2).standard_normal(len(at))
     return make_run(steps(ROWS), rising, evals=evaluated(at, held))

@@ -13,7 +13,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.trends import there
 
-FALLS = Sign(words="the held-out score fell from 0.3 to 0.2", strong=True)
+FALLS = Sign(words="the evaluation reward fell from 0.3 to 0.2", strong=True)
 GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
 
 
@@ -56,7 +56,7 @@ def test_no_finding_leads_past_a_row(finding):
             assert not f.level > THRESHOLDS.near_top
         if f.not_finite:
             assert not any(word in text for word in ("easier prompts", "harder prompts", "go on", "groups"))
-        if "checkpoint of about step" in text or "best held-out score" in text:
+        if "checkpoint of about step" in text or "best evaluation reward" in text:
             assert f.checkpoint is not None
         if f.failing > THRESHOLDS.half or f.not_finite:
             assert "go on" not in text
@@ -99,7 +99,7 @@ def test_solved_needs_a_held_out_score():
     alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).status
     assert alone.status == "done"
     assert "solved" not in alone.headline
-    assert "best held-out score" not in alone.action
+    assert "best evaluation reward" not in alone.action
     at = np.arange(4.0, 81.0, 4.0)
     both = make_run(
         steps(80), np.minimum(y, 1.0), evals=evaluated(at, np.full(len(at), 0.97)), reward_low=0.0, reward_high=1.0
@@ -116,7 +116,7 @@ def test_a_part_that_falls_beneath_a_mean_that_stands_comes_first():
 
 
 def both_rewards(train, held, **more):
-    """A train reward and a held-out one every fourth step, each between two levels with little noise."""
+    """A train reward and an evaluation one every fourth step, each between two levels with little noise."""
     rng, at = np.random.default_rng(5), np.arange(4.0, 121.0, 4.0)
     y = np.linspace(train[0], train[1], 120) + 0.01 * rng.standard_normal(120)
     path = np.interp(at, np.linspace(4.0, 120.0, len(held)), held) + 0.005 * rng.standard_normal(len(at))
@@ -126,15 +126,15 @@ def both_rewards(train, held, **more):
 def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
     fell = diagnose(both_rewards((0.2, 0.35), (0.15, 0.25, 0.21))).status
     assert fell.status == "watch"
-    assert fell.headline.startswith("The held-out score fell from 0.2")
+    assert fell.headline.startswith("The evaluation reward fell from 0.2")
     assert "while the train reward rose" in fell.headline
-    assert "best held-out score" in fell.action
+    assert "best evaluation reward" in fell.action
     stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).status
     assert stays.status == "watch"
-    assert "while the held-out score stays at 0.5" in stays.headline
+    assert "while the evaluation reward stays at 0.5" in stays.headline
     assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
     for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
-        assert "held-out" not in diagnose(both_rewards(train, held)).status.headline
+        assert "evaluation" not in diagnose(both_rewards(train, held)).status.headline
 
 
 def test_what_happened_at_once_and_is_over_is_told_with_its_step():

@@ -49,7 +49,7 @@ def test_a_hacked_run_is_named_with_onset_and_remedies_and_an_honest_one_is_not(
 
 @pytest.fixture(scope="module")
 def held_out_alone():
-    """A held-out reward alone, which rises and falls."""
+    """An evaluation reward alone, which rises and falls."""
     at = np.arange(4.0, ROWS + 1, 4)
     held = np.where(at < 30, 0.1 + 0.015 * at, 0.55 - 0.01 * (at - 30))
     held = held + 0.015 * np.random.default_rng(4).standard_normal(len(at))
@@ -59,7 +59,7 @@ def held_out_alone():
 def test_a_held_out_reward_alone_leaves_open_which(held_out_alone):
     """Nothing in such a log says which, as its evidence says."""
     found = diagnose(held_out_alone)
-    assert "cannot be distinguished" in found.evidence["reward_hacking"]
+    assert "can be hacking or instability" in found.evidence["reward_hacking"]
     assert "Not checked: reward hacking" in found.sentence
 
 
@@ -88,8 +88,8 @@ def test_a_log_of_held_out_rewards_alone_lacks_the_train_reward():
     evals = {float(x): 0.3 + 0.004 * x for x in range(40)}
     found = diagnose(make_run(steps(40), np.full(40, np.nan), evals=evals))
     assert "train reward" in found.missing
-    assert not any("held-out" in x for x in found.missing)
-    assert any("held-out" in x for x in diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40))).missing)
+    assert not any("evaluation" in x for x in found.missing)
+    assert any("evaluation" in x for x in diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40))).missing)
 
 
 def test_every_signal_may_be_missing_or_constant():
@@ -115,8 +115,8 @@ def test_what_is_said_of_a_reward_of_zero_is_zero_and_one_evaluation_is_one():
     found = diagnose(make_run(steps(40), np.zeros(40), signals={"kl": kl}, evals={40.0: 0.0}))
     said = text_of(found, 2000)
     assert "40 rows, 1 evaluation, steps 1 to 40" in said
-    assert "changed by 0 [0, 0] (90%) to 0;" in said
-    assert "the reward is at 0 [0, 0] (90%)" in said
+    assert "changed by 0 to 0;" in said
+    assert "the reward is at 0" in said
 
 
 def test_a_reward_that_is_the_same_in_a_few_rows_is_named():

@@ -163,7 +163,7 @@ def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
 
 def test_two_evaluations_are_a_held_out_score_that_is_logged():
     run = make_run(steps(20), 0.02 + 0.008 * steps(20), evals=evaluated(np.array([10.0, 20.0]), np.array([0.04, 0.15])))
-    assert not any("held-out" in x for x in diagnose(run).missing)
+    assert not any("evaluation" in x for x in diagnose(run).missing)
 
 
 def test_a_run_that_is_over_is_not_to_be_watched():
@@ -240,3 +240,20 @@ def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late, middle):
     lines = (better.status.action, *better.status.remedies)
     assert better.status.action.startswith("stop, and go back to the checkpoint")
     assert not any("start over" in x for x in lines)
+
+
+def test_few_rows_that_fell_are_not_called_calm():
+    fell = diagnose(make_run(steps(6), np.array([0.77, 0.94, 0.59, 0.26, 0.43, 0.31]))).status
+    assert fell.status == "unclear"
+    assert "no failure detected, but the reward fell from 0.767 to 0.333; 6 rows are too few" in fell.sentence.lower()
+    assert "if it persists, stop" in fell.action
+    mixed = diagnose(make_run(steps(6), np.array([0.77, 0.3, 0.59, 0.26, 0.43, 0.31]))).status
+    assert "fell" not in mixed.sentence
+
+
+def test_more_rows_are_not_asked_of_a_log_of_every_step():
+    plan = diagnose(make_run(steps(6), 0.3 + 0.1 * np.sin(np.arange(6.0)), total_steps=9)).status
+    assert "plan more steps: at its planned end the log has 9 rewards" in plan.action
+    wrong = diagnose(make_run(steps(6), np.zeros(6), total_steps=9)).status
+    assert "in all 6 rows so far" in wrong.sentence
+    assert "test the verifier" in wrong.action

@@ -43,5 +43,5 @@ def test_rows_smoother_than_their_groups_are_told_with_the_diagnosis(reward):
     smooth = 0.5 + 0.002 * np.sin(np.arange(ROWS) / 9.0)
     spread = {"reward_std": 0.4 + 0.02 * np.random.default_rng(4).standard_normal(ROWS)}
     run = make_run(steps(ROWS), smooth, signals=spread, group_size=8, prompts_per_step=8)
-    assert any("the rows were smoothed" in note for note in diagnose(run).notes)
+    assert any("rows were smoothed" in note for note in diagnose(run).notes)
     assert implausible(make_run(steps(ROWS), smooth, signals=spread)) == ()

@@ -60,8 +60,8 @@ def test_a_total_that_rises_while_the_task_falls_is_no_comparison():
     assert found.answers[0].verdict == "B is better"
     assert found.answer("gold_reward").verdict == "A is better"
     assert found.not_comparable == "by the total B is better, by the gold reward A is better"
-    assert found.sentence.startswith("The totals are no comparison: by the total B is better, by the gold reward A")
-    assert view(found).answer.startswith("The totals are no comparison")
+    assert found.sentence.startswith("The totals are not comparable: by the total B is better, by the gold reward A")
+    assert view(found).answer.startswith("The totals are not comparable")
 
 
 def test_settings_and_length_are_listed_and_runs_that_differ_are_no_seeds():

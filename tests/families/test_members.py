@@ -69,7 +69,7 @@ def test_what_differs_is_varied():
     assert list(settings_that_differ(GROUPS)) == ["group_size"]
     nearly = [relaxing("n", learning_rate=1e-5), relaxing("m", learning_rate=9.999e-6)]
     assert settings_that_differ(nearly) == {}
-    with pytest.raises(SettingError, match="no setting is known of all runs and differs"):
+    with pytest.raises(SettingError, match="no setting is known for all runs and differs"):
         varied_in([GROUPS[0], GROUPS[0]])
 
 

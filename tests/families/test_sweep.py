@@ -70,7 +70,7 @@ def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path
     assert rate.prior.low == pytest.approx(-1.645, abs=1e-3)
     assert rate.contraction == pytest.approx(0.96, abs=0.01)
     assert found.sentence.startswith("A higher learning rate raises the response rate (exponent +1.0")
-    assert found.sentence.endswith(" 3 of 4 effects are open (90% intervals, 6 runs).")
+    assert found.sentence.endswith(" 3 of 4 effects are unclear (90% intervals, 6 runs).")
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.to_frame().attrs["interval_level"] == 0.9
     figure = plot_sweep(found)
@@ -85,11 +85,11 @@ def test_a_sweep_is_a_sentence_a_table_a_picture_and_strict_json(found, tmp_path
 def test_repetitions_are_named_and_what_one_more_would_show(found):
     assert found.to_dict()["repetitions"] == [["run0", "run3"], ["run1", "run4"], ["run2", "run5"]]
     assert found.repetition_sentence == (
-        "run0, run3; run1, run4; run2, run5 (all settings and names alike); only there is noise of seeds alone: "
+        "run0, run3; run1, run4; run2, run5 (same settings and names) show the noise of seeds: "
         "3 differences show its size within 41%, one more repetition would show its size within 35%."
     )
     none = replace(found, repetitions=())
-    assert "so no difference is noise of seeds alone; one repetition would" in none.repetition_sentence
+    assert "so seed noise cannot be measured; one repetition would" in none.repetition_sentence
     assert none.repetition_sentence in text_of(none)
 
 
@@ -98,8 +98,7 @@ def test_what_file_names_state_and_what_is_assumed_is_printed(found):
     text = " ".join(text_of(replace(found, named=(given,))).split())
     assert "Settings from file names: lora_rank 8, 32." in text
     assert (
-        "the geometric mean of those stated: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another"
-        in text
+        "the geometric mean of the others: lora_rank 16 (4 runs); --set NAME=VALUE or a file name gives another" in text
     )
 
 

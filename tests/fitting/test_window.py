@@ -33,7 +33,7 @@ def test_the_rows_since_a_collapse_are_fitted():
     cut, window = rows_to_fit(run)
     assert there(window.start_step) == pytest.approx(29.0, abs=1.0)
     assert cut.step[0] > there(window.start_step)
-    assert window.reason.startswith("The reward fell from 0.9 to 0.01")
+    assert window.reason.startswith("The reward fell from its best, 0.9 at step 25, to 0.01")
     assert window.lead.endswith(f"Since step {window.start_step:.0f}:")
 
 
@@ -44,7 +44,7 @@ def test_no_row_from_before_a_jump_is_fitted():
 
 
 def test_a_reward_that_is_constant_since_it_fell_has_nothing_to_fit():
-    with pytest.raises(FitError, match=r"has been 0 in all 10 rows since step 30.*--up-to-step 30"):
+    with pytest.raises(FitError, match=r"All 10 rows since step 30 are 0.*--up-to-step 30"):
         rows_to_fit(dipped_then_collapsed())
 
 

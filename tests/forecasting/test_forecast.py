@@ -69,8 +69,8 @@ def test_a_horizon_says_where_it_comes_from_where_rows_begin_late_and_the_plan_i
     whole, late = horizon_of(reached, 200.0), horizon_of(reached, 200.0, first=100.0)
     assert (whole.until, late.until) == (300.0, 250.0)
     assert whole.origin == "1.5 times the last step, the planned length being reached"
-    assert late.origin == "half as far again as the rows reach, the planned length being reached"
-    assert late.sentence == "forecast to step 250, half as far again as the rows reach (the planned length is reached)"
+    assert late.origin == "1.5 times as far as the rows reach, the planned length being reached"
+    assert late.sentence == "forecast to step 250, 1.5 times as far as the rows reach (the planned length is reached)"
     assert horizon_of({}, 200.0, first=100.0).sentence.endswith("(they begin at a late step)")
 
 

@@ -33,7 +33,7 @@ def make_run(
         reward: Train reward, shape (n,).
         window: Steps averaged into a row, a number or shape (n,).
         signals: Canonical name → values, numbers or shape (n,).
-        evals: Step → held-out reward.
+        evals: Step → evaluation reward.
         components: Reward function → its mean, shape (n,).
         name: Name of the run.
         written: Signals that the trainer wrote in every row, so that their NaN is NaN and not missing.
@@ -70,7 +70,7 @@ def rising_run(n: int = 40, seed: int = 0, **settings: Any) -> Run:
 
 
 def evaluated(at: Sequence[float] | np.ndarray, values: Any) -> dict[float, float]:
-    """Held-out rewards as `make_run` takes them."""
+    """Evaluation rewards as `make_run` takes them."""
     return dict(zip(np.asarray(at, float).tolist(), np.asarray(values, float).tolist(), strict=True))
 
 

@@ -29,7 +29,7 @@ class Sample:
         label: Its name as its authors write it.
         step: Keys that hold the step beside the metrics, as W&B gets them.
         reward: Key of the reward.
-        held_out: Key of the held-out reward; "" where it logs none.
+        held_out: Key of the evaluation reward; "" where it logs none.
         signals: Canonical signal → key and value.
         stores: Stores that it can write to.
         config: Its configuration.

@@ -20,7 +20,7 @@ def assert_read(
     keys: Mapping[str, str] = {},
     **fields: Any,
 ) -> None:
-    """Compares a run with steps, rewards, step → held-out reward, signals, settings, keys and other fields.
+    """Compares a run with steps, rewards, step → evaluation reward, signals, settings, keys and other fields.
 
     A setting is its value, or its value and provenance; ``notes`` stand in one of its notes each, ``without`` in none.
     """

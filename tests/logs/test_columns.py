@@ -85,4 +85,4 @@ def test_an_action_names_the_column_that_is_there():
 
     facts = Facts(rows=40, suggested={"kl": ("ref_divergence",)})
     assert ACTIONS["log KL"].text(facts) == "name the column with --column kl=ref_divergence if it is the right one"
-    assert ACTIONS["log held-out"].text(facts) == "log a held-out score every 10 to 20 steps"
+    assert ACTIONS["log evaluation"].text(facts) == "log an evaluation reward every 10 to 20 steps"

@@ -135,7 +135,7 @@ def test_a_page_and_a_markdown_file_with_the_table(tmp_path):
     for name in ("README.md", "train.html", "table.md"):
         assert_read(read_log(tmp_path / name), reward=REWARD, format="marked_table")
     (tmp_path / "two.md").write_text(bars + "\n" + bars.replace("0.1 |", "0.2 |"))
-    with pytest.raises(LogReadError, match="expected one run, found 2: table 1, table 2"):
+    with pytest.raises(LogReadError, match=r"found 2: table 1 \(steps 1 to 12, reward 0.15 to 0.7\), table 2 "):
         read_log(tmp_path / "two.md")
     assert_read(read_log(tmp_path / "two.md", run="table 2"), reward=REWARD, signals={"kl": 0.2})
     (tmp_path / "none.md").write_text("# Nothing\n\n| model | reward |\n|---|---|\n| a | 1 |\n")
@@ -170,6 +170,6 @@ def test_hostile_markup_costs_what_its_length_costs(text):
 def test_many_tables_are_not_compared_with_each_other(tmp_path):
     (tmp_path / "many.html").write_text("<div>" + progress(1, 2) * 1000 + "</div>")
     before = time.process_time()
-    with pytest.raises(LogReadError, match="expected one run, found 1000: table 1, table 2"):
+    with pytest.raises(LogReadError, match=r"expected one run, found 1000: table 1 .* table 12 "):
         read_log(tmp_path / "many.html")
     assert time.process_time() - before < 5.0

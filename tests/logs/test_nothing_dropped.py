@@ -69,7 +69,7 @@ def test_kinds_of_records_one_after_another_are_put_together(read):
     for order in ((entropies, rewards, evals), (evals, entropies, rewards), (rewards, evals, entropies)):
         run = read([x for part in order for x in part])
         without = ("resumed", "more than once")
-        assert_read(run, "2 kinds one after another", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
+        assert_read(run, "2 kinds alternate", evals={s: 0.02 * s for s in range(5, 41, 5)}, without=without)
         assert np.isfinite(run.signals["entropy"]).all()
     run = read([*[row(s, entropy=0.5) for s in STEPS], *[row(s, kl=0.1) for s in STEPS]])  # the reward twice
     assert_read(run, signals={"entropy": 0.5, "kl": 0.1})
@@ -97,14 +97,14 @@ DONE = "Map: 100%|██████| 7473/7473 [00:01<00:00, 9000 examples/s]\n
 def test_rows_without_a_step_are_placed_by_the_last_progress_bar(read, text, each, last):
     run = read(text + "{'train_runtime': 9.0, 'train_loss': 0.1}\n", "train.log")
     settings = {"logging_window": each, "total_steps": 1000 if last != 100 else 100}
-    assert_read(run, f"a row stands for {each} of them", settings=settings)
+    assert_read(run, f"a row covers {each} steps", settings=settings)
     assert (run.step[-1], np.median(np.diff(run.step))) == (last, each)
 
 
 def test_a_bar_that_the_rows_do_not_fit_asks_for_the_window(read):
     text = console(end="100%|██████████| 1024/1024 [10:00<00:00,  1.67it/s]\n")
     run = read(text, "train.log")
-    assert_read(run, "1024 of 1024: where a row stands for several steps, state --set logging_window=N")
+    assert_read(run, "1024 of 1024; if a row covers several steps: --set logging_window=N")
     assert run.step[-1] == 100
     assert read(text, "train.log", settings={"logging_window": 10}).step[-1] == 1000
     assert_read(read(console() + DONE, "train.log"), without=("logging_window",))
@@ -123,7 +123,7 @@ def test_shares_of_tinker_that_are_0_throughout_say_nothing(read, bad, known):
     rows = [{"step": s, "progress/batch": s, "env/all/reward/total": 0.01 * s} | shares for s in STEPS]
     run = read(rows)
     assert ("frac_reward_zero_std" in run.signals) is known
-    assert sum("frac_reward_zero_std is not known" in note for note in run.notes) == (not known)
+    assert sum("frac_reward_zero_std is unknown" in note for note in run.notes) == (not known)
 
 
 @pytest.mark.parametrize(

@@ -323,10 +323,12 @@ def test_a_bar_behind_a_dictionary_leaves_it_whole(write):
     assert_read(read_log(write("run.log", text)), reward=REWARD)
 
 
-def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write):
-    bars = [f"  1%|▍   | {246 + i}/40166 [1:53:59<268:41:37, 24.23s/it]warning" for i in range(len(LINES))]
+@pytest.mark.parametrize(("each", "end"), [(1, "t]warning"), (7, "")])
+def test_rows_from_the_middle_of_a_training_have_the_steps_of_the_bars_below_them(write, each, end):
+    step = 246 + each * np.arange(len(LINES))
+    bars = [f"  1%|▍   | {at}/40166 [1:53:59<268:41:37, 24.23s/i{end}" for at in step]
     text = pasted(line for pair in zip(LINES, bars, strict=True) for line in pair)
-    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=range(246, 270))
+    assert_read(read_log(write("run.log", text)), "bar of 40166, shown below each row", step=step)
 
 
 def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
@@ -397,8 +399,88 @@ def test_a_signal_of_nan_alone_is_noted(write):
         ("response_length_mean", "completion_length"),
         ("truncation_rate", "completions_clipped_ratio"),
         ("grpo_loss", "loss"),
+        ("mean_len", "completion_length"),
+        ("生成长度", "completion_length"),
+        ("截断比", "completions_clipped_ratio"),
+        ("Gnorm", "grad_norm"),
     ],
 )
 def test_names_of_own_scripts(write, key, signal):
     lines = [json.dumps({"outer_step": i, "mean_reward": x, key: 0.5}) for i, x in enumerate(REWARD, 1)]
     assert_read(read_log(write("run.jsonl", pasted(lines))), step=range(1, 25), reward=REWARD, signals={signal: 0.5})
+
+
+NUMBERS = ("−0.086", "~25.0%", "≈1.3", "+0.5", "**0.25**")
+
+
+def test_numbers_as_people_type_them(write):
+    rows = "".join(f"| {i} | {text} | −{i} |\n" for i, text in enumerate(NUMBERS, 1))
+    run = read_log(write("notes.md", f"| Step | Reward | KL |\n|---|---|---|\n{rows}"))
+    assert_read(run, reward=[-0.086, 0.25, 1.3, 0.5, 0.25], signals={"kl": -np.arange(1.0, 6.0)})
+
+
+def test_a_table_of_runs_is_no_training_and_those_to_choose_among_are_described(write):
+    runs = "| Run | Steps | Reward |\n|---|---|---|\n| a | 200 | 1.0 |\n| b | 400 | 0.8 |\n| c | 50 | 0.2 |\n\n"
+    tables = [
+        "| Step | Reward |\n|---|---|\n" + "".join(f"| {s} | {r:.2f} |\n" for s, r in enumerate(rewards, 1)) + "\n"
+        for rewards in ((0.1, 0.2, 0.4), (0.9, 0.8, 0.3, 0.2))
+    ]
+    assert_read(read_log(write("one.md", runs + tables[0])), reward=[0.1, 0.2, 0.4])
+    said = r"found 2: table 1 \(steps 1 to 3, reward 0.1 to 0.4\), table 2 \(steps 1 to 4, reward 0.9 to 0.2\); choose"
+    with pytest.raises(LogReadError, match=said):
+        read_log(write("two.md", runs + "".join(tables)))
+    assert_read(read_log(write("two.md", runs + "".join(tables)), run="table 1"), reward=[0.1, 0.2, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("columns", "reward", "note"),
+    [
+        ({"episode_rewards": "abc", "moving_average_rewards": "bac"}, "episode_rewards", "averages moving_average"),
+        ({"success_rate": "abc", "adv_std": "bac"}, "success_rate", "no reward and no other rate of success"),
+        ({"train/pass_rate": "abc", "val/pass_rate": "cba"}, "train/pass_rate", "no other rate of success"),
+    ],
+)
+def test_a_key_that_alone_can_be_the_reward(write, columns, reward, note):
+    values = {"a": 0.1, "b": 0.3, "c": 0.2}
+    rows = [{"iter": i, **{k: values[x[i]] for k, x in columns.items()}} for i in range(3)]
+    run = read_log(write("log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert_read(run, note, reward=[0.1, 0.3, 0.2], keys={"reward": reward})
+
+
+def test_parts_to_choose_among_are_all_named(write):
+    text = "step,reward_valid_json,reward_has_keys,reward_env\n1,0.1,0.2,0.3\n2,0.2,0.2,0.5\n"
+    with pytest.raises(LogReadError, match="differ: reward_valid_json, reward_has_keys, reward_env; choose"):
+        read_log(write("log.csv", text))
+
+
+def test_episodes_and_timesteps_count_where_nothing_else_does(write):
+    rows = [{"episode": e, "reward": 0.01 * i} for i, e in enumerate((*range(30), *range(12)))]
+    run = read_log(write("log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert_read(run, "training 2 of 2", step=range(12), step_counter="episode")
+    columns = {"timesteps": [8000, 16000, 24000], "mean_reward": [0.1, 0.2, 0.3]}
+    run = read_log(write("columns.json", json.dumps(columns)))
+    assert_read(run, step=[8000, 16000, 24000], step_counter="timestep")
+    trainers = [{"objective/scores": 0.1 * e, "val/num_eos_tokens": 1, "episode": 512 * e} for e in range(1, 4)]
+    assert_read(read_log(write("ppo.jsonl", "\n".join(map(json.dumps, trainers)))), step=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("zero-var groups", True),
+        ("groups with zero reward spread", True),
+        ("flat_reward_group_ratio", True),
+        ("groups without nonzero std", False),
+        ("zero_rate", False),
+    ],
+)
+def test_the_share_of_groups_without_spread_in_words(write, name, known):
+    table = f"step,reward,{name}\n" + "".join(f"{i},0.{i},0.{9 - i}\n" for i in range(1, 5))
+    assert ("frac_reward_zero_std" in read_log(write("log.csv", table)).signals) is known
+
+
+def test_what_only_sounds_like_a_signal_is_not_suggested(write):
+    names = ("value_loss", "critic/values/mean", "syntax_valid_pct", "age", "avg_grader", "adv_std", "nonzero_ratio")
+    rows = [{"step": i, "reward": 0.1 * i, **dict.fromkeys(names, 0.1 + 0.01 * i)} for i in range(1, 6)]
+    run = read_log(write("log.jsonl", "\n".join(map(json.dumps, rows))))
+    assert {"heldout", "staleness", "grad_norm", "reward_std", "frac_reward_zero_std"}.isdisjoint(run.suggested)

@@ -87,7 +87,7 @@ if READABLE:
 
     @pytest.mark.parametrize("path", logs(MORE / "raw"), ids=NAME)
     def test_another_raw_log_agrees_with_its_table(path):
-        """Where every update has a row, the table counts rollouts; its held-out score may be another."""
+        """Where every update has a row, the table counts rollouts; its evaluation reward may be another."""
         run = read_log(path)
         assert run.has_reward
         if path.name.startswith(COUNTED_OTHERWISE):

@@ -56,7 +56,7 @@ def test_a_row_that_is_too_long_says_where(write):
 def test_which_column_is_the_reward(write):
     text = "step,rollout/mean_total_reward_of_all,task/reward_component_exact,task/reward_bonus_format\n"
     run = read_log(write("log.csv", text + "".join(f"{s},{0.1 * s},{0.08 * s},{0.02 * s}\n" for s in range(5))))
-    assert_read(run, "next to its parts task/reward_component_exact", reward=0.1 * np.arange(5))
+    assert_read(run, "next to its parts or averages task/reward_component_exact", reward=0.1 * np.arange(5))
     run = read_log(write("a.csv", "step,mean_reward,reward\n1,0.1,0.1\n2,0.2,0.2\n"))
     assert_read(run, "agree", keys={"reward": "reward"})
     run = read_log(write("a.csv", "step,eval_reward,entropy\n0,0.1,0.5\n1,,0.4\n2,0.2,0.3\n"))

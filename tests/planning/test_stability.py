@@ -81,7 +81,7 @@ def test_a_curvature_that_the_reward_shows_has_margins_and_no_probability():
     assert fitted.hold.margin.median == pytest.approx(fitted.hold.threshold / (0.02 * 0.1 * 10.0))
     assert np.isnan(fitted.hold.probability_stable)
     assert not fitted.failure_risk.measured
-    assert "stiffer directions decide" in fitted.sentence
+    assert "Stiffer directions limit stability" in fitted.sentence
     assert "unknown" in text_of(fitted, 200)
     assert "refresh every step," in view(fitted).about
     assert stability(0.02, 0.9, "ema", 1, curvature=draws).hold.probability_stable == 1.0

@@ -72,11 +72,11 @@ def test_a_long_cycle_that_grows_past_all_numbers_is_unstable():
 def test_nothing_felt_and_nothing_stable():
     """A batch that feels nothing stiff says little of what there is."""
     unfelt = made(Measured(0.5, 0.4, 7.0, 0.1, 0.9))
-    assert "cannot tell" in unfelt.sentence
+    assert "indistinguishable from 0" in unfelt.sentence
     with pytest.raises(SettingError, match="probe a larger batch"):
         limits_of(unfelt, 1.0)
     assert limits_of(made(), 100.0).largest_refresh_interval == 0
-    assert "at no refresh interval" in text_of(limits_of(made(), 100.0))
+    assert "at no refresh interval" in " ".join(text_of(limits_of(made(), 100.0)).split())
 
 
 def test_trajectory_of_a_sharpening_run():

@@ -61,7 +61,7 @@ def test_of_very_many_the_nearest_are_taken(monkeypatch):
     far = [replace(r, name=f"far{i}") for i, r in enumerate(far)]
     found = gather_references(near[0], rows_of(near[0]), [*far, *near])
     assert [r.name for r, _ in found.runs] == ["run1", "run2", "run3"]
-    assert sum("further from the run's rows" in x.why for x in found.left_out) == 3
+    assert sum("less similar to the run's rows" in x.why for x in found.left_out) == 3
 
 
 def test_the_file_next_to_a_log_names_its_reference_runs(tmp_path):

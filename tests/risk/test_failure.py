@@ -43,7 +43,7 @@ def test_beyond_public_changes_it_says_so_and_is_wide():
     far = failure_risk(Change(group_size=-math.log(512.0)))
     near = failure_risk(Change(group_size=-math.log(2.0)))
     assert not far.tried
-    assert "none of them moved the group size this far" in far.evidence
+    assert "no public run changed the group size this far" in far.evidence
     assert near.tried
     assert far.interval.high - far.interval.low > 2.0 * (near.interval.high - near.interval.low)
     assert far.interval.high > 0.8

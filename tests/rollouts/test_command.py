@@ -30,7 +30,7 @@ def test_one_screen_one_dictionary_one_picture(saved):
     shown = call("rollouts", saved / "completions.csv", "--log", saved / "log.csv", "--details", "--plot", picture)
     assert shown.code == 0
     assert "of the gain is formatted answers" in shown.out
-    assert "groups of 8 have spread" in shown.out
+    assert "groups of 8 have reward variance" in shown.out
     assert "mean of these completions in 100% of 40 rows" in " ".join(shown.out.split())
     assert len(shown.out.splitlines()) < 45
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -54,7 +54,7 @@ def test_a_gain_of_format_or_of_the_task_is_told_as_one():
     assert not found.has_gain
     assert np.isnan(found.shares[0].share.median)
     assert found.p_form == 0.0
-    assert "no gain to share out" in found.sentence
+    assert "no gain to decompose" in found.sentence
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["shares"][0]["share"]["median"] is None
 
 

@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_one_line_with_a_remedy(tmp_path):
         read_rollouts(tmp_path)
     for i in (1, 2):
         (tmp_path / f"{i}.pt").write_bytes(b"PK\x03\x04 pickled")
-    with pytest.raises(LogReadError, match=r"pickled torch file, which is not loaded .* its samples as JSON lines"):
+    with pytest.raises(LogReadError, match=r"pickled torch file, which can run code .* its samples as JSON lines"):
         read_rollouts(tmp_path)
     both = tmp_path / "both"
     write_verl(both, MADE)

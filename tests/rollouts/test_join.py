@@ -51,7 +51,7 @@ def test_another_run_does_not_match():
     reward = np.bincount(other.step, other.reward)[1:] / np.bincount(other.step)[1:]
     found = join(make_run(step=STEP, reward=reward), ROLLOUTS)
     assert not found.matches
-    assert "not of the same run" in found.sentence
+    assert "of another run or reward" in found.sentence
     assert found.to_dict()["matches"] is False
     with pytest.raises(FitError, match="expected at least 4 rows of made with rollouts"):
         join(make_run(step=STEP + 1000, reward=reward), ROLLOUTS.until(3))

@@ -44,7 +44,7 @@ def test_held_out_rows_are_instantaneous():
     run = make_run([1], [np.nan], evals={0: 0.1, 10: 0.2, 25: 0.3, 30: 0.4})
     table = rows_of(run)
     assert table.signal == "eval_reward"
-    assert "held-out reward was fitted instead" in table.notes[0]
+    assert "evaluation reward was fitted instead" in table.notes[0]
     np.testing.assert_array_equal(table.window, 0)
     np.testing.assert_array_equal(table.gap(), [0, 10, 15, 5])
 
@@ -85,7 +85,7 @@ def test_long_logs_are_averaged_in_blocks():
     [
         (make_run([1, 2, 3], [1, 2, 3]), "auto", "at least 4 rows"),
         (make_run(range(9), [0.5] * 9), "auto", "never changes"),
-        (make_run(range(9), range(9)), "eval", "no held-out reward"),
+        (make_run(range(9), range(9)), "eval", "no evaluation reward"),
         (make_run(range(9), [np.nan] * 9, evals={1: 1}), "reward", "--signal eval"),
         (make_run(range(9), [np.nan] * 9), "auto", "--column reward"),
         (make_run(range(9), range(9)), "loss", "expected auto, reward or eval"),

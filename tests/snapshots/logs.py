@@ -26,7 +26,7 @@ def short() -> Run:
 
 
 def hacked() -> Run:
-    """The train reward goes on rising while held-out reward falls and completions grow."""
+    """The train reward goes on rising while evaluation reward falls and completions grow."""
     rng, s = np.random.default_rng(5), steps(60)
     reward = 0.9 - 0.7 * np.exp(-s / 20.0) + 0.02 * rng.standard_normal(60)
     held_out = {float(t): 0.45 + 0.15 * t / 20 if t <= 20 else 0.6 - 0.4 * (t - 20) / 40 for t in range(5, 61, 5)}

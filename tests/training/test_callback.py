@@ -218,16 +218,16 @@ def test_words_are_written_with_an_alarm_with_a_change_of_the_advice_and_at_the_
     for i, (stop, alarms) in enumerate([(90.0, ()), (90.0, (alarm(),)), (3.0, ()), (4.0, ()), (90.0, ())], 1):
         beside.says(update(i, stop, alarms))
         row = training.step(reward=0.5)
-        said.append("bayes_grpo/said" in row)
+        said.append("bayes_grpo/sentence" in row)
         assert row["bayes_grpo/stop_now"] == float(stop <= i)
         assert ("bayes_grpo/alarm/policy_concentration" in row) == bool(alarms)
-        assert row.get("bayes_grpo/said", "").count("ALARM") == len(alarms)
+        assert row.get("bayes_grpo/sentence", "").count("ALARM") == len(alarms)
     assert said == [False, True, True, False, True]
     assert beside.waited == 0
     beside.says(update(6, 90.0))
-    assert "The reward is likely to rise" in training.step(train_runtime=1.0, total_flos=0.0)["bayes_grpo/said"]
+    assert "The reward is likely to rise" in training.step(train_runtime=1.0, total_flos=0.0)["bayes_grpo/sentence"]
     assert beside.waited == 7.0
-    assert "bayes_grpo/said" in training.step(train_runtime=1.0, total_flos=0.0)  # although a row has the update
+    assert "bayes_grpo/sentence" in training.step(train_runtime=1.0, total_flos=0.0)  # although a row has the update
     training.call("on_train_end")
     assert beside.closed
 
@@ -239,7 +239,7 @@ def test_alarms_of_updates_that_no_row_was_there_for_are_not_lost():
     beside.says(update(2))
     row = training.step(reward=0.5)
     assert row["bayes_grpo/alarm/policy_concentration"] == 0.95
-    assert row["bayes_grpo/said"].startswith("ALARM: Gone. Step 2,")
+    assert row["bayes_grpo/sentence"].startswith("ALARM: Gone. Step 2,")
 
 
 def test_only_the_first_of_the_processes_that_train_together_has_one_beside():
@@ -411,7 +411,7 @@ def test_a_log_reads_the_same_with_and_without_our_entries(tmp_path: Path, prefi
     rows = [{"step": i, "reward": round(float(rng.uniform()), 3), "kl": 0.1 * i} for i in range(1, 21)]
     ours = {f"{prefix}{key}": value for key, value in module.entries_of(update(1, stop=5.0), (alarm(),)).items()}
     runs = []
-    for name, extra in (("without", {}), ("with", ours | {f"{prefix}bayes_grpo/said": "Stop."})):
+    for name, extra in (("without", {}), ("with", ours | {f"{prefix}bayes_grpo/sentence": "Stop."})):
         (tmp_path / name).mkdir()
         path = tmp_path / name / kind
         full = [row | (extra if i % 3 else {}) for i, row in enumerate(rows)]

@@ -89,7 +89,7 @@ def test_the_log_has_every_row_and_our_last_update_is_of_all_of_them(whole: Trai
     ours = {key: value for key, value in whole.rows[-1].items() if key.startswith("bayes_grpo/")}
     assert ours["bayes_grpo/rows"] == STEPS
     assert sum(ours[key] for key in ours if key.startswith("bayes_grpo/p/")) == pytest.approx(1)
-    assert f"Step {STEPS}, {STEPS} rows." in ours["bayes_grpo/said"]
+    assert f"Step {STEPS}, {STEPS} rows." in ours["bayes_grpo/sentence"]
 
 
 def test_what_we_write_is_seen_by_callbacks_that_report(whole: Trained):

@@ -72,6 +72,8 @@ def test_a_sparkline_marks_events_on_a_terminal_alone():
     line, mark = sparkline(series)
     assert line == "▁▁▁▁▁█████  0.1 → 0.9"
     assert mark == "     ^ step 6: onset"
+    late = Sparkline(list(range(1, 31)), [0.1] * 30, {"a longer onset": 28.0})
+    assert sparkline(late, 40)[1] == "   step 28: a longer onset ^"
     assert sparkline(Sparkline([1], [0.1])) == []
     assert sparkline(Sparkline([1, 2, 3], [0.1, np.nan, 0.1]))[0].startswith("▁▁")
     shown = []

@@ -144,7 +144,7 @@ def test_a_log_that_is_deleted_leaves_what_was_seen_and_one_that_begins_later_is
     found = follow.poll()
     assert found is not None
     assert found.step.tolist() == [11.0, 12.0, 13.0]
-    assert follow.notes == ("the log was begun again and ends at step 13",)
+    assert follow.notes == ("the log was restarted and ends at step 13",)
 
 
 def test_a_log_that_is_written_anew_in_place_does_not_shrink_for_a_moment(log):
@@ -167,7 +167,7 @@ def test_a_log_that_was_begun_anew_is_a_new_run(log):
     check_rows(follow.poll(), 4)
     append(log, rows(5, 6))
     check_rows(follow.poll(), 6)
-    assert follow.notes == ("the log was begun again and ends at step 4",)
+    assert follow.notes == ("the log was restarted and ends at step 4",)
 
 
 def test_the_latest_checkpoint_counts(tmp_path):

@@ -1,4 +1,4 @@
-"""Dynamical instability: a reward or held-out reward that is lost, a gradient norm or a KL that explodes.
+"""Dynamical instability: a reward or evaluation reward that is lost, a gradient norm or a KL that explodes.
 
 `bayes_grpo.diagnosis.logged.Logged.loss` defines a lost reward. Every threshold applies to running means of the rows
 and to their standard errors.
@@ -23,10 +23,10 @@ class DynamicalInstability(Mode):
     label = "dynamical instability"
     wants = ("grad_norm", "kl")
     chances = Calibration(0.03, 0.05, 0.85)
-    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log held-out")
+    remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation")
 
     def strength(self, rows: RunSoFar) -> float:
-        """A lost reward or held-out reward, an exploded KL, or an exploded gradient norm while a reward falls."""
+        """A lost reward or evaluation reward, an exploded KL, or an exploded gradient norm while a reward falls."""
         y, held_out = rows.reward, rows.held_out
         found = [rows.loss]
         if rows.rise <= 1.0:  # where the train reward rose, what is lost is what it stands for
@@ -67,7 +67,7 @@ def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     if rows.loss > 1.0:
         return rows.reward_name, rows.reward
     if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
-        return "the held-out score", rows.held_out
+        return "the evaluation reward", rows.held_out
     return None
 
 

@@ -56,7 +56,7 @@ def sides_of(share: np.ndarray, success_rate: float, size: int) -> tuple[np.ndar
     Its a + b is sought within e^±5 by bisection; a share that no such distribution gives gets the nearest.
 
     Args:
-        share: Shares of groups without spread, any shape.
+        share: Shares of zero-variance groups, any shape.
         success_rate: Mean success rate, in (0, 1).
         size: Completions a prompt, G.
     """

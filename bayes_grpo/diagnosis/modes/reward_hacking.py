@@ -1,7 +1,7 @@
 """Reward hacking: the train reward rises and the true objective does not.
 
-The held-out reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
-2022, https://arxiv.org/abs/2210.10760). Without a held-out signal a hacked
+The evaluation reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
+2022, https://arxiv.org/abs/2210.10760). Without an evaluation signal a hacked
 rise and a real one cannot be distinguished.
 """
 
@@ -24,13 +24,13 @@ class RewardHacking(Mode):
 
     name = "reward_hacking"
     label = "reward hacking"
-    required_signal = "a held-out or gold reward"
+    required_signal = "an evaluation or gold reward"
     wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
     remedies = ("go back", "start over", "read completions", "KL term", "log KL")
 
     def strength(self, rows: RunSoFar) -> float:
-        """The train reward has risen; the held-out reward stays near 0, or has lost its level."""
+        """The train reward has risen; the evaluation reward stays near 0, or has lost its level."""
         train, held_out = rows.reward, rows.held_out
         if held_out.rows < THRESHOLDS.least_rows:
             return np.nan
@@ -55,8 +55,8 @@ class RewardHacking(Mode):
         rises, _ = rise_and_fall(functions)
         parts = [text] if (text := functions_text(functions)) else []
         if held_out is None:
-            alone = "the log has only a held-out reward: if it falls, hacking and instability cannot be distinguished"
-            honest = "without a held-out reward, a hacked rise and a real one cannot be distinguished"
+            alone = "without a train reward, a fall can be hacking or instability"
+            honest = "without an evaluation reward, a hacked rise looks like a real one"
             return "; ".join([alone if rows.uses_eval else honest, *parts])
         begin, end = max(train.step[0], held_out.step[0]), min(last, held_out.step[-1])
         if end <= begin:

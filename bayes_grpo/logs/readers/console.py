@@ -42,7 +42,7 @@ def lines_of(text: str) -> Iterator[tuple[str, Bars]]:
             yield line, ()
             continue
         bars = (
-            (int(done), int(planned), "it/s" in text or "s/it" in text) for done, planned, text in _BAR.findall(line)
+            (int(done), int(planned), "it/s" in text or "s/i" in text) for done, planned, text in _BAR.findall(line)
         )
         yield _BAR_TEXT.sub("", line), tuple(bars)
 

@@ -55,11 +55,11 @@ _NO_BARS: Mapping[int, int] = MappingProxyType({})
 
 
 class _Found(NamedTuple):
-    """A row (empty at the end), all bars before the first row, and a training's bars since the row before."""
+    """A row (empty at the end), all bars before the first row, a training's first and last bar since the row before."""
 
     row: dict[str, Any]
     bars: Mapping[int, int]
-    passed: Mapping[int, int]
+    passed: Mapping[int, tuple[int, int]]
 
 
 def _sniff_console_dict(source: Source) -> Evidence | None:
@@ -131,7 +131,9 @@ def _on_bars(parts: list[list[_Found]], end: _Found) -> tuple[list[dict[str, Any
     return [row for rows in placed for row in rows], total, notes
 
 
-def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
+def _on_bar(
+    part: list[_Found], after: Mapping[int, tuple[int, int]]
+) -> tuple[list[dict[str, Any]], float | None, tuple[str, ...]]:
     """The same for one training, with the bars that came after its last row."""
     rows = [f.row for f in part]
     train = [_is_train(row) for row in rows]
@@ -143,25 +145,25 @@ def _on_bar(part: list[_Found], after: Mapping[int, int]) -> tuple[list[dict[str
             steps = [last if CLOSING[0] in row else x for x, row, last in zip(at, rows, latest.tolist(), strict=True)]
             return _placed(rows, steps), float(planned), (f"the step is that of the progress bar of {planned}",)
     below = [*(f.passed for f in part[1:]), after]
-    for planned, first in below[0].items():  # or it is below every row, and counts one more from row to row
-        steps = [*range(first, first + len(part))]
-        if len(part) > 1 and all(train) and [bars.get(planned) for bars in below] == steps:
+    for planned in below[0]:  # or it is below every row, and moves on from row to row
+        steps = [bars.get(planned, (0, 0))[0] for bars in below]
+        if len(part) > 1 and all(train) and all(b > a for a, b in pairwise(steps)):
             note = f"the step is that of the progress bar of {planned}, shown below each row"
             return _placed(rows, steps), float(planned), (note,)
     passed = [bar for bars in (part[0].passed, *below) for bar in bars.items()]
     if not passed:
         return rows, None, ()
-    (planned, done), n = passed[-1], sum(train)
+    (planned, (_, done)), n = passed[-1], sum(train)
     alone = n > 2 and done % n != 0 and done % (n - 1) == 0  # the first row is the first step alone
     if n < 2 or done < n or (done % n and not alone):
         return rows, None, (
-            f"no row says its step, and the progress bar says {done} of {planned}: where a row stands for several "
-            f"steps, state --set logging_window=N",
+            f"rows have no step, and the progress bar shows {done} of {planned}; if a row covers several steps: "
+            "--set logging_window=N",
         )  # fmt: skip
     each = done // (n - alone)
     seen = zip(rows, np.cumsum(train).tolist(), strict=True)
     steps = [done if CLOSING[0] in row else max(each * (k - alone), 1) for row, k in seen]
-    note = f"the progress bar has come to {done} of {planned} steps, so a row stands for {each} of them"
+    note = f"the progress bar shows {done} of {planned} steps, so a row covers {each} steps"
     return _placed(rows, steps), float(planned), (note,)
 
 
@@ -175,7 +177,7 @@ def _is_train(row: dict[str, Any]) -> bool:
 
 def _dicts(log: str) -> Iterator[_Found]:
     bars: dict[int, int] = {}
-    passed: dict[int, int] = {}
+    passed: dict[int, tuple[int, int]] = {}
 
     def found(row: dict[str, Any]) -> _Found:
         nonlocal passed
@@ -185,17 +187,19 @@ def _dicts(log: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
-    for piece, shown_bars in lines_of(log):
-        for done, planned, timed in shown_bars:
-            counts = counting is None or planned in counting
-            for shown in (*([bars] if counts else []), *([passed] if timed else [])):
-                shown.pop(planned, None)
-                shown[planned] = done
-                if len(shown) > _MAX_BARS:
-                    del shown[next(iter(shown))]
-        if (shown_bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
+    for piece, shown in lines_of(log):
+        for done, planned, timed in shown:
+            if counting is None or planned in counting:
+                bars.pop(planned, None)
+                bars[planned] = done
+            if timed:
+                passed[planned] = (passed.pop(planned, (done, done))[0], done)
+            for some in (bars, passed):
+                if len(some) > _MAX_BARS:
+                    del some[next(iter(some))]
+        if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at, indent = 0, len(piece) - len(piece.lstrip()) if shown_bars else 0
+        at, indent = 0, len(piece) - len(piece.lstrip()) if shown else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if (start := _OPEN.search(piece, at)) is None:

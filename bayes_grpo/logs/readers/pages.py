@@ -21,11 +21,11 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, Source, chosen_run, pick_reader
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run, pick_reader
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
-from bayes_grpo.logs.table import Table, to_float
+from bayes_grpo.logs.table import RUN_KEYS, Table, to_float
 
 _TABLE = re.compile(r"<(/?)table\b", re.IGNORECASE)
 _ROW = re.compile(r"<tr\b", re.IGNORECASE)
@@ -152,6 +152,9 @@ def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
     if not _is_heading(names):
         return []
     step = next(i for i, name in enumerate(names) if normal(name) in _STEPS)
+    runs = [[row[i] for row in cells if i < len(row)] for i, name in enumerate(names) if normal(name) in RUN_KEYS]
+    if any(len({*words}) == len(words) for words in runs):
+        return []  # results of runs, one a row
     kept = [row for row in cells if len(row) == len(names) and math.isfinite(to_float(row[step]))]
     columns: dict[str, list[str]] = {}
     for i, name in enumerate(names):
@@ -184,7 +187,14 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    return found[chosen_run(list(found), wanted)]
+    return found[chosen_run([RunName(name, _held(x.table)) for name, x in found.items()], wanted).name]
+
+
+def _held(table: Table) -> str:
+    """What a table holds, for who has to choose among several."""
+    step = _steps(table)
+    reward = table.column(next(key for key in table.keys if names_reward((key,))))
+    return f"steps {step.min():g} to {step.max():g}, reward {reward[0]:.4g} to {reward[-1]:.4g}"
 
 
 _MARK = ('"nbformat"', '"cells"', '"cell_type"')

@@ -56,8 +56,8 @@ class SuccessRegime(TrendRegime):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Steps to half of the gain, initial success, fluctuation, noises, and the two levels (integrated out)."""
-        half = "from the start to half of the gain, on the unforced law at the highest learning rate"
-        start = "p₀: success rate at the start, between the law's floor and its ceiling"
+        half = "from the start to half of the gain, on the curve without noise at the highest learning rate"
+        start = "p₀: success rate at the start, between the regime's floor and its ceiling"
         return (
             Parameter("half_gain_step", "step", half, POSITIVE, response_prior),
             Parameter("initial_success", "", start, UNIT, lambda t: Prior(0.3, self.spread)),

@@ -25,7 +25,7 @@ class Flat(TrendRegime):
 
     name = "flat"
     title = "constant with correlated fluctuation (no trend)"
-    quantities: ClassVar = {"initial_reward": Quantity("reward", "the same as the fixed point: this law has no trend")}
+    quantities: ClassVar = {"initial_reward": Quantity("reward", "the fixed point, as this regime has no trend")}
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -26,7 +26,7 @@ _MANY_DECADES = 2.7
 _FUNCTIONS = 4
 """Single reward functions that are drawn: those that moved most."""
 _NAMES = {
-    "frac_reward_zero_std": "share of groups without spread",
+    "frac_reward_zero_std": "share of zero-variance groups",
     "reward_std": "reward std",
     "kl": "KL to the reference",
     "grad_norm": "gradient norm",
@@ -89,7 +89,7 @@ def plot_part(trend: Trend, title: str, falls_since: float | None = None, figure
 
 def _panels(trends: RunTrends) -> dict[str, list[_Line]]:
     """Title of a panel → its trends."""
-    rewards = [_Line("train reward" if trends.run.has_reward else "held-out reward", trends.reward)]
+    rewards = [_Line("train reward" if trends.run.has_reward else "evaluation reward", trends.reward)]
     if trends.held_out is not None:
         rewards.append(_Line(f"{trends.held_out_name} reward", trends.held_out, _HELD_OUT))
     panels = {"reward": rewards}
@@ -121,6 +121,8 @@ def _draw(axes: Axes, line: _Line) -> None:
         _logarithmic(axes, float(np.log10(values.max() / values.min())))
     elif axes.get_yscale() == "linear":
         axes.ticklabel_format(axis="y", useOffset=False)
+    if np.ptp(values) == 0.0:  # else the axis shows a band of rounding errors
+        axes.set_ylim(values[0] - 0.5, values[0] + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=7, labelbottom=True)
     axes.set_xlabel("optimizer step", fontsize=7)

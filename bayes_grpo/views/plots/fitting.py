@@ -43,12 +43,12 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     means = fit.data["posterior_mean"].dataset
     axes.fill_between(step, *band("rows"), color=_ROWS, alpha=0.25, lw=0, label=f"logged rows, {LEVEL:.0%}")
     axes.fill_between(step, *band("latent"), color=_LATENT, alpha=0.2, lw=0)
-    axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"latent reward, {LEVEL:.0%}")
+    axes.plot(step, means["latent"], color=_LATENT, lw=1.2, label=f"underlying reward, {LEVEL:.0%}")
     axes.fill_between(step, *band("curve"), color=_CURVE, alpha=0.2, lw=0)
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
-    axes.set_ylabel("reward" if fit.signal == "reward" else "held-out reward")
+    axes.set_ylabel("reward" if fit.signal == "reward" else "evaluation reward")
     # Bands of an unresolved regime can be wide; the data set the view.
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, probability_text
+from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
 from bayes_grpo.forecasting.forecast import Forecast
@@ -54,7 +54,7 @@ def plot_forecast(
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     axes.set_ylim(low, high)
-    axes.set_ylabel("reward" if forecast.signal == "reward" else "held-out reward")
+    axes.set_ylabel("reward" if forecast.signal == "reward" else "evaluation reward")
     axes.set_title(f"{drawable(forecast.name)}: forecast to step {forecast.until:g}", fontsize=9, loc="left")
     legend_below(figure, axes)
     if title:
@@ -65,7 +65,7 @@ def plot_forecast(
 def plot_overview(
     run: Run, forecast: Forecast | None, events: Mapping[str, float], figure: Canvas | None = None
 ) -> Canvas:
-    """Draws train and held-out rewards, the forecast, and marked events on one axis.
+    """Draws train and evaluation rewards, the forecast, and marked events on one axis.
 
     Args:
         run: The run.
@@ -82,7 +82,7 @@ def plot_overview(
         events = schedule_end(forecast) | dict(events)
     for step, reward, mark, color, label in (
         (run.step, run.reward, ".", _DATA, "train reward"),
-        (run.eval_step, run.eval_reward, "s", _HELD_OUT, "held-out reward"),
+        (run.eval_step, run.eval_reward, "s", _HELD_OUT, "evaluation reward"),
     ):
         if np.isfinite(reward).any():
             axes.plot(step, reward, mark, color=color, ms=3.5, alpha=0.7, label=label)
@@ -112,6 +112,8 @@ def _draw_fan(axes: Axes, f: Forecast) -> None:
     ):
         axes.fill_between(at, *np.quantile(draws, ends, axis=0), color=color, alpha=alpha, lw=0, label=label)
     axes.plot(step, np.median(latent, axis=0), color=_LATENT, lw=1.6, label="median of that forecast")
+    if np.quantile(f.rows, tails[1], axis=0).max() >= f.high:  # there the band of rows is cut
+        axes.axhline(f.high, color=_ROWS, lw=0.8, ls="--", label=f"highest reward, set or assumed: {f.high:g}")
     used = f.reference_runs
     for i, (at, reward) in enumerate(used.curves if used is not None and used.count else ()):
         inside = at <= f.until
@@ -127,7 +129,7 @@ def _mark(axes: Axes, events: Mapping[str, float]) -> None:
 
 
 def _draw_reach(axes: Axes, found: Reach) -> None:
-    label = f"{found.reward:g} by step {found.until:g}: {probability_text(found.by_horizon)}"
+    label = f"{found.reward:g} by step {found.until:g}: {percent(found.by_horizon)}"
     axes.axhline(found.reward, color=_TARGET, lw=0.9, ls="--", label=label)
     low, middle, high = (min(x, found.until) for x in (found.step.low, found.step.median, found.step.high))
     if math.isfinite(found.step.low):

@@ -20,7 +20,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 9.0, 2.2
 
 
 def plot_run(run: RunLike, figure: Canvas | None = None) -> Canvas:
-    """Draws the reward, the held-out reward and every signal over the steps, one panel each.
+    """Draws the reward, the evaluation reward and every signal over the steps, one panel each.
 
     Args:
         run: The run, or what `bayes_grpo.read_log` makes one of: a path, a data frame, records.
@@ -36,7 +36,7 @@ def plot_run(run: RunLike, figure: Canvas | None = None) -> Canvas:
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw(axes[0], run.step, run.reward, "train")
     if run.has_eval:
-        axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="held-out")
+        axes[0].plot(run.eval_step, run.eval_reward, "s", color="C1", markersize=4, label="evaluation")
         axes[0].legend(loc="best", fontsize="small")
     axes[0].set_ylabel("reward")
     axes[0].set_title(drawable(run.name), fontsize="medium")

@@ -9,11 +9,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.planning.planned import WORDS, Plan
+from bayes_grpo.planning.planned import WORDS, Candidate, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
 
     from bayes_grpo.common.picture import Canvas
@@ -80,7 +78,7 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel("reward" if signal == "reward" else "held-out reward", fontsize=9)
+    axes.set_ylabel("reward" if signal == "reward" else "evaluation reward", fontsize=9)
     axes.tick_params(labelsize=8)
     headline(figure, sentence, limit=900)
 
@@ -106,7 +104,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
         axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
         axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
     axes.axvline(0.0, color=PRESENT, lw=0.8)
-    axes.set_yticks(range(len(some)), [drawable(label(c.settings, plan.present), 60) for c in some], fontsize=8)
+    axes.set_yticks(range(len(some)), [drawable(label(plan, c), 60) for c in some], fontsize=8)
     axes.set_ylim(len(some) - 0.5, -0.5)
     axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
     axes.tick_params(labelsize=8)
@@ -114,7 +112,11 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     return figure
 
 
-def label(settings: Mapping[str, float], present: Mapping[str, float]) -> str:
-    """What settings change, in few words."""
-    moved = [f"{WORDS[name]} {value:g}" for name, value in settings.items() if value != present[name]]
+def label(plan: Plan, candidate: Candidate) -> str:
+    """What a candidate changes, in few words."""
+    moved = [
+        f"{value:g} × {WORDS[name]}" if name == "learning_rate" and not plan.rate_known else f"{WORDS[name]} {value:g}"
+        for name, value in candidate.settings.items()
+        if value != plan.present[name]
+    ]
     return ", ".join(moved) or "present settings"
