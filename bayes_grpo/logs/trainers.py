@@ -132,8 +132,8 @@ GENERIC = _trainer(
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
         completion_length: completion_length completions/mean_length response_length response_length/mean
         mean_completion_length mean_response_length avg_completion_length avg_response_length avg_response_token_length
-        avg_gen_tokens mean_length completion_length_mean mean_len avg_len avglen avg_length mean_tokens avg_tokens
-        response_length_mean avg_sequence_length train_mean_length;
+        avg_gen_tokens mean_length completion_length_mean response_length_mean avg_sequence_length train_mean_length
+        mean_len avg_len avglen avg_length mean_tokens avg_tokens;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
         loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean grpo_loss avg_loss total_loss;
         accuracy: accuracy acc train_accuracy mean_accuracy correct;

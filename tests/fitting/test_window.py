@@ -17,14 +17,14 @@ from tests.helpers.command import call
 from tests.helpers.runs import make_run, rising_run, steps
 from tests.helpers.trends import there
 
-FAST = bg.SamplerSettings(num_chains=2, num_warmup=150, num_samples=100)
+FAST = bg.SamplerSettings(num_chains=2, num_warmup=50, num_samples=100)
 
 
-def collapsed():
+def collapsed(rows=50, lost=30):
     """A reward that rises to .8, is lost within three rows, and lies at .1 for 30 rows."""
-    noise = 0.02 * np.random.default_rng(1).standard_normal(80)
-    reward = np.concatenate([0.8 - 0.5 * np.exp(-np.arange(50) / 12.0), np.full(30, 0.1)]) + noise
-    return make_run(steps(80), reward, reward_low=0.0, reward_high=1.0)
+    noise = 0.02 * np.random.default_rng(1).standard_normal(rows + lost)
+    reward = np.concatenate([0.8 - 0.5 * np.exp(-np.arange(rows) / 12.0), np.full(lost, 0.1)]) + noise
+    return make_run(steps(rows + lost), reward, reward_low=0.0, reward_high=1.0)
 
 
 def test_the_rows_since_a_collapse_are_fitted():
@@ -95,18 +95,18 @@ def test_the_trend_is_fitted_once_a_run(monkeypatch):
 
 
 def test_the_command_line_and_python_fit_the_same_rows(tmp_path):
-    run, path = collapsed(), tmp_path / "run.csv"
+    run, path = collapsed(25, 15), tmp_path / "run.csv"
     lines = [f"{s:g},{r}" for s, r in zip(run.step, run.reward, strict=True)]
     path.write_text("\n".join(["step,reward", *lines]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.BayesGrpoWarning)  # so short a sampling does not always converge
         made = bg.fit(path, "exponential", sampler=FAST)
-    flags = ["--regime", "exponential", "--num-chains", "2", "--num-warmup", "150", "--num-samples", "100", "--json"]
+    flags = ["--regime", "exponential", "--num-chains", "2", "--num-warmup", "50", "--num-samples", "100", "--json"]
     told, told_all = (json.loads(call("fit", path, *flags, *more).out) for more in ((), ("--all-rows",)))
     summary = bg.summarize(made)
     assert told["verdict"] == summary.verdict
     assert [x["posterior"]["median"] for x in told["rows"]] == [x.posterior.median for x in summary.rows]
-    assert made.step()[0] > 45
+    assert made.step()[0] > 24
     assert told_all["about"]["first_step"] == 1.0
     assert told["verdict"].startswith(there(made.window).lead)
 

@@ -110,7 +110,7 @@ def test_one_part_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(vars(analyze)["_MAKERS"], "diagnosis", broken)
     monkeypatch.setattr(page, "plot_signal", broken)
     monkeypatch.setattr(page, "_stability", broken)
-    made = report_run(run_of("short"), settings=quick(), without=("regimes", "check", "forecast"))
+    made = report_run(run_of("hacking"), settings=quick(), without=("regimes", "check", "forecast"))
     missing = {s.title: s.missing for s in made.document.sections}
     assert missing["What happened"] == "Failed unexpectedly: ZeroDivisionError: a part that failed"
     assert missing["Stability"] == "Could not be shown: ZeroDivisionError: a part that failed"
