@@ -15,7 +15,6 @@ from bayes_grpo.stores.files import MAGIC, METRICS, MLFLOW_RUN, bytes_of
 
 ROOTS = ("wandb", "runs", "tensorboard", "tensorboard_log", "mlruns", "trackio")
 """Names that stores give the folder with their runs."""
-
 _DEPTH = 5
 _MAX_FOLDERS = 5_000
 _HEAD = 1 << 18
@@ -118,7 +117,6 @@ METRIC_FILES = ("metrics.jsonl", "history.jsonl", "logging.jsonl", "experiment_l
 """Names that trainers give the metrics file of an output directory (Tinker, prime-rl; ART; ms-swift; EasyR1)."""
 STATE_FILE = "trainer_state.json"
 """What transformers saves the rows of a training in."""
-
 _GLOBAL_STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,15})')
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,15})")
 

@@ -177,7 +177,6 @@ class Parsed:
 
 
 NO_ROWS = Parsed(Table.from_rows(()))
-
 _STEP_KEYS = ("global_step/max_steps", "iteration", "step", "global_step")
 """Keys under which steps are written as text; the first is that of ms-swift."""
 _PAIR = re.compile(r"\A\s*+(\d{1,15})\s*+/\s*+(\d{1,15})\s*+")

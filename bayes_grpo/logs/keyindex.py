@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
-
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"

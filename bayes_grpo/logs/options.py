@@ -23,9 +23,7 @@ CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""
 SIDECAR_NAME = "bayes_grpo.toml"
 """File in the folder of a log whose ``[settings]`` table is read with it."""
-
 _MAX_SIDECAR_BYTES = 1_000_000
-
 OptionCheck = tuple[str, Callable[[Any], Any]]
 """What is expected, in words, and a function that returns the value or raises ValueError."""
 

@@ -69,7 +69,6 @@ NO_NUMBER = "no number in it"
 NO_SIGNAL = "no known signal"
 OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
-
 _EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[/_]|$)")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
 _NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad")

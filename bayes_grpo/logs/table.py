@@ -18,14 +18,12 @@ from bayes_grpo.common.errors import LogReadError
 
 MAX_KEYS = 5_000
 """Distinct keys a log may have. Real trainers write up to about a thousand; more is not a metrics log."""
-
 _HELD = 1_000_000
 """Values that are collected before they are put into arrays."""
 _MAX_FLATTEN_DEPTH = 4
 _MAX_NUMBER_LENGTH = 64
 _WRAPPED = re.compile(r"^(?:[A-Za-z_][\w.]*\()+\s*([-+\w.]+)\s*(?:,[^()]*)?\)+$")
 """A number inside constructor calls, e.g. ``np.float64(0.5)`` or ``tensor(0.5, device='cuda:0')``."""
-
 RUN_KEYS = frozenset(
     ("run", "run_id", "run_name", "experiment", "experiment_id", "experiment_name", "exp", "exp_name", "trial",
      "trial_id", "seed", "variant", "config_name", "job_id")

@@ -21,7 +21,6 @@ from bayes_grpo.common.text import clean
 MAGIC = b"SQLite format 3\x00"
 BESIDE = ("-wal", "-journal")
 """Ends of the names of the files that belong to a database while it is written."""
-
 _MAX_SECONDS = 60.0
 _OPERATIONS = 10_000
 _MAX_VALUE = 1 << 26
@@ -111,7 +110,6 @@ MLFLOW_RUN = "meta.yaml"
 """File that describes a run of MLflow's text store, next to folders with a file for each metric and parameter."""
 METRICS, PARAMS = "metrics", "params"
 _MAX_FILES, _MAX_DEPTH, _MAX_SMALL = 20_000, 6, 1 << 24
-
 _ATTEMPTS = 5
 _PAUSE = 0.05
 

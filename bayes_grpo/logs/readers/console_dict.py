@@ -43,10 +43,8 @@ _METRIC = re.compile(r"reward|score|loss|return|acc|entropy|kl|grad|lr|step|epoc
 """A key of a row of metrics; before the first row, dictionaries of settings are printed too."""
 _STEP_KEY = re.compile(r"\A(?!.*(?:time|timing|second|cost|per_step)).*step")
 """A key that counts steps, and not how long one took (TRL's ``step_time``)."""
-
 _PANEL = ("│", "┃", "║")
 """How a line of a panel begins, in which a trainer shows prompts and completions, whatever these hold."""
-
 _MAX_LENGTH = 20_000
 _MAX_DEPTH = 8
 _MAX_COUNT = 64
@@ -189,20 +187,19 @@ def _dicts(log: str) -> Iterator[_Found]:
     counting: frozenset[int] | None = None  # bars that were there before the first row; only those count the training
     text = before = ""  # of a dict that is read, maybe over several lines; and what stands before it
     depth = 0
-    for piece, shown_bars in lines_of(log):
-        for done, planned, timed in shown_bars:
-            counts = counting is None or planned in counting
-            if timed:
-                passed[planned] = (passed.pop(planned, (done, done))[0], done)
-            if counts:
+    for piece, shown in lines_of(log):
+        for done, planned, timed in shown:
+            if counting is None or planned in counting:
                 bars.pop(planned, None)
                 bars[planned] = done
-            for shown in (bars, passed):
-                if len(shown) > _MAX_BARS:
-                    del shown[next(iter(shown))]
-        if (shown_bars and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
+            if timed:
+                passed[planned] = (passed.pop(planned, (done, done))[0], done)
+            for some in (bars, passed):
+                if len(some) > _MAX_BARS:
+                    del some[next(iter(some))]
+        if (shown and not piece.strip()) or piece.lstrip()[:1] in _PANEL:
             continue
-        at, indent = 0, len(piece) - len(piece.lstrip()) if shown_bars else 0
+        at, indent = 0, len(piece) - len(piece.lstrip()) if shown else 0
         while True:
             if not text or (at == 0 and _OPEN.match(piece, indent)):
                 if (start := _OPEN.search(piece, at)) is None:

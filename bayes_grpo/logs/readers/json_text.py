@@ -53,7 +53,6 @@ _CONFIG_NAMES = (
     "config", "args", "hparams", "hyperparameters", "hyperparams", "settings", "params", "training_args",
 )  # fmt: skip
 """Names of objects in which scripts keep their settings."""
-
 _METRIC = re.compile(r"step|reward|score|loss|iter|update|accuracy", re.IGNORECASE)
 _HEADER = frozenset(("config", "configuration", "start", "run_start", "header", "args", "hparams", "settings", "init"))
 _NO_SETTINGS = frozenset((*GENERIC.keys["reward"], *(key for group in GENERIC.steps for key in group)))
@@ -86,7 +85,6 @@ _RECORD_NAMES = (
 _MAX_DEPTH = 4
 _LIST = re.compile(r'\[\s*(?:\{\s*["}]|\]\s*$|(?:-?\d[\d.eE+-]*|null)\s*(?:,|\]\s*$))')
 """A list of objects or of numbers; a console line may begin with "[" too."""
-
 _MARKS = re.compile(r'"(log_history|max_steps|is_world_process_zero|best_model_checkpoint|logging_steps)"\s*:')
 """Fields of a state of transformers."""
 
