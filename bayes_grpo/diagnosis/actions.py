@@ -229,7 +229,7 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "mixed prompts",
         "log evaluation",
     ),
-    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log held-out"),
+    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""

@@ -204,7 +204,7 @@ class Watcher:
         if names and not self._first:
             with contextlib.suppress(Warning):
                 warnings.warn(
-                    f"{', '.join(map(str, names))} run first and will not see the entries of this callback; "
+                    f"{', '.join(map(str, names))} will not see the entries of this callback, which comes after them; "
                     "use callback.attach(trainer) in place of trainer.add_callback(callback)",
                     BayesGrpoWarning,
                     stacklevel=4,
