@@ -23,10 +23,8 @@ from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudd
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, trends_of
 from bayes_grpo.logs.reading import RunLike, as_run
-from bayes_grpo.logs.run import Run
 
 if TYPE_CHECKING:
-    from bayes_grpo.rollouts.decomposition import Decomposition
     from bayes_grpo.rollouts.records import Rollouts
 
 TOO_SHORT = "The log has fewer than three rewards"
@@ -64,7 +62,11 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         up_to_step=up_to_step,
         interval_level=LEVEL,
     )
-    gain, doubts = _gain(shown, rollouts, up_to_step)
+    gain, doubts = None, ()
+    if rollouts is not None:
+        from bayes_grpo.rollouts.join import gain_of  # SciPy's statistics, half a second that few calls need
+
+        gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
     do = f"{ACTIONS['look again'].text(Facts(rows=about.rows))}."
     status = Status("unclear", CANNOT_TELL, 1.0, f"{TOO_SHORT}.", do, "the number of rewards")
@@ -103,21 +105,6 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         gain=gain,
         parts=() if trends is None else parts_of(trends),
     )
-
-
-def _gain(run: Run, rollouts: Rollouts | None, at: float | None) -> tuple[Decomposition | None, tuple[str, ...]]:
-    """Decomposition of the gain by rollouts, and whether they match the log."""
-    if rollouts is None:
-        return None, ()
-    from bayes_grpo.rollouts.decompose import decompose  # SciPy's statistics, half a second that few calls need
-    from bayes_grpo.rollouts.join import join
-
-    some = rollouts if at is None else rollouts.until(at)
-    try:
-        fits = join(run, some).sentence
-    except FitError as error:
-        fits = str(error)
-    return decompose(some), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in some.notes))
 
 
 def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str, str]:

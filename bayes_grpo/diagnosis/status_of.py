@@ -182,15 +182,12 @@ def _calm(case: _Case) -> Status:
     risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
-        if facts.rate_spent is not None:
-            at = f"the learning rate reached zero at {facts.step_text(facts.rate_spent)}"
-        else:
-            at = f"the {facts.planned:g} planned steps are over"
-        rose, why = f"{at}; the reward rose from {start} to {level}", "the schedule and the reward"
+        over, spent = f"the {facts.planned:g} planned steps are over", facts.rate_spent
+        at = over if spent is None else f"the learning rate reached zero at {facts.step_text(spent)}"
+        found, what, of = "plateaued", f"{flat} (from {start} to {level})", "ended flat"
         if facts.rose:
-            return case.line("done", "growing", calm, rose, why, of="ended")
-        text = f"{at}; {flat} (from {start} to {level})"
-        return case.line("done", "plateaued", calm, text, why, of="ended flat")
+            found, what, of = "growing", f"the reward rose from {start} to {level}", "ended"
+        return case.line("done", found, calm, f"{at}; {what}", "the schedule and the reward", of=of)
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
     if rests >= THRESHOLDS.probable and facts.rose and facts.early:

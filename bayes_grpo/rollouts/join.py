@@ -10,6 +10,8 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rollouts.decompose import decompose
+from bayes_grpo.rollouts.decomposition import Decomposition
 from bayes_grpo.rollouts.records import Rollouts
 
 LARGEST_SHIFT = 8
@@ -91,6 +93,15 @@ def join(run: Run, rollouts: Rollouts) -> Joined:
         )
     # Agreement first; among equals the smaller shift and the plainer reading.
     return max(found, key=lambda j: (round(j.equal, 2), -round(j.difference, 6), j.compared, -abs(j.shift)))
+
+
+def gain_of(run: Run, rollouts: Rollouts) -> tuple[Decomposition, tuple[str, ...]]:
+    """Decomposition of the gain by rollouts, and notes on whether they match the log."""
+    try:
+        fits = join(run, rollouts).sentence
+    except FitError as error:
+        fits = str(error)
+    return decompose(rollouts), (f"rollouts: {fits}", *(f"rollouts: {note}" for note in rollouts.notes))
 
 
 def _shifted(

@@ -187,10 +187,10 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
-    return found[chosen_run([RunName(name, _held(x.table)) for name, x in found.items()], wanted).name]
+    return found[chosen_run([RunName(name, _contents(x.table)) for name, x in found.items()], wanted).name]
 
 
-def _held(table: Table) -> str:
+def _contents(table: Table) -> str:
     """What a table holds, for who has to choose among several."""
     step = _steps(table)
     reward = table.column(next(key for key in table.keys if names_reward((key,))))
