@@ -58,7 +58,7 @@ def verifier_document(v: VerifierErrors) -> Document:
         sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence)),
         assumed=f"labels by {v.labels_by} are right, and chosen at random within accepted and within rejected answers",
         unchecked="; ".join(
-            (*v.notes, *(() if v.labels_by == "hand" else ("Not covered: errors that both scorers make",)))
+            (*v.notes, *(() if v.labels_by == "hand" else ("errors that both scorers make are not covered",)))
         ),
         docs="how/rollouts",
     )

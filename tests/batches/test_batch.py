@@ -273,7 +273,7 @@ def test_the_command(write_logs, tmp_path):
     assert call("batch", folder, "--do", "guess").code == 3
     (tmp_path / "bad.json").write_text("{")
     nothing = call("batch", tmp_path / "bad.json")
-    assert (nothing.code, "1 log with an error, first: bad" in nothing.out) == (3, True)
+    assert (nothing.code, "Errors: 1; the first is bad: " in nothing.out) == (3, True)
 
 
 def test_files_folders_patterns_and_runs_each_once(write_logs, tmp_path):

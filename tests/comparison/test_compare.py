@@ -186,10 +186,10 @@ def test_the_sentence_names_what_is_favored_and_what_is_open():
     a, b = line("a", 0.0, 0.0, np.nan, "best"), line("b", -1.0, 0.5, 0.97, "cannot tell")
     c, d = line("c", -9.0, 3.0, 0.999, "worse"), line("d", -30.0, 5.0, 1.0, "worse")
     assert verdict_sentence((a, b), "reward") == (
-        "This log cannot tell between a and b: none predicts the reward clearly better."
+        "This log cannot distinguish a and b: none predicts the reward clearly better."
     )
     assert verdict_sentence((a, b, c, d), "reward") == (
-        "The data speak against c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); between a and b they cannot tell."
+        "The data speak against c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); they do not distinguish a and b."
     )
 
 
@@ -225,7 +225,9 @@ def test_regimes_that_fit_equally_well_are_named_before_what_the_data_speak_agai
     best, other = found.line("exponential"), found.line("flat")
     lines = (best, replace(other, verdict="cannot tell", verdict_ahead=""), replace(other, regime="third"))
     shown = view(
-        replace(found, table=lines, sentence="The data speak against third; between exponential and flat ....")
+        replace(
+            found, table=lines, sentence="The data speak against third; they do not distinguish exponential and flat."
+        )
     )
     assert shown.answer == "2 of 3 regimes fit equally well: exponential, flat."
     assert shown.why == "The data speak against third."

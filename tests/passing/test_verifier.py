@@ -129,7 +129,7 @@ def test_a_second_scorer_serves_as_labels_and_bounds_the_verifier():
     assert found.false_accept.low < 0.15 < found.false_accept.high
     assert found.false_reject.low < 0.2 < found.false_reject.high
     assert f"{N} labels by judge_score" in found.sentence
-    assert "errors that both make are not seen" in view(found).unchecked
+    assert "errors that both scorers make are not covered" in view(found).unchecked
     with pytest.raises(SettingError, match="expected another scorer"):
         labels_of(RUN, "reward", right_of(RUN, "reward"))
 
