@@ -24,9 +24,7 @@ def fit_with(ratio: float, level: NoiseLevel | None = LEVEL, prior: float = 0.1)
     )
 
 
-@pytest.mark.parametrize(
-    ("ratio", "words"), [(1.0, "times as much."), (0.3, "prompts may repeat"), (2.0, "rewards may be summed")]
-)
+@pytest.mark.parametrize(("ratio", "words"), [(1.0, "times as much."), (0.3, "may repeat"), (2.0, "may be summed")])
 def test_a_departure_is_named(ratio, words):
     said = measured(fit_with(ratio))
     assert "0.1 of a typical row is expected from mean and groups (within about 22%)" in said
