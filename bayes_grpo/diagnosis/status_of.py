@@ -182,8 +182,9 @@ def _calm(case: _Case) -> Status:
     risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
-        over, spent = f"the {facts.planned:g} planned steps are over", facts.rate_spent
-        at = over if spent is None else f"the learning rate reached zero at {facts.step_text(spent)}"
+        at = f"the {facts.planned:g} planned steps are over" if facts.planned else ""
+        if facts.rate_spent is not None:
+            at = f"the learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         found, what, of = "plateaued", f"{flat} (from {start} to {level})", "ended flat"
         if facts.rose:
             found, what, of = "growing", f"the reward rose from {start} to {level}", "ended"
