@@ -102,6 +102,11 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
+    "watch fall": ActionRow(
+        lambda f: (
+            f"check again when the log has {2 * f.rows} rewards; if it still falls, stop and lower the learning rate"
+        )
+    ),
     "stop": ActionRow(
         "stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early
     ),
@@ -230,6 +235,8 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
         "log evaluation",
     ),
     "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation"),
+    "all wrong so far": ("verifier", "look again"),
+    "falls early": ("watch fall", "stop"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""
