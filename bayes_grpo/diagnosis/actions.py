@@ -211,6 +211,7 @@ ACTIONS: dict[str, ActionRow] = {
 }
 """Name → action."""
 
+_RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "component falls": ("look at part", "read completions"),
@@ -220,16 +221,8 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
-    "at rest": (
-        "take checkpoint",
-        "stop",
-        "raise rate",
-        "harder prompts",
-        "easier prompts",
-        "mixed prompts",
-        "log evaluation",
-    ),
-    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation"),
+    "at rest": ("take checkpoint", "stop", *_RISE_AGAIN),
+    "rests early": ("look again", *_RISE_AGAIN),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""
