@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.parts import PartTrend
@@ -75,13 +75,12 @@ class Diagnosis(ModeProbabilities, Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a mode: the probability that it is under way, when it began, and what to do."""
-        unknown = Interval(math.nan, math.nan, math.nan, LEVEL)
         return frame_of(
             (
                 {
                     "mode": mode,
                     "probability": p,
-                    "onset": self.onsets[mode].step if mode in self.onsets else unknown,
+                    "onset": self.onsets[mode].step if mode in self.onsets else interval(math.nan),
                     "remedies": "; ".join(self.remedies.get(mode, ())),
                 }
                 for mode, p in self.probability.items()
