@@ -216,7 +216,7 @@ ACTIONS: dict[str, ActionRow] = {
 }
 """Name → action."""
 
-_AT_REST = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
+_RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "component falls": ("look at part", "read completions"),
@@ -226,8 +226,8 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
-    "at rest": ("take checkpoint", "stop", *_AT_REST),
-    "rests early": ("look again", *_AT_REST),
+    "at rest": ("take checkpoint", "stop", *_RISE_AGAIN),
+    "rests early": ("look again", *_RISE_AGAIN),
     "all wrong so far": ("verifier", "look again"),
     "falls early": ("watch fall", "stop"),
     CANNOT_TELL: ("look again", "stop"),

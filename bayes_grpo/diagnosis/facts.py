@@ -114,7 +114,7 @@ class Facts:
     @property
     def fails(self) -> bool:
         """Whether a failure is more probable than not."""
-        return self.failing > THRESHOLDS.half
+        return self.failing > THRESHOLDS.probable
 
     @property
     def early(self) -> bool:

@@ -9,7 +9,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.parts import PartTrend
@@ -80,7 +80,7 @@ class Diagnosis(ModeProbabilities, Result):
         """One row a mode: the probability that it is under way, when it began, and what to do."""
 
         def row(mode: str, p: float) -> dict[str, Any]:
-            onset = self.onsets[mode].step if mode in self.onsets else Interval(math.nan, math.nan, math.nan, LEVEL)
+            onset = self.onsets[mode].step if mode in self.onsets else interval(math.nan)
             return {"mode": mode, "probability": p, "onset": onset, "remedies": "; ".join(self.remedies.get(mode, ()))}
 
         return frame_of(starmap(row, self.probability.items()), "mode")

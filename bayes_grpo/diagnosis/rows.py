@@ -69,9 +69,8 @@ class RunSoFar:
         run = of_groups(run)
         train, held_out = Logged.of(run.step, run.reward), Logged.of(run.eval_step, run.eval_reward)
         signals = {name: Logged.of(run.step, values) for name, values in run.signals.items()}
-        gold = signals.get("gold_reward", NOTHING)
-        held_out = gold if gold.rows > held_out.rows else held_out
-        uses_eval = train.rows < THRESHOLDS.least_rows
+        uses_eval, gold = train.rows < THRESHOLDS.least_rows, signals.get("gold_reward", NOTHING)
+        held_out = gold if gold.rows > held_out.rows and not uses_eval else held_out
         reward = held_out if uses_eval else train
         weights = weights_of(run, run.components)
         group = float(run.settings.group_size.value or 0.0)

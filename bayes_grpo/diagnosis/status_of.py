@@ -115,7 +115,7 @@ def _held_out(case: _Case) -> Status | None:
     rows, facts, y, held_out = case.rows, case.facts, case.rows.reward, case.rows.held_out
     if facts.solved or not (facts.held_out_falls or facts.held_out_stays):
         return None
-    name = "gold reward" if "gold_reward" in rows.signals else "evaluation reward"
+    name = "gold reward" if held_out is rows.signal("gold_reward") else "evaluation reward"
     rose = f"the train reward rose from {y.start:.2g} to {y.now:.2g}"
     if facts.held_out_falls or held_out.best - held_out.now > THRESHOLDS.gain_errors * held_out.error:
         others = [s.words for s in facts.signs if "evaluation" not in s.words]
@@ -182,7 +182,7 @@ def _calm(case: _Case) -> Status:
     risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
-        at = f"the {facts.planned:g} planned steps are over" if facts.planned else ""
+        at = "" if facts.planned is None else f"the {facts.planned:g} planned steps are over"
         if facts.rate_spent is not None:
             at = f"the learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         found, what, of = "plateaued", f"{flat} (from {start} to {level})", "ended flat"

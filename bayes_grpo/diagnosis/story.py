@@ -154,10 +154,11 @@ def changes_at(run: Run, step: float) -> tuple[str, ...]:
 def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
     """Dips that are over, jumps and resumes, in the order of their steps, a clause each."""
     y, found, named = rows.reward, [], set()
+    steps = run.step if len(run.step) else y.step  # a log of evaluations alone has no rows
 
     def where(step: float) -> str:
         """The step, and the resume at it or at most two rows before."""
-        first = run.step[max(int(np.searchsorted(run.step, step)) - 2, 0)]  # of a row of the run
+        first = steps[max(int(np.searchsorted(steps, step)) - 2, 0)]
         at = max((s for s in run.resumes if first <= s <= step), default=None)
         named.add(at)
         return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")

@@ -29,12 +29,12 @@ from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
 CLOSING = ("train_runtime", "train/train_runtime")
 """Keys that only the line has that closes a training."""
 _LEAST = 2
-_KEYS_BEFORE = 3
+_ROWS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
 _SHARE = 0.8
 
 
-def closing_rows(table: Table) -> np.ndarray:
+def _closing_rows(table: Table) -> np.ndarray:
     """Rows that close a training, shape (n,)."""
     return np.logical_or.reduce([np.isfinite(table.column(key)) for key in CLOSING])
 
@@ -61,7 +61,7 @@ def starts_of(
     values = {name: column[rows] for name, column in columns.items()}
     loss, reward = (np.isfinite(values[name]) for name in ("loss", "reward"))
     first = int(np.argmax(reward))  # where rows of another training are before it
-    another = loss[:first].sum() >= _KEYS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
+    another = loss[:first].sum() >= _ROWS_BEFORE and loss[first] and reward[first:][loss[first:]].mean() > _SHARE
     first = first if another else 0
     ordered = sorted(places | {first} - {0})
     begun, starts, resumed = 0, [], []
@@ -90,7 +90,7 @@ def _starts_over(at: np.ndarray, values: Mapping[str, np.ndarray], before: slice
     return not all(repeats(old, v[before], new, v[after]) for v in shared)
 
 
-def chosen_training(
+def _chosen_training(
     parsed: Parsed, columns: Columns, wanted: str | None
 ) -> tuple[Parsed, tuple[LoggedTraining, ...], tuple[float, ...]]:
     """The training to read: the wanted one, else the only one with rewards, else the last with rewards.
@@ -98,7 +98,7 @@ def chosen_training(
     With it come all trainings, none where the log is one, and the steps of its resumes.
     """
     table = parsed.table
-    closing = closing_rows(table)
+    closing = _closing_rows(table)
     reward = columns.train["reward"] if np.isfinite(columns.train["reward"]).any() else columns.evals
     loss = columns.train.get("loss", np.full(table.n, np.nan))
     parts = _by_label(table, columns.step, np.isfinite(reward) | np.isfinite(loss))
@@ -180,14 +180,14 @@ def assemble(
     columns = map_columns(parsed.table, choices, parsed.trainer)
     trainings, resumed = (), ()
     if len(files) == 1:
-        parsed, trainings, resumed = chosen_training(parsed, columns, training)
+        parsed, trainings, resumed = _chosen_training(parsed, columns, training)
         files = [parsed]
     if trainings:
         columns = map_columns(parsed.table, choices, parsed.trainer)
     columns = _by_group(columns)
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
-    run = tidy(columns, closing_rows(parsed.table), row_steps, file)
+    run = tidy(columns, _closing_rows(parsed.table), row_steps, file)
     finite = int(np.sum(np.isfinite(run.reward)))
     if max(finite, len(run.eval_step)) < 2:
         raise LogReadError(

@@ -22,7 +22,7 @@ from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
 from bayes_grpo.logs.trainers import Trainer
-from bayes_grpo.stores.files import MAGIC, files_beside, opened
+from bayes_grpo.stores.files import MAGIC, opened, with_attached
 
 HEAD = 65_536
 """Characters that a reader looks at to recognize its format."""
@@ -93,7 +93,7 @@ def load(path: Path) -> Source:
     try:
         if path.is_char_device() or path.is_block_device():
             raise OSError(errno.EINVAL, "a device")
-        source = Source(path, *files_beside(path))
+        source = Source(path, *with_attached(path))
     except FileNotFoundError:
         raise LogReadError("expected a log file, found nothing there; check the path") from None
     except (OSError, ValueError) as error:

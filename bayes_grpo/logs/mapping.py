@@ -27,7 +27,7 @@ _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", 
 _NO_SPREAD = re.compile(r"^(?!.*non)(?=.*group)(?:.*(?:zero|no)[-_ ].*(?:std|var|spread)|.*(?:flat|degenerate))")
 """Words for the share of groups without spread."""
 _COUNTED = (("timesteps", "total_timesteps"), ("episode",))
-"""What scripts without a step count by row; trainers log it beside their step."""
+"""What scripts without a step count by row; trainers log it next to their step."""
 _SIGNALS = [name for name in GENERIC.keys if name not in ("step", "reward", "heldout")]
 
 type Choices = Mapping[str, str]

@@ -45,18 +45,18 @@ def is_tabular(value: object) -> bool:
     )
 
 
-def what_is(value: object) -> str:
+def _what_is(value: object) -> str:
     """What a value is, for "read from"."""
     kind = type(value)
     return clean(f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins."))
 
 
-def parsed_of(data: Any) -> Parsed:
+def _parsed_of(data: Any) -> Parsed:
     """The rows of what `is_tabular` takes, read by the same rules as those of a file."""
     from bayes_grpo.logs.readers.json_text import of_document, of_state, with_plan
 
     if hasattr(data, _TRACKER_ROWS):
-        return of_tracker(data)
+        return _of_tracker(data)
     state = getattr(data, "state", data)  # of a trainer
     if hasattr(state, _TRAINER_ROWS):
         rows = _some_records(state.log_history)
@@ -68,7 +68,7 @@ def parsed_of(data: Any) -> Parsed:
     return _some_records(data) if isinstance(data, Sequence) else Parsed(parted(_columns(data)))
 
 
-def of_tracker(run: Any) -> Parsed:
+def _of_tracker(run: Any) -> Parsed:
     """Every row of a run of W&B's client, with its name and configuration."""
     config = {k: v for k, v in dict(getattr(run, "config", None) or {}).items() if not str(k).startswith("_")}
     name = clean(getattr(run, "name", None) or "")
@@ -92,7 +92,7 @@ def _columns(frame: Any) -> dict[str, Any]:
         given = [(x.name, x.to_list()) for x in frame.get_columns()]
     else:
         raise LogReadError(
-            f"expected a data frame, columns or records of metrics, found {what_is(frame)}; "
+            f"expected a data frame, columns or records of metrics, found {_what_is(frame)}; "
             f"pass a pandas or Polars frame, a list of dicts, or a path"
         )
     columns: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def to_frame(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def read_from_client(path: Path) -> Parsed | None:
+def _of_client(path: Path) -> Parsed | None:
     """A run ``wandb://entity/project/run``, or ``project/run`` of the user's own; None where it is another path."""
     if path.parts[:1] != ("wandb:",):  # a Path has made one slash of the two
         return None
@@ -146,7 +146,7 @@ def read_from_client(path: Path) -> Parsed | None:
             "reading wandb:// needs W&B's client, which is not installed; install the package wandb and log in"
         ) from None
     try:
-        return of_tracker(wandb.Api(timeout=60).run("/".join(parts)))
+        return _of_tracker(wandb.Api(timeout=60).run("/".join(parts)))
     except LogReadError:
         raise
     except Exception as error:  # whatever client, network or account raise
@@ -213,10 +213,10 @@ def read_log(
     user = checked(settings or {}, "settings")
     named = checked_columns(columns or {}, "columns")
     in_memory = is_tabular(path_or_paths)
-    paths = [Path(what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
+    paths = [Path(_what_is(path_or_paths))] if in_memory else _paths(path_or_paths)
     from_sidecar, columns_there = ({}, {}) if in_memory else read_sidecar(paths[0])
     if in_memory:
-        rows = parsed_of(path_or_paths)
+        rows = _parsed_of(path_or_paths)
         read = [_Read(paths[0], (rows.table.digest().encode(),), "memory", rows, run)]
     else:
         read = [_read_one(p, format, whole_lines, run) for p in paths]
@@ -247,7 +247,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     given = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else path_or_paths
     if not isinstance(given, Sequence) or not all(isinstance(x, str | os.PathLike) for x in given):
         raise LogReadError(
-            f"expected the path of a log, several, or rows of metrics, found {what_is(path_or_paths)}; "
+            f"expected the path of a log, several, or rows of metrics, found {_what_is(path_or_paths)}; "
             f"pass a file, a data frame or a list of dicts"
         )
     if not given:
@@ -257,7 +257,7 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
 
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
-    if (rows := read_from_client(path)) is not None:
+    if (rows := _of_client(path)) is not None:
         return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
     outer, _, last = (wanted or "").rpartition("/")
     training = last if _TRAINING.fullmatch(last) else None

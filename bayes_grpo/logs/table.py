@@ -18,7 +18,7 @@ from bayes_grpo.common.errors import LogReadError
 
 MAX_KEYS = 5_000
 """Distinct keys a log may have. Real trainers write up to about a thousand; more is not a metrics log."""
-_HELD = 1_000_000
+_WAITING = 1_000_000
 """Values that are collected before they are put into arrays."""
 _MAX_FLATTEN_DEPTH = 4
 _MAX_NUMBER_LENGTH = 64
@@ -157,7 +157,7 @@ class Table:
                     f"expected a metrics log with at most {MAX_KEYS} distinct keys, found more in {n} rows; "
                     f"pass a file with one record of metrics a row"
                 )
-            if waiting_cells >= _HELD:
+            if waiting_cells >= _WAITING:
                 _pack(waiting, cells, words)
                 waiting_cells = 0
         _pack(waiting, cells, words)

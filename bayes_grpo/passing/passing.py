@@ -33,7 +33,7 @@ _PHASES, PHASE_STEPS = 5, 3
 """Phases at most, and steps of one at least."""
 
 
-class PassData(NamedTuple):
+class _PassData(NamedTuple):
     """Counts of prompts, padded to one of few lengths with a weight of 0.
 
     Attributes:
@@ -49,7 +49,7 @@ class PassData(NamedTuple):
     weight: Any
 
 
-def pass_at_of(draws: Mapping[str, np.ndarray], k: int) -> np.ndarray:
+def _pass_at_of(draws: Mapping[str, np.ndarray], k: int) -> np.ndarray:
     """Draws of pass@k of all prompts, shape (draws, phases), from those of mean and concentration."""
     mean, concentration = draws["mean"], draws["concentration"]
     fails = np.ones_like(mean)
@@ -58,7 +58,7 @@ def pass_at_of(draws: Mapping[str, np.ndarray], k: int) -> np.ndarray:
     return 1.0 - fails
 
 
-def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
+def _pass_data(counts: PassCounts, phase: np.ndarray) -> _PassData:
     """What the model takes: the completions of each prompt in each phase, equal ones counted."""
     prompts = np.unique(np.stack([phase, counts.prompt], axis=1), axis=0, return_inverse=True)
     place = prompts[1].ravel()
@@ -67,10 +67,10 @@ def pass_data(counts: PassCounts, phase: np.ndarray) -> PassData:
     size = bucket(len(rows), 1)
     padded = np.concatenate([rows, np.tile(rows[-1:], (size - len(rows), 1))]).astype(float)
     weights = np.concatenate([weight, np.zeros(size - len(rows))]).astype(float)
-    return PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)
+    return _PassData(padded[:, 0].astype(int), padded[:, 1], padded[:, 2], weights)
 
 
-def pass_model(data: PassData, strata: Any) -> None:
+def _pass_model(data: _PassData, strata: Any) -> None:
     """Success rates of prompts in phases, as a NumPyro model."""
     import jax
     import jax.numpy as jnp
@@ -221,9 +221,9 @@ def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> P
             f"{len(np.unique(counts.step))} in {rollouts.name}; give more steps"
         )
     draws, convergence = sample_strata(
-        pass_model, pass_data(counts, phase), len(names), ("mean", "concentration"), seed
+        _pass_model, _pass_data(counts, phase), len(names), ("mean", "concentration"), seed
     )
-    drawn = {k: pass_at_of(draws, k) for k in (1, counts.k)}
+    drawn = {k: _pass_at_of(draws, k) for k in (1, counts.k)}
     change_1, change_k = (x[:, -1] - x[:, 0] for x in (drawn[1], drawn[counts.k]))
     return Passing(
         k=counts.k,

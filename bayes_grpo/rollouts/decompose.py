@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, interval
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.text import listed, plain
 from bayes_grpo.logs.reward_key import adding_weights, is_form
 from bayes_grpo.rollouts.decomposition import RISEN, Decomposition, GainCourse, GainShare
@@ -201,9 +201,8 @@ class _Moved(NamedTuple):
     def share_of(self, gain: np.ndarray, clear: bool) -> GainShare:
         """Its share of a gain, where that is clear."""
         of_gain = self.change / np.where(np.abs(gain) > 1e-12, gain, np.nan)
-        share = interval(of_gain) if clear else Interval(np.nan, np.nan, np.nan, LEVEL)
-        sides = interval(self.before), interval(self.after)
-        return GainShare(self.name, self.words, self.is_form, *sides, interval(self.change), share)
+        found = map(interval, (self.before, self.after, self.change, of_gain if clear else np.nan))
+        return GainShare(self.name, self.words, self.is_form, *found)
 
 
 def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]:

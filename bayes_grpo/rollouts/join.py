@@ -1,4 +1,4 @@
-"""`join`: whether rollouts and a log are of one run, and by how many steps or versions they are shifted."""
+"""Whether rollouts and a log are of one run, by how many steps or versions they are shifted, and the gain they show."""
 
 from __future__ import annotations
 

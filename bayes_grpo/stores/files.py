@@ -19,7 +19,7 @@ from bayes_grpo.common.files import folder_for_a_while
 from bayes_grpo.common.text import clean
 
 MAGIC = b"SQLite format 3\x00"
-BESIDE = ("-wal", "-journal")
+ATTACHED = ("-wal", "-journal")
 """Ends of the names of the files that belong to a database while it is written."""
 _MAX_SECONDS = 60.0
 _OPERATIONS = 10_000
@@ -70,11 +70,11 @@ def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequenc
 
 @contextmanager
 def opened(data: bytes, attached: Mapping[str, bytes]) -> Iterator[DatabaseTables]:
-    """The plain tables of a database, out of its bytes and those of its log of changes (`BESIDE`)."""
+    """The plain tables of a database, out of its bytes and those of its log of changes (`ATTACHED`)."""
     with folder_for_a_while() as folder:
         path = folder / "store.db"
         path.write_bytes(data)
-        for end in attached.keys() & set(BESIDE):
+        for end in attached.keys() & set(ATTACHED):
             path.with_name(path.name + end).write_bytes(attached[end])
         connection = sqlite3.connect(path, isolation_level=None)
         try:
@@ -114,16 +114,16 @@ _ATTEMPTS = 5
 _PAUSE = 0.05
 
 
-def files_beside(path: Path) -> tuple[bytes, dict[str, bytes]]:
+def with_attached(path: Path) -> tuple[bytes, dict[str, bytes]]:
     """The bytes of a file and those of files that belong to it.
 
-    Of a database these are its unfinished changes by the end of their name in `BESIDE`, all of one moment, as far as a
-    writer leaves one between two readings; of a run's description in MLflow's text store metrics and parameters.
+    Of a database these are its unfinished changes by the end of their name in `ATTACHED`, all of one moment, as far as
+    a writer leaves one between two readings; of a run's description in MLflow's text store metrics and parameters.
     """
     data = path.read_bytes()
     if not data.startswith(MAGIC):
         return data, dict(_texts_of(path.parent)) if path.name == MLFLOW_RUN else {}
-    others = {end: path.with_name(path.name + end) for end in BESIDE}
+    others = {end: path.with_name(path.name + end) for end in ATTACHED}
     attached: dict[str, bytes] = {}
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE * attempt)

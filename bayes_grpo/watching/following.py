@@ -17,7 +17,7 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import plain
 from bayes_grpo.logs.reading import PathLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.stores.files import BESIDE
+from bayes_grpo.stores.files import ATTACHED
 
 PATIENCE = 30.0
 """Seconds after which a last line without an end counts as it is: some trainers never end their last line."""
@@ -130,7 +130,7 @@ def stamp_of(paths: Iterable[Path]) -> tuple[tuple[str, int, int, int], ...]:
 def _files(path: Path) -> list[Path]:
     """Files of a log: of a folder the first `FILES`, of a database also its journals, which grow in its place."""
     if not path.is_dir():
-        return [path, *(path.with_name(path.name + end) for end in BESIDE)]
+        return [path, *(path.with_name(path.name + end) for end in ATTACHED)]
     return list(islice((Path(place, name) for place, _, names in os.walk(path) for name in names), FILES))
 
 

@@ -219,5 +219,5 @@ def test_its_tree_has_the_trend_and_the_probability_of_each_mode(hacked):
     last = tree["constant_data"]["probability"].isel(step=-1)
     assert float(last.sel(mode="reward_hacking")) == found.probability["reward_hacking"]
     assert tree["posterior"]["reward"].dims == ("chain", "draw", "step")
-    with pytest.raises(FitError, match="3 rows have no trend"):
-        diagnose(make_run(steps(3), np.array([0.1, 0.2, 0.3]))).to_datatree()
+    with pytest.raises(FitError, match="2 rows have no trend"):
+        diagnose(make_run(steps(2), np.array([0.1, 0.2]))).to_datatree()

@@ -259,3 +259,29 @@ def test_more_rows_are_not_asked_of_a_log_of_every_step():
     wrong = diagnose(make_run(steps(6), np.zeros(6), total_steps=9)).status
     assert "in all 6 rows so far" in wrong.sentence
     assert "test the verifier" in wrong.action
+
+
+def test_a_spent_learning_rate_ends_a_run_whose_plan_is_unknown():
+    rate = np.maximum(np.linspace(1.0, -0.2, 40), 0.0) * 1e-5
+    over = diagnose(make_run(steps(40), np.linspace(0.2, 0.6, 40), signals={"learning_rate": rate})).status
+    assert over.status == "done"
+    assert over.headline.startswith("The learning rate reached zero at step 34; the reward rose from 0.2")
+
+
+def test_a_log_of_evaluations_alone_has_its_jumps_and_its_own_reward():
+    noise = 0.01 * np.random.default_rng(9).standard_normal(60)
+    evals = evaluated(steps(60), np.repeat([0.2, 0.6], 30) + noise)
+    gold = np.where(steps(80) > 10, 0.3, np.nan)
+    for run in (
+        make_run([], [], evals=evals),
+        make_run(steps(80), np.full(80, np.nan), signals={"gold_reward": gold}, evals=evals),
+    ):
+        assert "the reward jumped from 0.2 to 0.59 at step 31" in diagnose(run).sentence
+
+
+def test_a_score_has_the_name_of_what_is_logged_more_often():
+    at, gold = np.arange(4.0, 121.0, 4.0), np.full(120, np.nan)
+    gold[::50] = 0.3
+    evals = evaluated(at, np.interp(at, [4.0, 62.0, 120.0], [0.15, 0.25, 0.2]))
+    run = make_run(steps(120), np.linspace(0.2, 0.35, 120), signals={"gold_reward": gold}, evals=evals, reward_high=1.0)
+    assert diagnose(run).status.headline.startswith("The evaluation reward fell")

@@ -2,8 +2,8 @@
 
     share of the rise that is not the task = Σ over such functions of w_i Δr_i  /  Δ total
 
-The names of the reward functions decide which kind each one is. With rollouts, the share is
-that of finishing and format in their decomposition (`bayes_grpo.rollouts.decompose`).
+The names of the reward functions decide which kind each one is. With rollouts, the share is that of finishing and
+format in their decomposition (`bayes_grpo.rollouts.decompose`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reward hacking: the train reward rises and the true objective does not.
 
 The evaluation reward stays near 0, or turns over while the train reward goes on rising (over-optimization, Gao et al.
-2022, https://arxiv.org/abs/2210.10760). Without an evaluation signal a hacked
-rise and a real one cannot be distinguished.
+2022, https://arxiv.org/abs/2210.10760). Without an evaluation signal a hacked rise looks like a real one.
 """
 
 from __future__ import annotations
