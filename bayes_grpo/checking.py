@@ -26,9 +26,9 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
+from bayes_grpo.common.sampling import spread
 from bayes_grpo.comparison.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import seed_of, spread
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.common.intervals import seed_of, spread
+from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state
