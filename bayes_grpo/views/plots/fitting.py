@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.checking import Check
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
+    from bayes_grpo.checking import Check
     from bayes_grpo.common.picture import Canvas
+    from bayes_grpo.comparison.result import Comparison
+    from bayes_grpo.fitting.result import Fit
 
 _CURVE, _LATENT, _DATA, _ROWS = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]

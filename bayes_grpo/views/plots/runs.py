@@ -1,4 +1,4 @@
-"""Figures of several runs: a sweep, two runs compared, a plan."""
+"""Figures of a sweep, of two recipes compared and of a plan."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     headline(figure, sentence, limit=900)
 
 
-_BAR, PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
+_BAR, _PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
 _LISTED = 10
 """Candidates whose gains are drawn."""
 
@@ -103,7 +103,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     for i, c in enumerate(some):
         axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
         axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
-    axes.axvline(0.0, color=PRESENT, lw=0.8)
+    axes.axvline(0.0, color=_PRESENT, lw=0.8)
     axes.set_yticks(range(len(some)), [drawable(label(plan, c), 60) for c in some], fontsize=8)
     axes.set_ylim(len(some) - 0.5, -0.5)
     axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")
