@@ -1,4 +1,4 @@
-"""What a fit misses: residuals, breaks, calibration.
+"""What a fit misses: autocorrelated residuals, changing noise, outliers, breaks.
 
 Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
 replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the

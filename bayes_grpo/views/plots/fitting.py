@@ -48,7 +48,7 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
-    axes.set_ylabel("reward" if fit.signal == "reward" else "evaluation reward")
+    axes.set_ylabel(fit.about.reward)
     # Bands of an unresolved regime can be wide; the data set the view.
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan
 
@@ -78,7 +79,7 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel("reward" if signal == "reward" else "evaluation reward", fontsize=9)
+    axes.set_ylabel(reward_words(signal), fontsize=9)
     axes.tick_params(labelsize=8)
     headline(figure, sentence, limit=900)
 
