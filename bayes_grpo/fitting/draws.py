@@ -223,7 +223,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
 
 
 def _restart(chain: Chain, start: Start) -> Start:
-    """Where the retry begins: at the chains' ends, with the spread that all of them have seen."""
+    """Where further chains begin: at the ends of these, with the spread that all of them have seen."""
     z = np.asarray(chain.z)
     flat = z.reshape(-1, z.shape[-1])
     cov = np.atleast_2d(np.cov(flat.T))
