@@ -324,7 +324,7 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
-        return f"No autocorrelation in the residuals ({lags} lags)"
+        return f"No autocorrelation in the residuals over {lags} lags"
     kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
     kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"
