@@ -102,6 +102,11 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "look again": ActionRow(_again, forbidden=lambda f: f.broken or f.fails),
     "watch it": ActionRow("check again after 10% more steps; if it persists, stop and lower the learning rate"),
+    "watch fall": ActionRow(
+        lambda f: (
+            f"check again when the log has {2 * f.rows} rewards; if it still falls, stop and lower the learning rate"
+        )
+    ),
     "stop": ActionRow(
         "stop here if this reward level is enough", lambda f: f.rows >= THRESHOLDS.trend_rows, lambda f: f.early
     ),
@@ -211,6 +216,7 @@ ACTIONS: dict[str, ActionRow] = {
 }
 """Name → action."""
 
+_AT_REST = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
     "component falls": ("look at part", "read completions"),
@@ -220,16 +226,10 @@ SITUATIONS: dict[str, tuple[str, ...]] = {
     "solved": ("take checkpoint", "harder prompts"),
     "ended": ("take checkpoint", "score checkpoints", "harder prompts"),
     "ended flat": ("new run", "easier prompts", "mixed prompts", "log evaluation"),
-    "at rest": (
-        "take checkpoint",
-        "stop",
-        "raise rate",
-        "harder prompts",
-        "easier prompts",
-        "mixed prompts",
-        "log evaluation",
-    ),
-    "rests early": ("look again", "raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation"),
+    "at rest": ("take checkpoint", "stop", *_AT_REST),
+    "rests early": ("look again", *_AT_REST),
+    "all wrong so far": ("verifier", "look again"),
+    "falls early": ("watch fall", "stop"),
     CANNOT_TELL: ("look again", "stop"),
 }
 """Situation that is no mode → names of its actions, the most useful first."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
@@ -16,6 +18,7 @@ from bayes_grpo.diagnosis.trend import RunTrends
 
 if TYPE_CHECKING:
     import pandas as pd
+    from xarray import DataTree
 
     from bayes_grpo.rollouts.decomposition import Decomposition
 
@@ -75,16 +78,20 @@ class Diagnosis(ModeProbabilities, Result):
 
     def to_frame(self) -> pd.DataFrame:
         """One row a mode: the probability that it is under way, when it began, and what to do."""
-        unknown = Interval(math.nan, math.nan, math.nan, LEVEL)
-        return frame_of(
-            (
-                {
-                    "mode": mode,
-                    "probability": p,
-                    "onset": self.onsets[mode].step if mode in self.onsets else unknown,
-                    "remedies": "; ".join(self.remedies.get(mode, ())),
-                }
-                for mode, p in self.probability.items()
-            ),
-            "mode",
-        )
+
+        def row(mode: str, p: float) -> dict[str, Any]:
+            onset = self.onsets[mode].step if mode in self.onsets else Interval(math.nan, math.nan, math.nan, LEVEL)
+            return {"mode": mode, "probability": p, "onset": onset, "remedies": "; ".join(self.remedies.get(mode, ()))}
+
+        return frame_of(starmap(row, self.probability.items()), "mode")
+
+    def to_datatree(self) -> DataTree:
+        """Draws of the reward's trend (`posterior`) and the probability of each mode (`constant_data`), by step."""
+        import xarray as xr
+
+        if self.trends is None or self.timeline is None:
+            raise FitError(f"{self.about.rows} rows have no trend, so this diagnosis has no tree")
+        step, p = {"step": self.timeline.step}, [m.probability for m in self.timeline.modes.values()]
+        trend = xr.Dataset({"reward": (("chain", "draw", "step"), self.trends.reward.draws[None])}, step)
+        chances = xr.Dataset({"probability": (("mode", "step"), p)}, step | {"mode": [*self.timeline.modes]})
+        return xr.DataTree.from_dict({"posterior": trend, "constant_data": chances})

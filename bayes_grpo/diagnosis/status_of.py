@@ -182,8 +182,9 @@ def _calm(case: _Case) -> Status:
     risen = "risen, but within one row's noise" if facts.crept else "not clearly risen"
     flat = f"the reward has {'not risen' if y.now <= y.start else risen}"
     if facts.ended and facts.rows >= THRESHOLDS.direct_rows:
-        over, spent = f"the {facts.planned:g} planned steps are over", facts.rate_spent
-        at = over if spent is None else f"the learning rate reached zero at {facts.step_text(spent)}"
+        at = f"the {facts.planned:g} planned steps are over" if facts.planned else ""
+        if facts.rate_spent is not None:
+            at = f"the learning rate reached zero at {facts.step_text(facts.rate_spent)}"
         found, what, of = "plateaued", f"{flat} (from {start} to {level})", "ended flat"
         if facts.rose:
             found, what, of = "growing", f"the reward rose from {start} to {level}", "ended"
@@ -200,16 +201,15 @@ def _calm(case: _Case) -> Status:
     if facts.rose and facts.rows >= THRESHOLDS.trend_rows:
         text = f"the reward has risen from {start} to {level}; no failure detected"
         return case.line("fine", "growing", calm, text, means)
-    text, do, half = "no failure detected; too early to tell whether the reward is rising", "", y.rows // 2
+    text, of, half = "no failure detected; too early to tell whether the reward is rising", "", y.rows // 2
     if y.value.min() == y.value.max():
         so_far = f"{rows.reward_name} is {y.value[-1]:.4g} in all {y.rows} rows so far"
         text = f"{so_far}; too early to tell whether it stays there"
-        do = "verifier" if facts.all_wrong else ""
+        of = "all wrong so far" if facts.all_wrong else ""
     elif rows.late_change > 1.0 and rises < THRESHOLDS.probable:
         text = f"the reward is back at {level} after {y.means.min():.3g}; too early to tell whether it rises further"
     elif THRESHOLDS.least_rows <= half < THRESHOLDS.waste_rows // 2 and y.value[half:].max() < y.value[:half].min():
         fell = f"{rows.reward_name} fell from {y.value[:half].mean():.3g} to {y.value[half:].mean():.3g}"
         text = f"no failure detected, but {fell}; {y.rows} rows are too few to tell a fall from noise"
-        do = "watch it"
-    p, first = min(max(rises, 1.0 - rises), calm), f"{ACTIONS[do].text(facts)}." if do else ""
-    return case.line("unclear", CANNOT_TELL, p, text, "the number of rows", first=first)
+        of = "falls early"
+    return case.line("unclear", CANNOT_TELL, min(max(rises, 1.0 - rises), calm), text, "the number of rows", of=of)

@@ -211,3 +211,13 @@ def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
     growing = next(m for m in all_modes() if m.name == "growing")
     assert growing.text(rows, last, 10.0, 12.0) == ""
     assert growing.text(rows, last, 10.0, 50.0) != ""
+
+
+def test_its_tree_has_the_trend_and_the_probability_of_each_mode(hacked):
+    found = diagnose(hacked)
+    tree = found.to_datatree()
+    last = tree["constant_data"]["probability"].isel(step=-1)
+    assert float(last.sel(mode="reward_hacking")) == found.probability["reward_hacking"]
+    assert tree["posterior"]["reward"].dims == ("chain", "draw", "step")
+    with pytest.raises(FitError, match="3 rows have no trend"):
+        diagnose(make_run(steps(3), np.array([0.1, 0.2, 0.3]))).to_datatree()

@@ -67,3 +67,17 @@ def test_variational_inference_and_predictive_draws():
     assert abs(gap) < 0.5 * exact.draws("fixed_point").std()
     future = Predictive(numpyro.handlers.uncondition(model), draws)(jax.random.key(2), table)["y"]
     assert future.shape == (500, len(table.y))
+
+
+@pytest.mark.filterwarnings("ignore:There are not enough devices")
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("method", ["sequential", "vectorized", "parallel"])
+def test_numpyro_samples_the_model_with_every_chain_method_in_both_precisions(method, double):
+    with jax.enable_x64(double):
+        table, kernel = bg.rows_of(rising_run()), NUTS(bg.get_regime("exponential").model, target_accept_prob=0.9)
+        mcmc = MCMC(kernel, num_warmup=300, num_samples=300, num_chains=2, chain_method=method, progress_bar=False)
+        mcmc.run(jax.random.key(0), table)
+    exact = bg.fit(rising_run(), "exponential", seed=1).draws("fixed_point")
+    low, middle, high = np.quantile(np.asarray(mcmc.get_samples()["fixed_point"]), [0.25, 0.5, 0.75])
+    assert abs(middle - np.median(exact)) < 0.3 * exact.std()
+    assert high - low == pytest.approx(np.subtract(*np.quantile(exact, [0.75, 0.25])), rel=0.3)
