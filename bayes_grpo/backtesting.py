@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, FitError, SettingError
-from bayes_grpo.common.intervals import LEVEL, seed_of
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import counted
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble, trusted

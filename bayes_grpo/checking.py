@@ -1,4 +1,4 @@
-"""What a fit misses: residuals, breaks, calibration.
+"""What a fit misses: autocorrelated residuals, changing noise, outliers, breaks.
 
 Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
 replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the
@@ -26,9 +26,9 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import spread
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
+from bayes_grpo.common.sampling import spread
 from bayes_grpo.comparison.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
 from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
@@ -324,7 +324,7 @@ def _with_tail(text: str, tail: float, tails: np.ndarray) -> str:
 
 def _autocorrelation_words(tail: float, r1: float, lags: int) -> str:
     if tail >= ALERT:
-        return f"No autocorrelation in the residuals ({lags} lags)"
+        return f"No autocorrelation in the residuals over {lags} lags"
     kind = "neighboring residuals are similar" if r1 > 0.05 else "neighboring residuals alternate"
     kind = kind if abs(r1) > 0.05 else "mostly at larger lags"
     return f"Residuals are autocorrelated, {kind} (lag-1 {r1:+.2f})"

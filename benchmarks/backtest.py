@@ -31,8 +31,9 @@ import numpy as np
 from bayes_grpo import read_log
 from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
 from bayes_grpo.common.errors import BayesGrpoError, FitError
-from bayes_grpo.common.intervals import LEVEL, seed_of
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import json_safe
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.pool import Pool
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.backtest_parts import AVERAGED, PartLine, PartScore, PartScores, origin_of, predicted, scores_at

@@ -16,7 +16,7 @@ import numpy as np
 from bayes_grpo.backtesting import DRAWS, POINTS, Score, ScoreLine, covered, crps, line_of, log_score
 from bayes_grpo.backtesting import FORECAST as AVERAGED
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state, shipped_event_rates
 from bayes_grpo.forecasting.fits import FORECAST_REGIMES, fit_ensemble

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayes_grpo.backtesting import crps
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.references import share_of_paths
 from bayes_grpo.references.gather import NearbyRuns, gather_references, kind_of
 from bayes_grpo.references.transfer import read_jointly

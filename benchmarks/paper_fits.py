@@ -17,8 +17,8 @@ import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.intervals import seed_of
 from bayes_grpo.common.results import json_safe
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings

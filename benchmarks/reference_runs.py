@@ -31,7 +31,8 @@ from scipy.special import expit
 from bayes_grpo import Run, forecast, read_log, rows_of
 from bayes_grpo.backtesting import DRAWS, MIN_BACKTEST_ROWS, ORIGINS, crps
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import LEVEL, seed_of
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.references import paths_with_references, with_effect
 from bayes_grpo.references.curve import cuts_of, smooth_curve

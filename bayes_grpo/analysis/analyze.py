@@ -93,10 +93,7 @@ _NEEDS = {
     "fit": ("fitting.fit", "fitting.summary"),
     "regimes": ("comparison.compare",),
     "check": ("checking",),
-    "forecast": (
-        "forecasting.forecast",
-        "forecasting.summary",
-    ),
+    "forecast": ("forecasting.forecast",),
     "diagnosis": ("diagnosis.diagnose",),
     "stability": ("planning.stability",),
 }

@@ -17,8 +17,9 @@ import numpy as np
 from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
 from bayes_grpo.analysis.result import Analysis
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import LEVEL, Interval, seed_of
+from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.common.results import json_safe
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.fitting.result import model_hash

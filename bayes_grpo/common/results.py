@@ -107,6 +107,11 @@ class Result(Shown):
         return json_safe(self.contents())
 
 
+def reward_words(signal: str) -> str:
+    """The signal that was fitted, "reward" or "eval_reward", in words."""
+    return "reward" if signal == "reward" else "evaluation reward"
+
+
 @dataclass(frozen=True)
 class About:
     """Which rows of which run a result is about.
@@ -130,7 +135,7 @@ class About:
     @property
     def reward(self) -> str:
         """The signal in words."""
-        return "reward" if self.signal == "reward" else "evaluation reward"
+        return reward_words(self.signal)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoWarning, FitError, NotConvergedError, SettingError
-from bayes_grpo.common.intervals import seed_of
 from bayes_grpo.common.results import About
 from bayes_grpo.common.runtime import StageProgress, cores, or_silent
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.comparison.changes import change_words, find_changes
 from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out

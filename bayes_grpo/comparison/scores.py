@@ -22,7 +22,7 @@ import numpy as np
 
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import FitError, ParetoKWarning
-from bayes_grpo.common.intervals import seed_of, smoothed_weights
+from bayes_grpo.common.sampling import seed_of, smoothed_weights
 from bayes_grpo.fitting.draws import Draws, SmoothedDraws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import Convergence

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, percent, seed_of, span_text
+from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, percent, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.families.members import check_alike, read_runs, settings_that_differ
 from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.intervals import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.fitting.draws import Draws, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

@@ -238,8 +238,8 @@ def shared_parts(a: Sequence[Run], b: Sequence[Run], signal: str) -> list[Measur
         if unit > 0.0:
             mean, error = (np.array(x) for x in zip(*known, strict=True))
             n = len(a)
-            sides = Side(mean[:n], error[:n]), Side(mean[n:], error[n:])
-            out.append(Measure(name, _WORDS.get(name, plain(name, 60)), *sides, unit))
+            both = Side(mean[:n], error[:n]), Side(mean[n:], error[n:])
+            out.append(Measure(name, _WORDS.get(name, plain(name, 60)), *both, unit))
     return out
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, seed_of
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.members import (
     SweepMember,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import seed_of, spread
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings, WeightDiagnostics, WeightedPoints, weighted_points
 from bayes_grpo.fitting.sampling.nuts import (
     Chain,
@@ -223,7 +223,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
 
 
 def _restart(chain: Chain, start: Start) -> Start:
-    """Where the retry begins: at the chains' ends, with the spread that all of them have seen."""
+    """Where further chains begin: at the ends of these, with the spread that all of them have seen."""
     z = np.asarray(chain.z)
     flat = z.reshape(-1, z.shape[-1])
     cov = np.atleast_2d(np.cov(flat.T))

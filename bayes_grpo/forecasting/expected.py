@@ -1,4 +1,4 @@
-"""How far a run is forecast, and what a forecast and a look at a growing log have in common; imported without JAX."""
+"""What a forecast and a look at a growing log have in common, and its horizon; a trainer imports it without JAX."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Horizon(NamedTuple):
 
     Attributes:
         until: Optimizer step.
-        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", "half as far again
-            as the rows reach"; to the last two is added where a planned length is reached.
+        origin: Where it comes from, in words: "given", "planned length", "1.5 times the last step", "1.5 times as
+            far as the rows reach"; to the last two is added where a planned length is reached.
     """
 
     until: float
@@ -41,7 +41,7 @@ _PLANNED, _FURTHER = "planned length", f"{AHEAD:g} times the last step"
 _REACHED = ", the planned length being reached"
 _LATE = 0.1
 """Share of the last step from which on a log has begun late: the steps before its rows say nothing."""
-_AS_FAR = "1.5 times as far as the rows reach"
+_AS_FAR = f"{AHEAD:g} times as far as the rows reach"
 _WORDS = {
     _AS_FAR: f"{_AS_FAR} (they begin at a late step)",
     _PLANNED: f"the {_PLANNED}",
@@ -94,7 +94,7 @@ class Expected(Result):
         p_takeoff: Probability of an unmodeled take-off, likewise.
         weights: Weight of each regime.
         until: The horizon, optimizer step.
-        until_from: Where it comes from, see `bayes_grpo.forecasting.expected`.
+        until_from: Where it comes from, see `Horizon`.
     """
 
     sentence: str

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
-from bayes_grpo.common.intervals import seed_of
 from bayes_grpo.common.runtime import Progress, or_silent
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.fitting.draws import Draws, fast_posterior
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings

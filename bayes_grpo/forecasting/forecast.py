@@ -67,7 +67,7 @@ class Forecast(Shown):
         notes: Remarks on the computation for the user.
         name: Name of the run.
         lag: Mean age of the policy behind a logged row, in steps, see `Series.lag`.
-        until_from: Source of the horizon, see `bayes_grpo.forecasting.expected`.
+        until_from: Source of the horizon, see `bayes_grpo.forecasting.expected.Horizon`.
         reference_runs: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.
         not_converged: Regimes left out because no sampler converged.

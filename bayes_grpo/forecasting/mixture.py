@@ -1,6 +1,6 @@
-"""Predictive paths of one regime over the future rows, and those of all regimes mixed.
+"""The stages of a forecast: paths of each regime, mixed with the last value, then events and the end of the schedule.
 
-Every stage takes a mixture and returns a new one.
+Every stage after the first takes a mixture and returns a new one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayes_grpo.common.intervals import seed_of, spread
+from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.diagnosis.trend import Fallen
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.forecasting.events import EventRates, RewardPaths, origin_state

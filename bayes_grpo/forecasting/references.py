@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, seed_of
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.results import Result
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import counted, listed
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.references.gather import ExcludedRun

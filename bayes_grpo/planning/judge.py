@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent, seed_of
+from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
 from bayes_grpo.common.runtime import Progress
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.mode import probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from bayes_grpo.common.intervals import seed_of, spread
+from bayes_grpo.common.sampling import seed_of, spread
 from bayes_grpo.families.readings import regime_draws
 from bayes_grpo.families.recipes import seed_prior
 from bayes_grpo.forecasting.fits import forecast_priors

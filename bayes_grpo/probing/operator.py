@@ -1,14 +1,13 @@
 """The symmetric operator whose largest eigenvalue decides whether an update is stable, and its leading eigenvalues.
 
-Lanczos with full orthogonalisation (Parlett 1980, *The Symmetric Eigenvalue Problem*), over any kind of vector. Where
-the matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its
-symmetric part within the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare
-the two.
-
 An optimizer moves the parameters by η D u(θ): u is the mean direction of the update, minus the gradient of the loss,
 and D what the optimizer multiplies each parameter's update by: 1 for SGD and heavy ball, 1/(√v̂ + ε) for Adam. Small
 departures decay with the eigenvalues of −D J, J the Jacobian of u. In coordinates θ = D^½ y these are those of
 D^½ (−J) D^½, which is symmetric where J is. A *stiffness* K is one of its eigenvalues, per unit learning rate and step.
+
+They are found by Lanczos with full orthogonalisation (Parlett 1980, *The Symmetric Eigenvalue Problem*). Where the
+matrix is only nearly symmetric, as the Jacobian of an update with a penalty is, what comes out is that of its symmetric
+part within the space that was built. SciPy's `eigsh` does the same for NumPy's arrays, and the tests compare the two.
 
 A vector is anything one-dimensional with +, −, * and @: a NumPy or JAX array, a torch tensor, `Pieces` of them.
 """

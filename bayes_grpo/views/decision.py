@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import percent, spread
+from bayes_grpo.common.intervals import percent
+from bayes_grpo.common.sampling import spread
 from bayes_grpo.decision.result import Decision, amount
 from bayes_grpo.views.document import Cell, Document, Tabular, number, section, shows, split, table, words
 

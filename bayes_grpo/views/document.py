@@ -229,7 +229,7 @@ class Document:
         docs: Page of the documentation that explains it, such as "how/fit".
         series: Rewards for a sparkline.
         made: Last line of a page: version, time, seed.
-        condition: What the answer comes under where the run fails.
+        conditional: Whether the answer is what comes if nothing changes, and says so where the run fails.
     """
 
     title: str
@@ -249,7 +249,7 @@ class Document:
     docs: str = ""
     series: Sparkline | None = None
     made: str = ""
-    condition: str = UNCHANGED
+    conditional: bool = True
 
     @property
     def first_lines(self) -> tuple[str, ...]:
@@ -271,9 +271,9 @@ class Document:
 
     def unless_changed(self, status: Status | None) -> Document:
         """The same, its answer under a condition where the run fails."""
-        if status is None or not status.alarming or not self.condition:
+        if status is None or not status.alarming or not self.conditional:
             return self
-        return replace(self, answer=f"{self.condition}{sentence_case(self.answer, upper=False)}")
+        return replace(self, answer=f"{UNCHANGED}{sentence_case(self.answer, upper=False)}")
 
     def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
         """The same with the rewards of its run and marked events."""

@@ -1,4 +1,4 @@
-"""A document as HTML, its figures as SVG images inside the page."""
+"""A document as one HTML file: nothing from outside, figures as SVG, one script, and a policy that forbids all else."""
 
 from __future__ import annotations
 

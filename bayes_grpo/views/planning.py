@@ -99,7 +99,7 @@ def plan_document(plan: Plan) -> Document:
         assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
         unchecked=f"Caution: {split(plan.cautions[0])[0]}" if plan.cautions else "",
         docs="how/plan",
-        condition="",
+        conditional=False,
     )
 
 

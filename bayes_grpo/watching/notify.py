@@ -1,7 +1,7 @@
-"""Where alarms go: a program, an address, and alerts of a tracker by its own client.
+"""Where alarms go: a webhook, and alerts of a tracker by its own client. An error is a note; the alarm is sent again.
 
-The run that is open in this process gets the alert. Without one, a run of its own is opened in the project that the
-tracker's environment variables name (``WANDB_PROJECT``, ``TRACKIO_PROJECT``), else in ``bayes-grpo``.
+The tracker's run that is open in this process gets the alert. Without one, a run of its own is opened in the project
+that the tracker's environment variables name (``WANDB_PROJECT``, ``TRACKIO_PROJECT``), else in ``bayes-grpo``.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayes_grpo.common.intervals import digits, seed_of, spawn, spread
+from bayes_grpo.common.intervals import digits
+from bayes_grpo.common.sampling import seed_of, spawn, spread
 from bayes_grpo.fitting.sampling.adaptive import log_student_t
 
 

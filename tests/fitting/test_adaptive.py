@@ -7,7 +7,7 @@ import pytest
 from arviz_stats.base.array import array_stats
 from scipy.stats import norm
 
-from bayes_grpo.common.intervals import smoothed_weights
+from bayes_grpo.common.sampling import smoothed_weights
 from bayes_grpo.fitting.sampling.adaptive import (
     ImportanceSettings,
     Proposal,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_grpo.common.intervals import smoothed_weights
+from bayes_grpo.common.sampling import smoothed_weights
 from bayes_grpo.fitting.sampling.target import Target, log_likelihoods
 
 LEAST_EFFECTIVE = 400.0

@@ -1,1 +1,1 @@
-"""The regimes of this package, one module each, of its name: one that states ``REGIME`` is found."""
+"""The regimes of this package, one module each, of its name, with the regime as ``REGIME``."""

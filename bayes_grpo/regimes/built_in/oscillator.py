@@ -121,9 +121,6 @@ class Oscillator(Regime):
         return {"stiffness": mass * omega**2, "damping": 2.0 * mass * zeta * omega} | second_order_times(zeta, omega)
 
 
-REGIME = Oscillator()
-
-
 def diffusion_of(fluctuation_sd: Array, zeta: Array, omega: Array) -> Array:
     """Diffusion of the velocity for a given fluctuation, reward²/step³.
 
@@ -208,3 +205,6 @@ def _remaining(zeta: Any, s: Any) -> Any:
     under = decay * (xp.cos(root) + zeta * s * xp.sin(root) / safe)
     critical = decay * (1.0 + z / 2.0 + zeta * s * (1.0 + z / 6.0))
     return xp.where(near, critical, xp.where(z > 0, over, under))
+
+
+REGIME = Oscillator()

@@ -84,9 +84,6 @@ class Reduction(Regime):
         return out | second_order_times(zeta, omega)
 
 
-REGIME = Reduction()
-
-
 def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[Any, ...]:
     """Gain, lag, coefficients, damping ratio and natural frequency at the highest learning rate of the run."""
     gain, lag = (1.0 - momentum) / values["learning_time"], values["lag_exposure"] * mean_lag(refresh, "hold")
@@ -94,3 +91,6 @@ def _at_peak(values: Mapping[str, Any], momentum: Any, refresh: Any) -> tuple[An
     xp = namespace(found.stiffness)
     omega = xp.sqrt(found.stiffness / found.mass)
     return gain, lag, found, found.damping / (2.0 * xp.sqrt(found.stiffness * found.mass)), omega
+
+
+REGIME = Reduction()

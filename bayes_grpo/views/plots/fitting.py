@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_grpo.checking import Check
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, legend_below, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.comparison.result import Comparison
-from bayes_grpo.fitting.result import Fit
 
 if TYPE_CHECKING:
+    from bayes_grpo.checking import Check
     from bayes_grpo.common.picture import Canvas
+    from bayes_grpo.comparison.result import Comparison
+    from bayes_grpo.fitting.result import Fit
 
 _CURVE, _LATENT, _DATA, _ROWS = "#c2410c", "#1d4ed8", "#111827", "#9ca3af"
 _TAILS = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
@@ -48,7 +48,7 @@ def plot_fit(fit: Fit, title: str = "", figure: Canvas | None = None) -> Canvas:
     axes.plot(step, means["curve"], color=_CURVE, lw=1.8, label=f"noise-free curve, {LEVEL:.0%}")
     axes.plot(step, y, ".", color=_DATA, ms=3.5, alpha=0.7, label="logged")
     axes.set_xlabel("optimizer step")
-    axes.set_ylabel("reward" if fit.signal == "reward" else "evaluation reward")
+    axes.set_ylabel(fit.about.reward)
     # Bands of an unresolved regime can be wide; the data set the view.
     spread = max(float(np.ptp(y)), 1e-12)
     axes.set_ylim(y.min() - 0.25 * spread, y.max() + 0.25 * spread)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.common.picture import headline, legend_below, one_panel
+from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.forecasting.forecast import Forecast
 from bayes_grpo.forecasting.summary import Reach, reach_of
@@ -54,7 +55,7 @@ def plot_forecast(
         if low - 0.5 * (high - low) <= value <= high + 0.5 * (high - low):
             low, high = min(low, value - 0.03 * (high - low)), max(high, value + 0.03 * (high - low))
     axes.set_ylim(low, high)
-    axes.set_ylabel("reward" if forecast.signal == "reward" else "evaluation reward")
+    axes.set_ylabel(reward_words(forecast.signal))
     axes.set_title(f"{drawable(forecast.name)}: forecast to step {forecast.until:g}", fontsize=9, loc="left")
     legend_below(figure, axes)
     if title:

@@ -1,4 +1,4 @@
-"""Figures of several runs: a sweep, two runs compared, a plan."""
+"""Figures of a sweep, of two recipes compared and of a plan."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import headline, one_panel
+from bayes_grpo.common.results import reward_words
 from bayes_grpo.common.text import drawable
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan
 
@@ -78,12 +79,12 @@ def _finish(figure: Canvas, axes: Axes, signal: str, sentence: str) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False, loc="best")
     axes.set_xlabel("optimizer step", fontsize=9)
-    axes.set_ylabel("reward" if signal == "reward" else "evaluation reward", fontsize=9)
+    axes.set_ylabel(reward_words(signal), fontsize=9)
     axes.tick_params(labelsize=8)
     headline(figure, sentence, limit=900)
 
 
-_BAR, PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
+_BAR, _PRESENT, _GAIN = "#1d4ed8", "#6b7280", "#111827"
 _LISTED = 10
 """Candidates whose gains are drawn."""
 
@@ -103,7 +104,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
     for i, c in enumerate(some):
         axes.plot([c.gain.low, c.gain.high], [i, i], color=_BAR, lw=2)
         axes.plot(c.expected_gain, i, "o", color=_GAIN, ms=5)
-    axes.axvline(0.0, color=PRESENT, lw=0.8)
+    axes.axvline(0.0, color=_PRESENT, lw=0.8)
     axes.set_yticks(range(len(some)), [drawable(label(plan, c), 60) for c in some], fontsize=8)
     axes.set_ylim(len(some) - 0.5, -0.5)
     axes.set_title(f"gain over the present settings ({LEVEL:.0%} intervals)", fontsize=9, loc="left")

@@ -33,7 +33,7 @@ from bayes_grpo import forecasting
 from bayes_grpo.backtesting import ORIGINS, covered, crps, log_score
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.files import written_whole
-from bayes_grpo.common.intervals import seed_of
+from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, EventRates, Rate, RewardPaths, chances
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
