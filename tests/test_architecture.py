@@ -89,7 +89,7 @@ def test_two_modules_with_one_name_are_seen():
     assert twice({"a/x": {"Row"}, "b/y": {"Row", "fit"}, "cli/fit": {"fit"}}) == {"Row": ["a/x", "b/y"]}
 
 
-PACKAGE_LINES = 40_350
+PACKAGE_LINES = 39_450
 """Lines of the package; only ever lowered, when a change has made it smaller."""
 
 

@@ -216,7 +216,7 @@ def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():
 def test_its_tree_has_the_trend_and_the_probability_of_each_mode(hacked):
     found = diagnose(hacked)
     tree = found.to_datatree()
-    last = tree["constant_data"]["probability"].isel(step=-1)
+    last = tree["constant_data"].dataset["probability"].isel(step=-1)
     assert float(last.sel(mode="reward_hacking")) == found.probability["reward_hacking"]
     assert tree["posterior"]["reward"].dims == ("chain", "draw", "step")
     with pytest.raises(FitError, match="2 rows have no trend"):
