@@ -92,7 +92,7 @@ FORGED = [
     ("priors", "sampled_levels", None),
     ("priors", "sampled_levels", "no such"),
     ("priors/fixed_point", "spread", "wide"),
-    ("settings/momentum", "provenance", None),
+    ("settings", None, None),
     ("convergence/rhat", None, None),
     ("/", "notes", 7),
     ("series", "start", "soon"),
