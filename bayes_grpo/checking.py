@@ -146,7 +146,7 @@ def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
     if missed:
-        found = ", and ".join(_words(f) for f in findings if f.name in missed)
+        found = "; ".join(_words(f) for f in findings if f.name in missed)
         return f"{regime} misses something in these {n} rows: {found}."
     return f"{regime} fits these {n} rows: no check speaks against it."
 

@@ -1,10 +1,13 @@
 """Console text: dictionaries, lines of pairs, headings, progress bars."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.logs import read_log
+from bayes_grpo.logs.readers.console_dict import parse_dict
 from tests.logs.log_samples import assert_read, trl_row
 
 
@@ -174,3 +177,13 @@ def test_a_quote_that_is_lost_costs_its_line_alone(write):
     lines[2] = lines[2].replace("'loss'", "'loss")
     run = read_log(write("train.log", "\n".join(lines)))
     assert_read(run, step=[1, 2, 4, 5, 6], reward=[0.1, 0.2, 0.4, 0.5, 0.6], format="console_dict")
+
+
+def test_a_backslash_of_a_path_is_read_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert parse_dict(r"{'loss': 0.1, 'path': 'C:\data', 'both': 'a\\d\\\d'}") == {
+            "loss": 0.1,
+            "path": r"C:\data",
+            "both": r"a\d\\d",
+        }

@@ -33,6 +33,7 @@ _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
 _TOKEN = re.compile(r"\\.|'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[{}]")
 """A whole text, in which braces count nothing, or a brace."""
 _CALL = re.compile(r"\b(?:[A-Za-z_]\w{0,20}\.){0,2}[A-Za-z_]\w{0,20}\(\s*([-+.\w]{1,40})\s*(?:,[^()]{0,80})?\)")
+_NO_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[^\\'\"abfnrtvxuUN0-7\n])")  # a backslash of a path, which warns
 _BARE = re.compile(r"(?<=[:\s,\[])(-?)(?:nan|inf)(?=\s*[,}\]])")
 _DICT_COUNT = re.compile(r"\b(rollout|step|eval)\s{1,4}(\d{1,12})\s*:\s*$", re.IGNORECASE)
 _NO_BRACES = re.compile(r"\s{0,8}['\"][\w/@. -]{1,80}['\"]\s?:")
@@ -245,7 +246,7 @@ def parse_dict(text: str) -> dict[str, Any]:
         value = parse_line(text.replace("'", '"'))
     if value is None:
         try:
-            value = ast.literal_eval(_BARE.sub(r"'\1nan'", _CALL.sub(r"\1", text)))
+            value = ast.literal_eval(_BARE.sub(r"'\1nan'", _CALL.sub(r"\1", _NO_ESCAPE.sub(r"\1\\\\", text))))
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             value = parse_line(text)
     if not isinstance(value, dict):
