@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -338,7 +337,7 @@ def _variance_words(tail: float, ratio: float, first: float, last: float) -> str
 
 _DRAWS = 400
 """Posterior draws, evenly spread, at which residuals are looked at."""
-_CHUNK = 200
+_CHUNK = 256
 
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
@@ -357,4 +356,4 @@ def _residual_program(regime: Regime) -> Any:
         loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
         return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo
 
-    return jax.vmap(one, in_axes=(0, None, None))
+    return one

@@ -73,13 +73,18 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
         return jax.tree.map(np.asarray, program(*leaves))
 
 
+_BATCH = 64
+"""Draws that advance side by side on a CPU: their arrays stay in its cache, and fill its vectors. With all 512 of a
+chunk at once a likelihood of 400 rows under a falling rate takes 1.1 to 1.7 times as long."""
+
+
 def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:
     """Runs a program over any number of draws, in chunks of one size so that it compiles once.
 
     Args:
-        make: Function of the options that returns the function of (a chunk of draws, *shared) to compile.
+        make: Function of the options that returns the function of (one draw, *shared) to compile.
         options: Hashable.
-        chunk: Draws a call.
+        chunk: Draws a call, a multiple of 64.
         draws: Arrays with a common leading axis, or a tree of them.
         *shared: Arguments that are the same for all draws.
     """
@@ -88,8 +93,14 @@ def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *sha
     parts = [np.arange(i, i + chunk) % total for i in range(0, total, chunk)]
     chunks = [jax.tree.map(lambda x, pick=pick: x[pick], draws) for pick in parts]
     with ThreadPoolExecutor(max_workers=min(len(chunks), cores())) as pool:
-        found = list(pool.map(lambda part: call(make, options, part, *shared), chunks))
+        program = (make, options, chunk if accelerated() else _BATCH)
+        found = list(pool.map(lambda part: call(_in_batches, program, part, *shared), chunks))
     return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)
+
+
+def _in_batches(make: Any, options: tuple[Any, ...], batch: int) -> Any:
+    one = make(*options)
+    return lambda draws, *shared: jax.lax.map(lambda draw: one(draw, *shared), draws, batch_size=batch)
 
 
 def forget_programs() -> None:

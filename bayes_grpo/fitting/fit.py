@@ -16,7 +16,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -179,7 +178,7 @@ def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: t
     } | {f"{name}_version": version(name) for name in _VERSIONS}
 
 
-_CHUNK = 500
+_CHUNK = 512
 """Draws a call of the compiled program."""
 
 
@@ -202,14 +201,12 @@ def replicate(
 
 
 def _replicate_program(regime: Regime) -> Any:
-    def one(values: dict[str, Array], noise: Array, rows: Rows) -> tuple[Array, Array]:
+    def one(draw: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
+        values, noise = draw
         levels = {p.name: (values[p.name], 0.0) for p in regime.marginalized}
         return draw_rows(regime.on_rows(values, levels, rows), jnp.asarray(rows.y), noise)
 
-    def run(draws: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
-        return jax.vmap(one, in_axes=(0, 0, None))(*draws, rows)
-
-    return run
+    return one
 
 
 def fit(

@@ -22,7 +22,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.schedule import FutureGrid
 
-_CHUNK = 250
+_CHUNK = 256
 """Draws a call of the compiled program; a forecast of any size compiles once."""
 
 
@@ -67,15 +67,13 @@ def _state_size(regime: Regime, rows: Rows) -> int:
 
 
 def _paths_program(regime: Regime) -> Any:
-    """Program that draws the state after the last row and carries it over the rows to come, for a chunk of draws."""
+    """Program that draws the state after the last row and carries it over the rows to come."""
 
-    def one(values: dict[str, Array], begin: Array, noise: Array, prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+    def one(draw: tuple[dict[str, Array], Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
+        values, begin, noise = draw
         space = regime.on_rows(values, prior_levels(regime, prior), rows)
         start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
         path = propagate(space, start, ends[0], ends[1], noise)
         return path.latent, path.trend, path.shown, start[-1]
 
-    def run(draws: tuple[Any, Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
-        return jax.vmap(one, in_axes=(0, 0, 0, None, None, None))(*draws, prior, rows, ends)
-
-    return run
+    return one

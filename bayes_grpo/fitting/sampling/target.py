@@ -199,8 +199,6 @@ def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Arra
 
 _CHUNK = 512
 """Draws a call of a program; threads share the chunks."""
-SMOOTHED = 500
-"""Draws a call of the program that smooths the rows."""
 
 
 def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
@@ -252,7 +250,7 @@ def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarra
     """
     chains, draws, p = z.shape
     each = (random_keys(seed, chains * draws), z.reshape(-1, p))
-    out = over_draws(summary_program, (target.regime,), SMOOTHED, each, *target.arguments)
+    out = over_draws(_summary_program, (target.regime,), _CHUNK, each, *target.arguments)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 
@@ -262,12 +260,11 @@ def random_keys(seed: int, size: int) -> np.ndarray:
 
 
 def _likelihood_program(regime: Regime) -> Any:
-    one = partial(log_likelihood, regime, filtered=kalman.chunked_log_likelihood)
-    return jax.vmap(one, in_axes=(0, None, None))
+    return partial(log_likelihood, regime, filtered=kalman.chunked_log_likelihood)
 
 
-def summary_program(regime: Regime) -> Any:
-    """Program that smooths the rows for draws, each with a key."""
+def _summary_program(regime: Regime) -> Any:
+    """Program that smooths the rows for a draw with its key."""
 
     def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         space = state_space(regime, draw[1], prior, rows)
@@ -286,7 +283,4 @@ def summary_program(regime: Regime) -> Any:
             smoothed.loo_var,
         )
 
-    def run(draws: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        return jax.lax.map(lambda draw: one(draw, prior, rows), draws, batch_size=50)
-
-    return run
+    return one
