@@ -165,6 +165,22 @@ def test_the_filter_of_many_draws_is_the_plain_one(regime):
     np.testing.assert_allclose(*both(), rtol=1e-11)
 
 
+@pytest.mark.parametrize("kind", few(("plain", "everything"), "everything"))
+def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
+    """By the parameters and by the values, at several dampings; a missing value has no derivative."""
+    rows = make_rows(kind)[0]
+
+    def density(of):
+        return lambda p, y: of(space_of(p[0], p[1], rows), y)
+
+    back = jax.jit(jax.grad(density(kalman.log_likelihood), (0, 1)))
+    forth = jax.jit(jax.jacfwd(density(kalman.chunked_log_likelihood), (0, 1)))
+    for zeta in (0.05, 1.0, 50.0, -1.0):
+        at = jnp.array([zeta, frequency(zeta, kind)]), jnp.asarray(rows.y)
+        for found, expected in zip(back(*at), forth(*at), strict=True):
+            np.testing.assert_allclose(found, np.nan_to_num(expected), rtol=1e-7, atol=1e-7)
+
+
 @pytest.mark.parametrize("sd", few([1e-4, 1e-2, 1.0, 1e3], 1e-4, 1e3))
 @pytest.mark.parametrize("regime", few(REGIMES, Exponential(), Oscillator()), ids=lambda r: r.name)
 def test_single_precision_loses_digits_and_not_the_density(regime, sd):
