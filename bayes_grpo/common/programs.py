@@ -67,10 +67,15 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
         *arguments: Arrays, or trees of arrays. Their shapes and types decide which program is taken.
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
+        return jax.tree.map(np.asarray, prepare(make, options, *arguments)(*jax.tree.leaves(arguments)))
+
+
+def prepare(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
+    """Compiles what `call` runs, of the same arguments, ahead of it."""
+    with jax.enable_x64(True):
         leaves, treedef = jax.tree.flatten(arguments)
         types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
-        program = _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
-        return jax.tree.map(np.asarray, program(*leaves))
+        return _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
 
 
 _BATCH = 64
