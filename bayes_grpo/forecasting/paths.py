@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,7 +16,7 @@ from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.sampling import spawn
 from bayes_grpo.dynamics.kalman import propagate, state_before
 from bayes_grpo.fitting.draws import Draws
-from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
+from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels, state_size
 from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.schedule import FutureGrid
@@ -46,7 +45,7 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     """Predictive paths of the picked draws of a posterior over future rows, one a pick."""
     total, first, h = len(picks), len(draws.rows.y), len(future.step)
     rows, prior = followed_by(draws.target.arrays, draws.rows, future), draws.target.numbers
-    n = _state_size(draws.regime, rows)
+    n = state_size(draws.regime, rows)
     # Each drawn draw by draw: how many draws there are changes no draw's randomness.
     begin, later = (np.random.default_rng(part) for part in spawn(seed, 2))
     start = begin.standard_normal((total, n), np.float32)
@@ -56,14 +55,6 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
-
-
-def _state_size(regime: Regime, rows: Rows) -> int:
-    """Number of components of a regime's state."""
-    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
-    with jax.enable_x64(True):
-        values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
-        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
 
 
 def _paths_program(regime: Regime) -> Any:

@@ -24,7 +24,7 @@ from bayes_grpo.common.imports import nuts_kernels, statistics
 from bayes_grpo.common.programs import accelerated, call, prepare
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.runtime import cores
-from bayes_grpo.fitting.sampling.target import Target, potential, random_keys
+from bayes_grpo.fitting.sampling.target import Target, potential
 from bayes_grpo.regimes.base import Regime
 
 MAX_TREE_DEPTH = 8
@@ -168,6 +168,11 @@ def _on_model(model: Any, warmup: int, key: Array, _: None, target: Array, *argu
     )
     state = kernel.init(key, warmup, model_args=arguments)
     return state, lambda state: kernel.sample(state, arguments, {}), jax.vmap(kernel.postprocess_fn(arguments, {}))
+
+
+def random_keys(seed: int, size: int) -> np.ndarray:
+    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
+    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
 
 
 def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSettings, target_accept: float) -> Chain:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayes_grpo.common.programs import call, over_draws
+from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Prior, Regime
@@ -152,7 +152,7 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
     """Sampled parameters in their units, shape (...), of many draws of shape (..., p), by one compiled program."""
     flat = np.reshape(z, (-1, z.shape[-1]))
-    found = call(_values_program, (target.regime,), flat, *target.arguments)
+    found = over_draws(_values_program, (target.regime,), _CHUNK, flat, *target.arguments)
     # A compiled program sorts a dictionary by its keys.
     return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in target.regime.sampled}
 
@@ -249,14 +249,18 @@ def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarra
         `bayes_grpo.fitting.draws.SmoothedDraws` after the first. All with leading axes (chains, draws).
     """
     chains, draws, p = z.shape
-    each = (random_keys(seed, chains * draws), z.reshape(-1, p))
+    noise = np.random.default_rng(seed).standard_normal((chains * draws, state_size(target.regime, target.arrays)))
+    each = (noise, z.reshape(-1, p))
     out = over_draws(_summary_program, (target.regime,), _CHUNK, each, *target.arguments)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 
-def random_keys(seed: int, size: int) -> np.ndarray:
-    """Random keys as numbers, shape (size, 2); JAX would compile a program for each way to split one."""
-    return np.random.default_rng(seed).integers(0, 2**32, (size, 2), dtype=np.uint32)
+def state_size(regime: Regime, rows: Rows) -> int:
+    """Number of components of a regime's state."""
+    levels = {p.name: (0.0, 1.0) for p in regime.marginalized}
+    with jax.enable_x64(True):
+        values = {p.name: jax.ShapeDtypeStruct((), float) for p in regime.sampled}
+        return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
 
 
 def _likelihood_program(regime: Regime) -> Any:
@@ -264,14 +268,13 @@ def _likelihood_program(regime: Regime) -> Any:
 
 
 def _summary_program(regime: Regime) -> Any:
-    """Program that smooths the rows for a draw with its key."""
+    """Program that smooths the rows for a draw, with the noise of its first state."""
 
     def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
         space = state_space(regime, draw[1], prior, rows)
         smoothed = kalman.smooth(space, jnp.asarray(rows.y))
-        noise = jax.random.normal(jax.random.wrap_key_data(draw[0]), (space.size,))
         cov = tuple(tuple(row) for row in smoothed.initial_cov)
-        state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(noise)))
+        state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
         levels = regime.marginalized_values(state)
         return (
             jnp.asarray([levels[p.name] for p in regime.marginalized]),
