@@ -39,7 +39,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -97,10 +97,14 @@ SITES = (
 
 
 def table_of(rows: int, rate: np.ndarray | float = 1.0) -> Series:
-    """Rows of a simulated log that starts at rest, windows of one step, as the package reads them."""
+    """Rows of a simulated log that starts at rest, windows of one step, as the package reads them.
+
+    The noise is the same for every row, as in the models of the peers.
+    """
     with tempfile.TemporaryDirectory() as folder:
         rewards = simulated(rows, 1, response=rows / 5.0)
-        return rows_of(read_log(write_log(Path(folder, "trainer_state.json"), rewards, rate)), max_rows=rows)
+        table = rows_of(read_log(write_log(Path(folder, "trainer_state.json"), rewards, rate)), max_rows=rows)
+    return replace(table, noise=None)
 
 
 def likelihood(quick: bool) -> list[Line]:
