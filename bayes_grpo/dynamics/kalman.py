@@ -142,18 +142,15 @@ def kalman_step(space: StateSpace, before: Moments, y: Array) -> tuple[Moments, 
     Returns:
         Moments of the state after the row; and the row's innovation, its variance and the gain.
     """
-    present, n = jnp.isfinite(y), space.size
-    ph = matvec(before.cov, space.observation)
-    var = plus(plus(dot(space.observation, ph), space.observation_var), space.measurement_var)
-    var = jnp.where(present, var, 1.0)
-    predicted = plus(dot(space.observation, before.mean), space.offset)
-    innovation = jnp.where(present, jnp.where(present, y, 0.0) - predicted, 0.0)
+    present, n, moves = jnp.isfinite(y), space.size, (*space.transition, space.observation)
+    *moved, predicted = matvec(moves, before.mean)
+    spread = symmetric_product(moves, before.cov)
+    var = jnp.where(present, plus(plus(spread[n][n], space.observation_var), space.measurement_var), 1.0)
+    innovation = jnp.where(present, jnp.where(present, y, 0.0) - plus(predicted, space.offset), 0.0)
     weight = jnp.where(present, 1.0 / var, 0.0)
-    cross = tuple(plus(c, s) for c, s in zip(matvec(space.transition, ph), space.cross_cov, strict=True))
+    cross = tuple(plus(spread[i][n], space.cross_cov[i]) for i in range(n))
     gain = tuple(times(c, weight) for c in cross)
-    moved = matvec(space.transition, before.mean)
     mean = tuple(plus(m, times(k, innovation)) for m, k in zip(moved, gain, strict=True))
-    spread = symmetric_product(space.transition, before.cov)
     cov = tuple(
         plus(plus(spread[i][j], space.noise_cov[i][j]), -times(cross[i], gain[j]))
         for i in range(n)
@@ -214,38 +211,32 @@ def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
 
 
 def _value_and_slope(space: StateSpace, y: Array, along: StateSpace, y_along: Array) -> tuple[Array, Array]:
-    """Log density of the logged rows, and its derivative along a change of all entries and of the rows."""
-    filtered = filter_rows(space, y)
-    (r0, n0), (u, moves, noises) = _backwards(space, y, filtered, _slopes)
-    noise = plus(along.observation_var, along.measurement_var)
-    change = (*((*row, x) for row, x in zip(along.noise_cov, along.cross_cov, strict=True)), (*along.cross_cov, noise))
-    each = plus(_inner((*along.transition, along.observation), moves), _inner(change, noises))
-    each = plus(each, times(along.offset, u)) - y_along * u
-    start = plus(dot(along.initial_mean, r0), _inner(along.initial_cov, _halves(r0, n0)))
-    return filtered.log_likelihood, start + jnp.sum(each)
+    """Log density of the logged rows, and its derivative along a change of all entries and of the rows.
 
-
-def _inner(a: Matrix, b: Matrix) -> Entry:
-    return dot(tuple(x for row in a for x in row), tuple(x for row in b for x in row))
-
-
-def _halves(r: Vector, n: Matrix) -> Matrix:
-    """Derivatives of the log density by a covariance."""
-    return tuple(tuple(0.5 * (a * b - x) for b, x in zip(r, row, strict=True)) for a, row in zip(r, n, strict=True))
-
-
-def _slopes(sp: StateSpace, mean: Vector, cov: Matrix, back: Disturbances) -> tuple[Array, Matrix, Matrix]:
-    """Derivatives of the log density by a row's offset, by A = (F, H) and by the noises' covariance.
-
-    With ŝ the smoothed state before the row, ρ = (r, u) and M its precision, they are ρ ŝᵀ - M A P and (ρ ρᵀ - M) / 2
-    (Koopman and Shephard 1992, https://doi.org/10.1093/biomet/79.4.823).
+    With ŝ the smoothed state before a row, ρ and M as in `_backwards`, A = (F, H) and P the filter's covariance, the
+    derivative by A is ρ ŝᵀ - M A P and that by a covariance (ρ ρᵀ - M) / 2 (Koopman and Shephard 1992,
+    https://doi.org/10.1093/biomet/79.4.823).
     """
-    rho = (*back.r, back.u)
-    precision = (*((*row, -x) for row, x in zip(back.n, back.ng, strict=True)), (*(-x for x in back.ng), back.d))
-    state = tuple(plus(m, x) for m, x in zip(mean, matvec(cov, back.before), strict=True))
-    moved = product(precision, product((*sp.transition, sp.observation), cov))
-    moves = tuple(tuple(a * b - x for b, x in zip(state, row, strict=True)) for a, row in zip(rho, moved, strict=True))
-    return back.u, moves, _halves(rho, precision)
+
+    def read(_: StateSpace, mean: Vector, cov: Matrix, rho: Vector, precision: Matrix, r: Vector) -> Any:
+        return rho, precision, tuple(plus(m, x) for m, x in zip(mean, matvec(cov, r), strict=True))
+
+    filtered = filter_rows(space, y)
+    (r0, n0), (rho, precision, state) = _backwards(space, y, filtered, read)
+    moved = product(precision, product((*space.transition, space.observation), filtered.cov))
+    noise = plus(along.observation_var, along.measurement_var)
+    noises = (*((*row, x) for row, x in zip(along.noise_cov, along.cross_cov, strict=True)), (*along.cross_cov, noise))
+    each = plus(
+        _inner((*along.transition, along.observation), rho, state, moved), 0.5 * _inner(noises, rho, rho, precision)
+    )
+    start = plus(dot(along.initial_mean, r0), 0.5 * _inner(along.initial_cov, r0, r0, n0))
+    return filtered.log_likelihood, start + jnp.sum(plus(each, times(along.offset, rho[-1])) - y_along * rho[-1])
+
+
+def _inner(change: Matrix, a: Vector, b: Vector, m: Matrix) -> Entry:
+    """Inner product of a change and a bᵀ - m."""
+    less = tuple(tuple(x * y - z for y, z in zip(b, row, strict=True)) for x, row in zip(a, m, strict=True))
+    return dot(sum(change, ()), sum(less, ()))
 
 
 _CHUNK = 32
@@ -278,38 +269,23 @@ def filter_rows(space: StateSpace, y: Array) -> Filtered:
     return Filtered(jnp.sum(_density(y, innovation, var)), innovation, var, gain, before.mean, before.cov)
 
 
-class Disturbances(NamedTuple):
-    """What the rows from one on say of its disturbances (w, e), over their covariance.
-
-    The state after the row and the row's innovation have (r, u), of precision [[N, -N K], [-Kᵀ N, D]] for the gain K.
-    With ``C`` the covariance of all rows and ``x`` their distance from the mean, ``u = [C⁻¹x]ᵢ`` and ``d = [C⁻¹]ᵢᵢ``
-    (de Jong 1989, https://doi.org/10.1080/01621459.1989.10478870).
-
-    Attributes:
-        r: n entries.
-        n: N, n × n entries.
-        ng: N K, n entries.
-        u: 0 where the row is missing.
-        d: Likewise.
-        before: r of the state before the row, n entries.
-    """
-
-    r: Vector
-    n: Matrix
-    ng: Vector
-    u: Array
-    d: Array
-    before: Vector
-
-
 def _backwards(
-    space: StateSpace, y: Array, filtered: Filtered, read: Callable[[StateSpace, Vector, Matrix, Disturbances], Any]
+    space: StateSpace, y: Array, filtered: Filtered, read: Callable[..., Any]
 ) -> tuple[tuple[Vector, Matrix], Any]:
     """The disturbance smoother: one pass back over the rows.
 
+    Args:
+        space: The state space.
+        y: Logged rewards, shape (T,); NaN = missing.
+        filtered: Result of `filter_rows` on them.
+        read: Takes a row's state space, the predicted state before it, its covariance, ρ and M, and r before the row.
+            ρ = (r, u) are the smoothed disturbances of the state after the row and of the row over their covariance,
+            M is their precision. With ``C`` the covariance of all rows and ``x`` their distance from the mean,
+            ``u = [C⁻¹x]ᵢ`` and M's last entry is ``[C⁻¹]ᵢᵢ``, so that leave-one-out needs no second pass (de Jong 1989,
+            https://doi.org/10.1080/01621459.1989.10478870).
+
     Returns:
-        r and N of the state before the first row; and what ``read`` makes of every row, from the state space there,
-        the predicted state and its covariance, and the disturbances.
+        r of the state before the first row and its precision, n and n × n scalars; and what was read of every row.
     """
     varying, at = over_rows(space)
     size = space.size
@@ -318,20 +294,13 @@ def _backwards(
     def body(carry: tuple[Vector, Vector], row: Any) -> tuple[tuple[Vector, Vector], Any]:
         r, n = carry[0], mirrored(carry[1], size)
         entries, scaled, weight, gain, mean, cov = row
-        sp = at(entries)
-        back, h = transpose(sp.transition), sp.observation
-        ng = matvec(n, gain)
-        u, d = scaled - dot(gain, r), weight + dot(gain, ng)
-        # With L = F - K H: r ← Hᵀ weight innovation + Lᵀr written as Fᵀr + H u, likewise for N.
-        before = tuple(plus(a, times(x, u)) for a, x in zip(matvec(back, r), h, strict=True))
-        fnf, fng = symmetric_product(back, n), matvec(back, ng)
-        n_before = tuple(
-            plus(fnf[i][j], plus(times(times(h[i], h[j]), d), -plus(times(h[i], fng[j]), times(fng[i], h[j]))))
-            for i in range(size)
-            for j in range(i, size)
-        )
-        found = read(sp, mean, cov, Disturbances(r, n, ng, u, d, before))
-        return (as_arrays(before), as_arrays(n_before)), found
+        sp, ng = at(entries), matvec(n, gain)
+        rho = (*r, scaled - dot(gain, r))
+        precision = (*((*x, -k) for x, k in zip(n, ng, strict=True)), (*(-k for k in ng), weight + dot(gain, ng)))
+        back = transpose((*sp.transition, sp.observation))
+        before = matvec(back, rho)
+        carry = as_arrays(before), as_arrays(upper(symmetric_product(back, precision)))
+        return carry, read(sp, mean, cov, rho, precision, before)
 
     start = as_arrays((0.0,) * size), as_arrays((0.0,) * (size * (size + 1) // 2))
     rows = varying, weight * filtered.innovation, weight, filtered.gain, filtered.mean, filtered.cov
@@ -370,20 +339,14 @@ def smooth(space: StateSpace, y: Array, filtered: Filtered | None = None) -> Smo
     )
 
 
-def _latent(sp: StateSpace, mean: Vector, cov: Matrix, back: Disturbances) -> tuple[Entry, ...]:
-    """Latent reward of a row given all rows, its variance, and the row's smoothed innovation with its precision.
-
-    The latent reward is correlated with the row's innovation by ``c = H P Hᵀ + R`` and with the state after the row,
-    not counting what the innovation carries, by ``a = F P Hᵀ + S``.
-    """
-    latent = plus(dot(sp.observation, mean), sp.offset)
-    latent = plus(latent, dot(sp.observation, matvec(cov, back.before)))
-    latent = plus(latent, plus(times(sp.observation_var, back.u), dot(sp.cross_cov, back.r)))
+def _latent(sp: StateSpace, mean: Vector, cov: Matrix, rho: Vector, precision: Matrix, _: Vector) -> tuple[Entry, ...]:
+    """Latent reward of a row given all rows, its variance, and the row's disturbance with its precision."""
     ph = matvec(cov, sp.observation)
-    c = plus(dot(sp.observation, ph), sp.observation_var)
-    a = tuple(plus(x, s) for x, s in zip(matvec(sp.transition, ph), sp.cross_cov, strict=True))
-    var = c - (dot(a, matvec(back.n, a)) + back.d * c**2 - 2.0 * c * dot(a, back.ng))
-    return latent, var, back.u, back.d
+    # Covariance of the latent reward with the state after the row and with the row.
+    joint = zip(matvec((*sp.transition, sp.observation), ph), (*sp.cross_cov, sp.observation_var), strict=True)
+    c = tuple(plus(x, s) for x, s in joint)
+    latent = plus(plus(dot(sp.observation, mean), sp.offset), dot(c, rho))
+    return latent, c[-1] - dot(c, matvec(precision, c)), rho[-1], precision[-1][-1]
 
 
 def draw_rows(space: StateSpace, y: Array, noise: Array) -> tuple[Array, Array]:
