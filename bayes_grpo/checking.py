@@ -337,23 +337,19 @@ def _variance_words(tail: float, ratio: float, first: float, last: float) -> str
 
 _DRAWS = 400
 """Posterior draws, evenly spread, at which residuals are looked at."""
-_CHUNK = 256
 
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
     picks, n = spread(draws.size, count), len(draws.rows.y)
-    found = over_draws(_residual_program, (draws.regime,), _CHUNK, draws.picked(picks), *draws.target.arguments)
+    found = over_draws(_residuals, (draws.regime,), draws.picked(picks), *draws.target.arguments)
     return Residuals(*(x[:, :n] for x in found))
 
 
-def _residual_program(regime: Regime) -> Any:
-    def one(values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space = regime.on_rows(values, prior_levels(regime, prior), rows)
-        y = jnp.asarray(rows.y)
-        filtered = filter_rows(space, y)
-        found = smooth(space, y, filtered)
-        loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
-        return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo
-
-    return one
+def _residuals(regime: Regime, values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+    space = regime.on_rows(values, prior_levels(regime, prior), rows)
+    y = jnp.asarray(rows.y)
+    filtered = filter_rows(space, y)
+    found = smooth(space, y, filtered)
+    loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
+    return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo

@@ -67,45 +67,39 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
         *arguments: Arrays, or trees of arrays. Their shapes and types decide which program is taken.
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-        return jax.tree.map(np.asarray, prepare(make, options, *arguments)(*jax.tree.leaves(arguments)))
-
-
-def prepare(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
-    """Compiles what `call` runs, of the same arguments, ahead of it."""
-    with jax.enable_x64(True):
         leaves, treedef = jax.tree.flatten(arguments)
         types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
-        return _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
+        program = _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
+        return jax.tree.map(np.asarray, program(*leaves))
 
 
+_CHUNK = 512
+"""Draws a call of a program; threads share the calls."""
 _BATCH = 64
-"""Draws that advance side by side on a CPU: their arrays stay in its cache, and fill its vectors. With all 512 of a
-chunk at once a likelihood of 400 rows under a falling rate takes 1.1 to 1.7 times as long."""
+"""Draws side by side on a CPU: their arrays stay in its cache. All 512 at once take 1.1 to 1.7 times as long."""
 
 
-def over_draws(make: Any, options: tuple[Any, ...], chunk: int, draws: Any, *shared: Any) -> Any:
+def over_draws(one: Any, options: tuple[Any, ...], draws: Any, *shared: Any) -> Any:
     """Runs a program over any number of draws, in chunks of one size so that it compiles once.
 
     Args:
-        make: Function of the options that returns the function of (one draw, *shared) to compile.
+        one: Function of (*options, one draw, *shared) to compile.
         options: Hashable.
-        chunk: Draws a call, a multiple of 64.
         draws: Arrays with a common leading axis, or a tree of them.
         *shared: Arguments that are the same for all draws.
     """
     draws = jax.tree.map(np.asarray, draws)
     total = len(jax.tree.leaves(draws)[0])
-    parts = [np.arange(i, i + chunk) % total for i in range(0, total, chunk)]
+    parts = [np.arange(i, i + _CHUNK) % total for i in range(0, total, _CHUNK)]
     chunks = [jax.tree.map(lambda x, pick=pick: x[pick], draws) for pick in parts]
     with ThreadPoolExecutor(max_workers=min(len(chunks), cores())) as pool:
-        program = (make, options, chunk if accelerated() else _BATCH)
+        program = (one, options, _CHUNK if accelerated() else _BATCH)
         found = list(pool.map(lambda part: call(_in_batches, program, part, *shared), chunks))
     return jax.tree.map(lambda *x: np.concatenate(x)[:total], *found)
 
 
-def _in_batches(make: Any, options: tuple[Any, ...], batch: int) -> Any:
-    one = make(*options)
-    return lambda draws, *shared: jax.lax.map(lambda draw: one(draw, *shared), draws, batch_size=batch)
+def _in_batches(one: Any, options: tuple[Any, ...], batch: int) -> Any:
+    return lambda draws, *shared: jax.lax.map(lambda draw: one(*options, draw, *shared), draws, batch_size=batch)
 
 
 def forget_programs() -> None:

@@ -94,20 +94,6 @@ class Smoothed(NamedTuple):
     initial_cov: Array
 
 
-class StatePath(NamedTuple):
-    """One path over the rows, arrays of shape (T,); 0 outside the rows that it was carried over.
-
-    Attributes:
-        latent: Latent reward of each row.
-        trend: Its expectation from the same first state, without the noise to come.
-        shown: What a logged row would show.
-    """
-
-    latent: Array
-    trend: Array
-    shown: Array
-
-
 def over_rows(space: StateSpace) -> tuple[list[Array], Callable[[list[Array]], StateSpace]]:
     """The entries that vary over rows, to scan over, and a function of a row's entries: the state space there."""
     leaves, treedef = jax.tree.flatten(tuple(space)[2:])
@@ -164,16 +150,6 @@ def _density(y: Array, innovation: Array, var: Array) -> Array:
     return jnp.where(jnp.isfinite(y), -0.5 * (jnp.log(var) + innovation**2 / var + LOG_2PI), 0.0)
 
 
-def _summed(at: Callable[[list[Array]], StateSpace]) -> Any:
-    """One row of the log density's sum: the body of a scan over (values, entries that vary)."""
-
-    def body(carry: tuple[Moments, Array], row: tuple[Array, list[Array]]) -> tuple[tuple[Moments, Array], None]:
-        after, (innovation, var, _) = kalman_step(at(row[1]), carry[0], row[0])
-        return (after, carry[1] + _density(row[0], innovation, var)), None
-
-    return body
-
-
 def log_likelihood(space: StateSpace, y: Array) -> Array:
     """Log density of the logged rows, a scalar; on an accelerator by `bayes_grpo.dynamics.associative`."""
     if not accelerated():
@@ -189,25 +165,43 @@ def sequential_log_likelihood(space: StateSpace, y: Array) -> Array:
     JAX's own way back stores every product of the way forth: with it a chain of NUTS takes 1.4 times as long.
     """
     leaves, treedef = jax.tree.flatten(tuple(space))
-    structural = [isinstance(leaf, float | int) for leaf in leaves]
 
-    def whole(arrays: list[Array], others: list[Any]) -> StateSpace:
-        values = iter(arrays)
-        found = (other if fixed else next(values) for other, fixed in zip(others, structural, strict=True))
+    def whole(arrays: list[Any], others: list[Any]) -> StateSpace:
+        found = [other if array is None else array for array, other in zip(arrays, others, strict=True)]
         return StateSpace(*jax.tree.unflatten(treedef, found))
 
     @jax.custom_jvp
-    def density(arrays: list[Array], y: Array) -> Array:
-        here = whole(arrays, leaves)
-        varying, at = over_rows(here)
-        return lax.scan(_summed(at), (initial_moments(here), jnp.zeros(())), (y, varying))[0][1]
+    def density(arrays: list[Any], y: Array) -> Array:
+        return _density_of_rows(whole(arrays, leaves), y)
 
     @density.defjvp
-    def _(primals: tuple[list[Array], Array], tangents: tuple[list[Array], Array]) -> tuple[Array, Array]:
-        here, along = whole(primals[0], leaves), whole(tangents[0], [0.0] * len(leaves))
-        return _value_and_slope(here, primals[1], along, tangents[1])
+    def _(primals: tuple[list[Any], Array], tangents: tuple[list[Any], Array]) -> tuple[Array, Array]:
+        along = whole(tangents[0], [0.0] * len(leaves))
+        return _value_and_slope(whole(primals[0], leaves), primals[1], along, tangents[1])
 
-    return density([leaf for leaf, fixed in zip(leaves, structural, strict=True) if not fixed], jnp.asarray(y))
+    return density([None if isinstance(x, float | int) else x for x in leaves], jnp.asarray(y))
+
+
+_CHUNK = 32
+"""Rows of a chunk, where the number of rows is a multiple of it."""
+
+
+def _density_of_rows(space: StateSpace, y: Array) -> Array:
+    """The pass forth, chunk by chunk: it stops behind the last logged row, so that padding costs little."""
+    size = len(y)
+    varying, at = over_rows(space)
+    length = math.gcd(_CHUNK, size) if size % 8 == 0 else size
+    needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)
+
+    def body(carry: tuple[Moments, Array], row: tuple[Array, list[Array]]) -> tuple[tuple[Moments, Array], None]:
+        after, (innovation, var, _) = kalman_step(at(row[1]), carry[0], row[0])
+        return (after, carry[1] + _density(row[0], innovation, var)), None
+
+    def chunk(i: Any, carry: Any) -> Any:
+        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
+        return lax.scan(body, carry, (value, entries))[0]
+
+    return lax.fori_loop(0, needed, chunk, (initial_moments(space), jnp.zeros(())))[1]
 
 
 def _value_and_slope(space: StateSpace, y: Array, along: StateSpace, y_along: Array) -> tuple[Array, Array]:
@@ -237,24 +231,6 @@ def _inner(change: Matrix, a: Vector, b: Vector, m: Matrix) -> Entry:
     """Inner product of a change and a bᵀ - m."""
     less = tuple(tuple(x * y - z for y, z in zip(b, row, strict=True)) for x, row in zip(a, m, strict=True))
     return dot(sum(change, ()), sum(less, ()))
-
-
-_CHUNK = 32
-"""Rows of a chunk, where the number of rows is a multiple of it."""
-
-
-def chunked_log_likelihood(space: StateSpace, y: Array) -> Array:
-    """`log_likelihood` for many draws at once: it stops behind the last logged row, so that padding costs little."""
-    size = len(y)
-    varying, at = over_rows(space)
-    length = math.gcd(_CHUNK, size) if size % 8 == 0 else size
-    needed = -(-jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, size + 1), 0)) // length)
-
-    def chunk(i: Any, carry: Any) -> Any:
-        value, *entries = (lax.dynamic_slice_in_dim(x, i * length, length) for x in (y, *varying))
-        return lax.scan(_summed(at), carry, (value, entries))[0]
-
-    return lax.fori_loop(0, needed, chunk, (initial_moments(space), jnp.zeros(())))[1]
 
 
 def filter_rows(space: StateSpace, y: Array) -> Filtered:
@@ -397,7 +373,7 @@ def drawn_state(mean: Vector, cov: Matrix, noise: Vector) -> Vector:
     return tuple(m + dot(row, noise) for m, row in zip(mean, square_root(cov), strict=True))
 
 
-def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> StatePath:
+def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise: Array) -> tuple[Array, ...]:
     """Carries a state over rows with their noise.
 
     Args:
@@ -406,10 +382,14 @@ def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise
         first: Index of the first of them, an integer scalar.
         last: Index behind the last of them, an integer scalar.
         noise: Standard normal numbers, those of the state and of the measurement, shape (T, n + 2).
+
+    Returns:
+        Latent reward of each row; its expectation from the same first state, without the noise to come; and what a
+        logged row would show. Of shape (T,) each, 0 outside the rows.
     """
     n, (varying, at) = space.size, over_rows(space)
 
-    def step(t: Any, carry: tuple[Vector, Vector, StatePath]) -> tuple[Vector, Vector, StatePath]:
+    def step(t: Any, carry: tuple[Vector, Vector, tuple[Array, ...]]) -> Any:
         state, expected, path = carry
         here = at([x[t] for x in varying])
         z = tuple(noise[t, j] for j in range(n + 2))
@@ -419,11 +399,11 @@ def propagate(space: StateSpace, start: Vector, first: Array, last: Array, noise
         latent = plus(plus(dot(here.observation, state), here.offset), kick[n])
         trend = plus(dot(here.observation, expected), here.offset)
         shown = latent + jnp.sqrt(jnp.asarray(here.measurement_var, float)) * z[n + 1]
-        path = StatePath(*(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True)))
+        path = tuple(x.at[t].set(v) for x, v in zip(path, (latent, trend, shown), strict=True))
         moved = tuple(plus(m, k) for m, k in zip(matvec(here.transition, state), kick[:n], strict=True))
         return as_arrays(moved), as_arrays(matvec(here.transition, expected)), path
 
-    empty = StatePath(*(jnp.zeros(len(noise)) for _ in range(3)))
+    empty = (jnp.zeros(len(noise)),) * 3
     return lax.fori_loop(first, last, step, (as_arrays(start), as_arrays(start), empty))[2]
 
 

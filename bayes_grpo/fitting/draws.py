@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from threading import Thread
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from bayes_grpo.fitting.sampling.nuts import (
     Start,
     check_convergence,
     converged,
-    prepare_chains,
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
@@ -177,7 +175,6 @@ def sample_posterior(
     """
     settings, progress = sampler or SamplerSettings(), or_silent(progress)
     progress("finding starting points")
-    Thread(target=prepare_chains, args=(target, settings), daemon=True).start()
     points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
     trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
     start = start_of(points, seed, settings.num_chains)

@@ -178,10 +178,6 @@ def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: t
     } | {f"{name}_version": version(name) for name in _VERSIONS}
 
 
-_CHUNK = 512
-"""Draws a call of the compiled program."""
-
-
 def replicate(
     target: Target, values: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -196,17 +192,14 @@ def replicate(
     noise = np.zeros((math.prod(shape), len(rows.y)))
     noise[:, :n] = rng.standard_normal((len(noise), n))
     each = ({k: v.ravel() for k, v in known.items()}, noise)
-    shown, log_density = over_draws(_replicate_program, (regime,), _CHUNK, each, rows)
+    shown, log_density = over_draws(_replicated, (regime,), each, rows)
     return shown[:, :n].reshape(*shape, n), log_density.reshape(shape)
 
 
-def _replicate_program(regime: Regime) -> Any:
-    def one(draw: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
-        values, noise = draw
-        levels = {p.name: (values[p.name], 0.0) for p in regime.marginalized}
-        return draw_rows(regime.on_rows(values, levels, rows), jnp.asarray(rows.y), noise)
-
-    return one
+def _replicated(regime: Regime, draw: tuple[dict[str, Array], Array], rows: Rows) -> tuple[Array, Array]:
+    values, noise = draw
+    levels = {p.name: (values[p.name], 0.0) for p in regime.marginalized}
+    return draw_rows(regime.on_rows(values, levels, rows), jnp.asarray(rows.y), noise)
 
 
 def fit(

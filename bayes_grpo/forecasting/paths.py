@@ -21,9 +21,6 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.padding import Rows, followed_by
 from bayes_grpo.rows.schedule import FutureGrid
 
-_CHUNK = 256
-"""Draws a call of the compiled program; a forecast of any size compiles once."""
-
 
 class Paths(NamedTuple):
     """Predictive draws.
@@ -52,19 +49,16 @@ def predict(draws: Draws, picks: np.ndarray, future: FutureGrid, seed: int) -> P
     noise = np.zeros((total, len(rows.y), n + 2), np.float32)
     noise[:, first : first + h] = later.standard_normal((total, h, n + 2), np.float32)
     each, ends = (draws.picked(picks), start, noise), np.array([first, first + h])
-    latent, trend, shown, fixed = over_draws(_paths_program, (draws.regime,), _CHUNK, each, prior, rows, ends)
+    latent, trend, shown, fixed = over_draws(_path, (draws.regime,), each, prior, rows, ends)
     ahead = slice(first, first + h)
     return Paths(latent[:, ahead], trend[:, ahead], shown[:, ahead], fixed)
 
 
-def _paths_program(regime: Regime) -> Any:
-    """Program that draws the state after the last row and carries it over the rows to come."""
-
-    def one(draw: tuple[dict[str, Array], Array, Array], prior: PriorNumbers, rows: Rows, ends: Array) -> Any:
-        values, begin, noise = draw
-        space = regime.on_rows(values, prior_levels(regime, prior), rows)
-        start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
-        path = propagate(space, start, ends[0], ends[1], noise)
-        return path.latent, path.trend, path.shown, start[-1]
-
-    return one
+def _path(
+    regime: Regime, draw: tuple[dict[str, Array], Array, Array], prior: PriorNumbers, rows: Rows, ends: Array
+) -> Any:
+    """Draws the state after the last row and carries it over the rows to come."""
+    values, begin, noise = draw
+    space = regime.on_rows(values, prior_levels(regime, prior), rows)
+    start = state_before(space, jnp.asarray(rows.y), ends[0], tuple(begin))
+    return *propagate(space, start, ends[0], ends[1], noise), start[-1]

@@ -140,7 +140,7 @@ class RowsDistribution(dist.Distribution):
             now, later = jax.random.split(key)
             start = state_before(space, y, first, tuple(jax.random.normal(now, (space.size,))))
             noise = jax.random.normal(later, (len(y), space.size + 2))
-            return propagate(space, start, first, jnp.asarray(len(y)), noise).shown
+            return propagate(space, start, first, jnp.asarray(len(y)), noise)[2]
 
         return self._over_batch(one, _keys(key, shape), shape, 0)
 

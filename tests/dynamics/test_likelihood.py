@@ -149,7 +149,7 @@ def test_associative_scan_has_no_batched_dots():
 
 
 @pytest.mark.parametrize("regime", few(REGIMES, Logistic()), ids=lambda r: r.name)
-def test_the_filter_of_many_draws_is_the_plain_one(regime):
+def test_the_density_that_stops_behind_the_last_row_is_the_plain_one(regime):
     """The density, chunk by chunk, of all rows and of the first 50."""
     rows = falling_rows(96)
     y, seen = jnp.asarray(rows.y), jnp.asarray(np.where(np.arange(96) < 50, rows.y, np.nan))
@@ -158,8 +158,8 @@ def test_the_filter_of_many_draws_is_the_plain_one(regime):
     def both():
         space = regime.state_space(typical(regime), LEVELS, rows)
         return (
-            [kalman.chunked_log_likelihood(space, known) for known in (y, seen)],
             [kalman.log_likelihood(space, known) for known in (y, seen)],
+            [kalman.filter_rows(space, known).log_likelihood for known in (y, seen)],
         )
 
     np.testing.assert_allclose(*both(), rtol=1e-11)
@@ -174,7 +174,7 @@ def test_derivatives_of_the_pass_back_are_those_of_the_pass_forth(kind):
         return lambda p, y: of(space_of(p[0], p[1], rows), y)
 
     back = jax.jit(jax.grad(density(kalman.log_likelihood), (0, 1)))
-    forth = jax.jit(jax.jacfwd(density(kalman.chunked_log_likelihood), (0, 1)))
+    forth = jax.jit(jax.jacfwd(density(lambda space, y: kalman.filter_rows(space, y).log_likelihood), (0, 1)))
     for zeta in (0.05, 1.0, 50.0, -1.0):
         at = jnp.array([zeta, frequency(zeta, kind)]), jnp.asarray(rows.y)
         for found, expected in zip(back(*at), forth(*at), strict=True):

@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels, statistics
-from bayes_grpo.common.programs import accelerated, call, prepare
+from bayes_grpo.common.programs import accelerated, call
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.runtime import cores
 from bayes_grpo.fitting.sampling.target import Target, potential
@@ -96,7 +96,7 @@ def run_chains(
     Returns:
         Draws with leading axes (chains, draws).
     """
-    program = _options(begin, options, settings)
+    program = (begin, options, settings.num_warmup, settings.num_samples, accelerated())
     if accelerated():
         return Chain(*call(_chain_program, program, keys, z, *shared))
     pool = ThreadPoolExecutor(max_workers=min(len(keys), cores()))
@@ -106,10 +106,6 @@ def run_chains(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
     return Chain(*jax.tree.map(lambda *x: np.stack(x), *found))
-
-
-def _options(begin: Callable[..., Begun], options: tuple[Any, ...], settings: SamplerSettings) -> tuple[Any, ...]:
-    return begin, options, settings.num_warmup, settings.num_samples, accelerated()
 
 
 def _chain_program(begin: Any, options: tuple[Any, ...], warmup: int, draws: int, batched: bool) -> Any:
@@ -181,16 +177,6 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
     return run_chains(
         _on_regime, (target.regime,), keys, start.z, settings, accept, start.inverse_mass, *target.arguments
     )
-
-
-def prepare_chains(target: Target, settings: SamplerSettings) -> None:
-    """Compiles the program of `sample_chains` on a CPU, while points are found from which the chains begin."""
-    size = len(target.regime.sampled)
-    if not accelerated():
-        program = _options(_on_regime, (target.regime,), settings)
-        prepare(
-            _chain_program, program, random_keys(0, 1)[0], np.zeros(size), np.zeros(()), np.eye(size), *target.arguments
-        )
 
 
 def sample_model[D](

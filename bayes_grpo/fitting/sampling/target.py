@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -152,13 +151,9 @@ def values_of(regime: Regime, z: Array | np.ndarray, prior: PriorNumbers, rows: 
 def values_of_draws(target: Target, z: np.ndarray) -> dict[str, np.ndarray]:
     """Sampled parameters in their units, shape (...), of many draws of shape (..., p), by one compiled program."""
     flat = np.reshape(z, (-1, z.shape[-1]))
-    found = over_draws(_values_program, (target.regime,), _CHUNK, flat, *target.arguments)
+    found = over_draws(values_of, (target.regime,), flat, *target.arguments)
     # A compiled program sorts a dictionary by its keys.
     return {p.name: np.asarray(found[p.name]).reshape(z.shape[:-1]) for p in target.regime.sampled}
-
-
-def _values_program(regime: Regime) -> Any:
-    return partial(values_of, regime)
 
 
 def prior_levels(regime: Regime, prior: PriorNumbers) -> dict[str, tuple[Any, Any]]:
@@ -197,14 +192,10 @@ def potential(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Arra
     return jnp.where(jnp.isfinite(value), value, jnp.inf)  # what overflowed is rejected
 
 
-_CHUNK = 512
-"""Draws a call of a program; threads share the chunks."""
-
-
 def log_likelihoods(target: Target, z: np.ndarray) -> np.ndarray:
     """Log density of the logged rows at coordinates of shape (..., p), the marginalized parameters integrated out."""
     flat = np.reshape(z, (-1, z.shape[-1]))
-    found = over_draws(_likelihood_program, (target.regime,), _CHUNK, flat, *target.arguments)
+    found = over_draws(_likelihood, (target.regime,), flat, *target.arguments)
     return found.reshape(z.shape[:-1])
 
 
@@ -251,7 +242,7 @@ def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarra
     chains, draws, p = z.shape
     noise = np.random.default_rng(seed).standard_normal((chains * draws, state_size(target.regime, target.arrays)))
     each = (noise, z.reshape(-1, p))
-    out = over_draws(_summary_program, (target.regime,), _CHUNK, each, *target.arguments)
+    out = over_draws(_summary, (target.regime,), each, *target.arguments)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
 
@@ -263,27 +254,23 @@ def state_size(regime: Regime, rows: Rows) -> int:
         return len(jax.eval_shape(lambda v, r: regime.on_rows(v, levels, r).initial_mean, values, rows))
 
 
-def _likelihood_program(regime: Regime) -> Any:
-    return partial(log_likelihood, regime, filtered=kalman.chunked_log_likelihood)
+def _likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Array:
+    return log_likelihood(regime, z, prior, rows, kalman.sequential_log_likelihood)
 
 
-def _summary_program(regime: Regime) -> Any:
-    """Program that smooths the rows for a draw, with the noise of its first state."""
-
-    def one(draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-        space = state_space(regime, draw[1], prior, rows)
-        smoothed = kalman.smooth(space, jnp.asarray(rows.y))
-        cov = tuple(tuple(row) for row in smoothed.initial_cov)
-        state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
-        levels = regime.marginalized_values(state)
-        return (
-            jnp.asarray([levels[p.name] for p in regime.marginalized]),
-            kalman.mean_path(space, state, rows.y.shape[0]),
-            smoothed.latent_mean,
-            smoothed.latent_var,
-            smoothed.loo_log_density,
-            smoothed.loo_mean,
-            smoothed.loo_var,
-        )
-
-    return one
+def _summary(regime: Regime, draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+    """What a draw implies on the rows, given with the noise of its first state."""
+    space = state_space(regime, draw[1], prior, rows)
+    smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+    cov = tuple(tuple(row) for row in smoothed.initial_cov)
+    state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
+    levels = regime.marginalized_values(state)
+    return (
+        jnp.asarray([levels[p.name] for p in regime.marginalized]),
+        kalman.mean_path(space, state, rows.y.shape[0]),
+        smoothed.latent_mean,
+        smoothed.latent_var,
+        smoothed.loo_log_density,
+        smoothed.loo_mean,
+        smoothed.loo_var,
+    )
