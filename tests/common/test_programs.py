@@ -13,22 +13,24 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common import programs
-from bayes_grpo.fitting.sampling.target import _values_program, target_of
+from bayes_grpo.fitting.sampling.target import target_of, values_of
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.regimes.built_in.flat import Flat
 from bayes_grpo.rows.rows_of import rows_of
 from tests.helpers.runs import rising_run
 
 
-def asked(make: Any, options: tuple[Any, ...], folder: Path | None) -> Any:
-    """What a program returns for fixed arguments, by way of the kept text."""
+def asked(one: Any, options: tuple[Any, ...], folder: Path | None) -> Any:
+    """What a program over draws returns for fixed arguments, by way of the kept text."""
     target = target_of(REGIMES["flat"], rows_of(rising_run(20)))
     z = np.random.default_rng(0).standard_normal((7, len(target.regime.sampled)))
     leaves, treedef = jax.tree.flatten((z, *target.arguments))
     leaves = [np.asarray(x) for x in leaves]
     with jax.enable_x64(True):
         shapes = tuple((x.shape, x.dtype) for x in leaves)
-        found = programs._lowered(make, options, treedef, shapes, folder=folder).compile()(*leaves)
+        found = programs._lowered(programs._in_batches, (one, options, 4), treedef, shapes, folder=folder).compile()(
+            *leaves
+        )
         return jax.tree.map(np.asarray, found)
 
 
@@ -48,11 +50,11 @@ def never_traced(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_kept_program_gives_the_same_numbers_and_is_not_traced_again(tmp_path: Path, never_traced: Any):
-    plain = asked(_values_program, (REGIMES["flat"],), None)
-    first = asked(_values_program, (REGIMES["flat"],), tmp_path)
+    plain = asked(values_of, (REGIMES["flat"],), None)
+    first = asked(values_of, (REGIMES["flat"],), tmp_path)
     assert len(files(tmp_path)) == 1
     never_traced()
-    second = asked(_values_program, (REGIMES["flat"],), tmp_path)
+    second = asked(values_of, (REGIMES["flat"],), tmp_path)
     assert set(plain) == set(first) == set(second)
     for name, values in plain.items():
         np.testing.assert_array_equal(first[name], values)
@@ -60,13 +62,13 @@ def test_kept_program_gives_the_same_numbers_and_is_not_traced_again(tmp_path: P
 
 
 def test_damaged_text_is_traced_anew_and_replaced(tmp_path: Path, never_traced: Any):
-    whole = asked(_values_program, (REGIMES["flat"],), tmp_path)
+    whole = asked(values_of, (REGIMES["flat"],), tmp_path)
     (file,) = files(tmp_path)
     held = file.read_bytes()
     file.write_bytes(held[:200] + bytes([held[200] ^ 1]) + held[201:])
-    again = asked(_values_program, (REGIMES["flat"],), tmp_path)
+    again = asked(values_of, (REGIMES["flat"],), tmp_path)
     never_traced()
-    for name, values in asked(_values_program, (REGIMES["flat"],), tmp_path).items():
+    for name, values in asked(values_of, (REGIMES["flat"],), tmp_path).items():
         np.testing.assert_array_equal(values, whole[name])
         np.testing.assert_array_equal(values, again[name])
     assert files(tmp_path) == [file]
@@ -76,13 +78,13 @@ def test_damaged_text_is_traced_anew_and_replaced(tmp_path: Path, never_traced: 
 def test_another_source_or_setting_of_jax_is_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ):
-    asked(_values_program, (REGIMES["flat"],), tmp_path)
+    asked(values_of, (REGIMES["flat"],), tmp_path)
     if changed == "source":
         monkeypatch.setattr(programs, "_versions", lambda: ("another",))
-        asked(_values_program, (REGIMES["flat"],), tmp_path)
+        asked(values_of, (REGIMES["flat"],), tmp_path)
     else:
         with jax.default_matmul_precision("float32"):
-            asked(_values_program, (REGIMES["flat"],), tmp_path)
+            asked(values_of, (REGIMES["flat"],), tmp_path)
     assert len(files(tmp_path)) == 2
 
 
@@ -90,12 +92,12 @@ def test_laws_of_others_and_functions_made_at_run_time_are_never_kept(tmp_path: 
     class Mine(Flat):
         """A law of another package, whose source may change unseen."""
 
-    def made_here(regime: Any) -> Any:
-        return _values_program(regime)
+    def made_here(*given: Any) -> Any:
+        return values_of(*given)
 
-    asked(_values_program, (Mine(),), tmp_path)
+    asked(values_of, (Mine(),), tmp_path)
     asked(made_here, (REGIMES["flat"],), tmp_path)
-    asked(lambda regime: _values_program(regime), (REGIMES["flat"],), tmp_path)
+    asked(lambda *given: values_of(*given), (REGIMES["flat"],), tmp_path)
     assert files(tmp_path) == []
 
 
@@ -105,7 +107,7 @@ def test_options_of_a_law_are_part_of_its_name():
         lag: int
 
     Option.__module__, Option.__qualname__ = "bayes_grpo.somewhere", "Option"
-    names = [programs._name((_values_program, Option(lag), True)) for lag in (1, 2)]
+    names = [programs._name((values_of, Option(lag), True)) for lag in (1, 2)]
     assert None not in names
     assert names[0] != names[1]
     assert programs._name((Option(np.zeros(3)),)) is None  # pyright: ignore[reportArgumentType]
