@@ -34,7 +34,7 @@ class Facts:
         rows: Logged rewards.
         failing: Probability of any failure.
         signs: Signs of instability in reward, evaluation reward, gradient norm, entropy and KL.
-        kl_known: Whether a KL is logged, or its weight is known to be 0.
+        kl: Mean KL of the last rows; 0 without one where its weight is known to be 0, NaN elsewhere.
         held_out: Whether an evaluation or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         latest: Whether that step is the last one, so that nothing is gained by going back.
@@ -72,7 +72,7 @@ class Facts:
     rows: int
     failing: float = 0.0
     signs: tuple[Sign, ...] = ()
-    kl_known: bool = False
+    kl: float = np.nan
     held_out: bool = False
     checkpoint: float | None = None
     latest: bool = False
@@ -138,9 +138,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
-    no_kl = settings.kl_weight.given is not None and float(settings.kl_weight.given) == 0.0
-    cut = rows.signal("completions_clipped_ratio")
-    truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
+    truncated = rows.signal("completions_clipped_ratio").lately
     judged, few = rows.judged, THRESHOLDS.least_rows
     step = rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
@@ -151,7 +149,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         rows=y.rows,
         failing=failing,
         signs=_signs(rows),
-        kl_known="kl" in rows.signals or no_kl,
+        kl=float(np.fmax(rows.signal("kl").lately, 0.0 if settings.kl_weight.given == 0.0 else np.nan)),
         held_out=judged is not None,
         checkpoint=step,
         latest=step is not None and step >= rows.last_step,

@@ -22,7 +22,7 @@ def every_run():
     values = {
         "failing": (0.05, 0.3, 0.8),
         "signs": ((), (FALLS,), (GROWS,)),
-        "kl_known": (False, True),
+        "kl": (np.nan, 0.01, 20.0),
         "checkpoint": (None, 40.0),
         "rose": (False, True),
         "level": (np.nan, 0.05, 0.5, 0.8, 0.96),
@@ -49,7 +49,7 @@ def test_no_finding_leads_past_a_row(finding):
         assert lines
         if "raise the learning rate" in text:
             assert not f.signs
-            assert f.kl_known
+            assert f.kl < 1.0
             assert f.failing <= THRESHOLDS.safe
             assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
