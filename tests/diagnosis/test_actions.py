@@ -192,6 +192,15 @@ def test_a_plateau_far_from_the_planned_end_is_no_reason_to_stop():
         assert (near.status, near.action) == ("done", "stop here if this reward level is enough.")
 
 
+@pytest.mark.parametrize(("noise", "status"), [(0.05, "fine"), (0.002, "done")])
+def test_few_noisy_rows_are_no_plateau_while_a_rise_may_go_on_beneath(noise, status):
+    pattern = np.tile([1.0, -1.0, 0.5, -0.5], 6)
+    top = diagnose(make_run(steps(24), np.minimum(0.2 + 0.03 * steps(24), 0.45) + noise * pattern)).status
+    assert (top.status, top.finding) == (status, "plateaued")
+    assert ("stop" in top.action) == (status == "done")
+    assert ("after 24 rewards; no failure detected" in top.headline) == (status == "fine")
+
+
 def test_a_way_back_to_where_the_reward_was_is_no_rise():
     noise = 0.02 * np.random.default_rng(8).standard_normal(120)
     humps = 0.3 + 0.3 * np.sin(2.0 * np.pi * np.linspace(0.0, 0.85, 120)) ** 2 + noise
