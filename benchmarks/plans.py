@@ -37,8 +37,6 @@ RATES = {"heavy_ball": (0.003, 0.6), "adam": (0.01, 1.0)}
 """Learning rates of the present runs, drawn evenly in their logarithm."""
 LAGS = (1, 1, 4, 16)
 """Updates between refreshes of the sampling policy, whose gradient is late in full: too much rate is unstable there."""
-RISK = 0.15
-"""Largest P(fails) of what is recommended; these policies bear more than a language model."""
 FACTORS = (0.5, 1.0, 2.0)
 FASTER = (0.5, 1.0, math.sqrt(2.0), 2.0)
 """Factors on the learning rate: a plan puts a rung between the present one and twice that."""
@@ -86,7 +84,6 @@ def decision(number: int) -> dict[str, Any]:
         prompts_per_step=[PROMPTS],
         refresh_interval=[int(numbers.refresh_interval)],
         learning_rate=[rate * f for f in FACTORS],
-        risk=RISK,
         seed=number,
     )
     likely = [c for c in told.candidates if c.failure_risk <= max(told.risk, told.kept.failure_risk)]
