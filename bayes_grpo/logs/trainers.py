@@ -121,7 +121,7 @@ GENERIC = _trainer(
         rollout_step | outer_step | _step | batch;
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
         heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
-        ^acc validation/mean_reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score
+        ^acc ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score
         ^correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward
         val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;

@@ -295,6 +295,9 @@ def test_a_table_in_a_text(write, form):
         "Iteration {i} of 12\n  avg reward : {r}\n  kl   : 0.1",
         "[grpo] step {i}/250 reward {r} (std 0.3) zero-std 0.45 kl 0.1 len 88 31s/step",
         "=== [global_logger_fF8h_r0] - METRICS STEP {i} ===\n  kl: 0.1\n  reward/mean: {r}",
+        "[step {i:4d}/60] reward {r} kl 0.1 wall 213",
+        "iter {i}: reward {r} ± 0.211, kl 0.1",
+        "update {i} avg reward {r} max gap 213.4 kl 0.1",
     ],
 )
 def test_lines_of_other_hands(write, form):
@@ -390,6 +393,12 @@ def test_lines_of_evaluations_are_no_train_rows(write, line):
     for i in (20, 10):
         lines.insert(i, line.format(i))
     assert_read(read_log(write("run.log", pasted(lines))), reward=REWARD, evals={10: 0.5, 20: 0.5})
+
+
+@pytest.mark.parametrize("key", ["test/reward/mean", "val_mean_reward", "validation/reward_mean", "eval_avg_reward"])
+def test_a_mean_of_an_evaluation_is_the_held_out_score_however_it_is_spelled(write, key):
+    lines = [json.dumps({"step": i, "reward": x, key: x / 2.0}) for i, x in enumerate(REWARD, 1)]
+    assert read_log(write("run.jsonl", pasted(lines))).keys["eval_reward"] == key
 
 
 def test_a_signal_of_nan_alone_is_noted(write):

@@ -110,12 +110,13 @@ _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
-_RUN_ON = re.compile(
-    rf"(?:\s{{1,4}}[A-Za-z_][\w./@-]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*(?:[\d.]{{1,12}}s(?:/\w{{1,9}})?\s*)?",
-    re.IGNORECASE,
+_NAME_NUMBER = re.compile(
+    rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{_NUMBER}", re.IGNORECASE
 )
-"""All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
-_NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@-]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
+_RUN_ON = re.compile(
+    rf"\s?[])}}>]?(?:\s{{1,4}}{_NAME_NUMBER.pattern}){{1,40}}\s*(?:[\d.]{{1,12}}s(?:/\w{{1,9}})?\s*)?", re.IGNORECASE
+)
+"""All that is left of a line, "reward 0.3 mean loss 0.2", without anything between the pairs."""
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
@@ -209,11 +210,10 @@ def _numbers(text: str) -> dict[str, float]:
     for segment in _SEPARATOR.split(text):
         if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
             continue  # neither pattern below can match it; nearly all segments end here
-        if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
-            for name, value in _NAME_NUMBER.findall(segment):
+        if _RUN_ON.fullmatch(spaced := f" {segment}"):
+            for name, value in _NAME_NUMBER.findall(spaced):
                 row.setdefault(name, to_float(value))
-        named = _NAMED.fullmatch(segment)
-        if named is not None:
+        elif (named := _NAMED.fullmatch(segment)) is not None:
             row.setdefault(named[1], to_float(named[2]))
     return row
 
@@ -246,7 +246,7 @@ _BLOCK_PAIR = re.compile(
     r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
 )
 """A line that holds nothing but a name and a number."""
-_ASIDE = re.compile(r"\([^()\n]{0,200}\)")
+_ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")
 
 
 def _block_pairs(text: str) -> list[re.Match[str]]:
