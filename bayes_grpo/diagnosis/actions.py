@@ -150,7 +150,7 @@ ACTIONS: dict[str, ActionRow] = {
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
         lambda f: f"raise {_rate(f, 2)} ({_risk(f).text}), and watch the KL",
-        lambda f: f.kl_known and f.rows >= THRESHOLDS.waste_rows,
+        lambda f: f.kl < THRESHOLDS.calm_kl and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),
     "larger groups": ActionRow(
@@ -196,7 +196,7 @@ ACTIONS: dict[str, ActionRow] = {
         lambda f: f.entropy,
         lambda f: f.broken or any("entropy grew" in s.words for s in f.signs),
     ),
-    "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: f.kl_known),
+    "KL term": ActionRow("raise the weight of the KL term, or stop at a KL budget", lambda f: not math.isnan(f.kl)),
     "read completions": ActionRow("read 20 high-reward completions of the last steps"),
     "compare prompts": ActionRow(
         "read completions of training and evaluation prompts, and compare how both are scored", lambda f: f.held_out
@@ -204,7 +204,7 @@ ACTIONS: dict[str, ActionRow] = {
     "log evaluation": ActionRow(
         lambda f: _named(f, "heldout", "log an evaluation reward every 10 to 20 steps"), lambda f: not f.held_out, None
     ),
-    "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: not f.kl_known, None),
+    "log KL": ActionRow(lambda f: _named(f, "kl", "log the KL to the reference"), lambda f: math.isnan(f.kl), None),
     "same engine": ActionRow("compare precision, weight sync and sampling parameters of trainer and inference engine"),
     "judge by task": ActionRow("judge the run by the task's own score, and lower the weight of the format reward"),
     "look at part": ActionRow(

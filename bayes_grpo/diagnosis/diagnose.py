@@ -9,7 +9,7 @@ import numpy as np
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import AboutLog
-from bayes_grpo.diagnosis.actions import ACTIONS, advice
+from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
 from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
@@ -26,8 +26,6 @@ from bayes_grpo.logs.reading import RunLike, as_run
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.records import Rollouts
-
-TOO_SHORT = "The log has fewer than three rewards"
 
 
 def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollouts | None = None) -> Diagnosis:
@@ -68,9 +66,9 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
 
         gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
-    do = f"{ACTIONS['look again'].text(Facts(rows=about.rows))}."
-    status = Status("unclear", CANNOT_TELL, 1.0, f"{TOO_SHORT}.", do, "the number of rewards")
-    sentence, timeline, evidence = f"Cannot tell: {TOO_SHORT[:1].lower()}{TOO_SHORT[1:]}.", None, {}
+    do = f"check again when the log has {THRESHOLDS.waste_rows} rewards."
+    status = Status("unclear", CANNOT_TELL, 1.0, "The log has fewer than three rewards.", do, "the number of rewards")
+    sentence, timeline, evidence = f"Cannot tell: t{status.headline[1:]}", None, {}
     estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:

@@ -34,13 +34,14 @@ class Facts:
         rows: Logged rewards.
         failing: Probability of any failure.
         signs: Signs of instability in reward, evaluation reward, gradient norm, entropy and KL.
-        kl_known: Whether a KL is logged, or its weight is known to be 0.
+        kl: Mean KL of the last rows; 0 without one where its weight is known to be 0, NaN elsewhere.
         held_out: Whether an evaluation or gold reward is logged.
         checkpoint: Step of the best policy by the logged scores; None where no score can choose one.
         latest: Whether that step is the last one, so that nothing is gained by going back.
         rose: Whether the reward rose since the start.
         crept: Whether it lies above the start almost surely, by any amount.
         resting: Whether its last half has changed by no more than its noise, in enough rows.
+        early: Whether few of the planned rewards are logged, or few rewards beneath whose noise a rise may go on.
         level: Its level as a share of its range; NaN where that is unknown.
         at_top: Whether that is the top of the range, with rows enough to tell it from a lower level.
         solved: Whether an evaluation reward is at its maximum too, so that the task itself is solved.
@@ -72,13 +73,14 @@ class Facts:
     rows: int
     failing: float = 0.0
     signs: tuple[Sign, ...] = ()
-    kl_known: bool = False
+    kl: float = np.nan
     held_out: bool = False
     checkpoint: float | None = None
     latest: bool = False
     rose: bool = False
     crept: bool = False
     resting: bool = False
+    early: bool = False
     level: float = np.nan
     at_top: bool = False
     solved: bool = False
@@ -117,11 +119,6 @@ class Facts:
         return self.failing > THRESHOLDS.probable
 
     @property
-    def early(self) -> bool:
-        """Whether the log has few of the planned rewards."""
-        return self.rows_planned is not None and self.rows < THRESHOLDS.early * self.rows_planned
-
-    @property
     def ended(self) -> bool:
         """Whether the learning rate or the planned steps have come to an end."""
         return self.rate_spent is not None or self.planned is not None
@@ -138,25 +135,28 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
     rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
-    no_kl = settings.kl_weight.given is not None and float(settings.kl_weight.given) == 0.0
-    cut = rows.signal("completions_clipped_ratio")
-    truncated = np.nan if not cut.rows else float(np.median(cut.late(THRESHOLDS.late_part)))
+    truncated = rows.signal("completions_clipped_ratio").lately
     judged, few = rows.judged, THRESHOLDS.least_rows
     step = rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
         step = fallen.saved_step  # what forecast and decision go by
     least = rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span)
     planned, rows_planned = _plan(run, y)
+    rose = rows.rose or rise_chance(trends) >= THRESHOLDS.sure
+    (gain, _), (late, error) = y.change(0), y.change(1)
+    may_rise = rose and late + THRESHOLDS.going_errors * error > THRESHOLDS.half * gain  # half: as on a straight line
+    enough = max(2 * THRESHOLDS.waste_rows * may_rise, THRESHOLDS.early * (rows_planned or 0.0))
     return Facts(
         rows=y.rows,
         failing=failing,
         signs=_signs(rows),
-        kl_known="kl" in rows.signals or no_kl,
+        kl=float(np.fmax(rows.signal("kl").lately, 0.0 if settings.kl_weight.given == 0.0 else np.nan)),
         held_out=judged is not None,
         checkpoint=step,
         latest=step is not None and step >= rows.last_step,
-        rose=rows.rose or rise_chance(trends) >= THRESHOLDS.sure,
+        rose=rose,
         crept=float(np.mean(trends.reward.change() > 0.0)) >= THRESHOLDS.sure,
+        early=y.rows < enough,
         resting=y.rows >= THRESHOLDS.waste_rows and abs(rows.late_change) <= 1.0,
         level=float(np.minimum(rows.level, 1.0)),
         at_top=rows.level > THRESHOLDS.solved and least >= THRESHOLDS.easy,

@@ -192,8 +192,9 @@ def _calm(case: _Case) -> Status:
     if facts.rows >= THRESHOLDS.direct_rows and rises >= THRESHOLDS.probable and (rises >= rests or not facts.resting):
         return case.line("fine", "growing", rises, "the reward is rising; no failure detected", means)
     if rests >= THRESHOLDS.probable and facts.rose and facts.early:
-        text = f"the reward holds at {level} after {facts.rows} of {facts.rows_planned:.0f} planned rewards"
-        return case.line("fine", "plateaued", calm, f"{text}; no failure detected", "the plan", of="rests early")
+        planned = "" if facts.rows_planned is None else f" of {facts.rows_planned:.0f} planned"
+        text = f"the reward holds at {level} after {facts.rows}{planned} rewards; no failure detected"
+        return case.line("fine", "plateaued", calm, text, "the plan" if planned else means, of="rests early")
     if rests >= THRESHOLDS.probable and facts.rose:
         return case.line("done", "plateaued", rests, f"the reward has plateaued at {level}", "the reward", of="at rest")
     if rests >= THRESHOLDS.probable:

@@ -40,8 +40,6 @@ _WALK_WEIGHT = np.array([0.75, 0.25])
 _LINE_SD = 1e3  # of level and slope in noise sd: vague, yet proper
 _STARTS, _START_SD = (0.03, 0.1), 20.0  # time constants of a start that settles, in lengths of the log; noise sd
 _START_ROWS = 20  # of fewer rows a start is one or two
-LEAST_VALUES = 3
-"""Fewer values than this show no trend."""
 _FAR = 3.5  # robust noise sd beyond which a row loses weight
 _PASSES = 3
 _SD_OF_MEDIAN = 1.4826  # of the noise, over the median of its sizes
@@ -112,10 +110,10 @@ def fit_trend(step: np.ndarray, value: np.ndarray, seed: int = 0, settling: bool
             else lose weight as rows far off.
 
     Returns:
-        The posterior, or None with fewer than `LEAST_VALUES` logged values.
+        The posterior, or None with fewer than `THRESHOLDS.least_rows` logged values.
     """
     logged = Logged.of(step, value)
-    if logged.rows < LEAST_VALUES:
+    if logged.rows < THRESHOLDS.least_rows:
         return None
     blocks = row_blocks(logged.rows, TREND_ROWS)
     x, y, count = blocks.mean(logged.step), blocks.mean(logged.value), blocks.size

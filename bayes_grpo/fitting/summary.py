@@ -85,6 +85,7 @@ class Summary(Result):
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
+        last_level: That latent reward at the last row.
         convergence: Convergence checks.
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
@@ -103,6 +104,7 @@ class Summary(Result):
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
+    last_level: float
     convergence: Convergence
     measured: str
     warnings: tuple[str, ...]
@@ -125,8 +127,13 @@ class Summary(Result):
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
         if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
             return f"This log cannot tell whether the {what} still moves; it would settle at {end}."
-        verb = "grows" if growth > 0.5 else "falls"
-        return f"The {what} {verb} from {known['initial_reward'].median:.3g} toward {end}."
+        verb, ahead = ("grows", 1.0) if growth > 0.5 else ("falls", -1.0)
+        start, fixed = f"{verb} from {known['initial_reward'].median:.3g}", known["fixed_point"]
+        if ahead * self.last_level > ahead * (fixed.high if growth > 0.5 else fixed.low):
+            return (
+                f"The {what} {start} to {self.last_level:.3g} now, beyond the {end} at which this regime would settle."
+            )
+        return f"The {what} {start} toward {end}."
 
     @property
     def why(self) -> str:
@@ -168,6 +175,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
+        last_level=float(means["latent"][-1]),
         convergence=fit.convergence,
         measured=measured(fit, level),
         warnings=_warnings(fit, rows),

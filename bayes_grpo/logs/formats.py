@@ -203,9 +203,8 @@ def parsed_rows(rows: Iterable[Any], **more: Any) -> Parsed:
                 if len(numbers) and np.isfinite(numbers).all():
                     row = {**row, key: float(numbers.mean()), f"{key}/std": float(numbers.std())}
                     lists += 1
-            found = {key: _PAIR.fullmatch(row[key]) for key in _STEP_KEYS if type(row.get(key)) is str}
-            for key, pair in found.items():
-                if pair is not None:
+            for key in _STEP_KEYS:
+                if type(row.get(key)) is str and (pair := _PAIR.fullmatch(row[key])):
                     row = {**row, key: float(pair[1])}
                     planned = float(pair[2])
             yield row

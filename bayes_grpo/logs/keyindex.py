@@ -144,24 +144,21 @@ def normal(key: str) -> str:
 
 
 _ENGLISH = {
-    "平均奖励": "mean_reward", "奖励均值": "reward_mean", "奖励标准差": "reward_std", "总奖励": "total_reward",
-    "训练奖励": "train_reward", "验证奖励": "eval_reward", "评估奖励": "eval_reward", "测试奖励": "eval_reward",
-    "奖励": "reward", "训练步数": "step", "步数": "step", "步骤": "step", "轮次": "epoch", "平均损失": "loss",
-    "损失": "loss", "学习率": "learning_rate", "梯度范数": "grad_norm", "验证准确率": "eval_accuracy",
-    "测试准确率": "eval_accuracy", "准确率": "accuracy", "平均长度": "mean_length", "回复长度": "response_length",
-    "生成长度": "completion_length", "响应长度": "response_length", "截断比例": "truncated_ratio",
-    "截断比": "truncated_ratio", "截断率": "truncated_ratio",
-    "KL散度": "kl", "kl散度": "kl", "熵": "entropy", "步": "step",
+    "平均": "mean", "均值": "mean", "奖励": "reward", "标准差": "std", "总": "total", "训练": "train", "验证": "eval",
+    "评估": "eval", "测试": "eval", "步数": "step", "步骤": "step", "步": "step", "轮次": "epoch", "损失": "loss",
+    "学习率": "learning_rate", "梯度范数": "grad_norm", "准确率": "accuracy", "长度": "length", "回复": "response",
+    "响应": "response", "生成": "completion", "截断": "truncated", "比例": "ratio", "比": "ratio", "率": "ratio",
+    "KL散度": "kl", "kl散度": "kl", "熵": "entropy",
 }  # fmt: skip
-"""Chinese names of what a training logs; a longer one stands before those in it."""
-_CHINESE = re.compile("|".join(_ENGLISH))
+"""Chinese words for what a training logs; a longer one stands before those in it."""
+_CHINESE, _NAMES = re.compile("|".join(_ENGLISH)), re.compile(f"(?:{'|'.join(_ENGLISH)})+")
 _NTH_STEP = re.compile(r"第\s{0,4}(\d{1,12})\s{0,4}步")
 
 
 def in_english(text: str) -> str:
     """A key or a line of text with Chinese names of what a training logs in English."""
     text = _NTH_STEP.sub(r"step \1", text).replace("：", ":").replace("，", ", ")
-    return _CHINESE.sub(lambda found: _ENGLISH[found[0]], text)
+    return _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _CHINESE.findall(found[0])), text)
 
 
 _KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))

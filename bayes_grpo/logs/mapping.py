@@ -133,7 +133,12 @@ def _step(columns: Columns, named: str | None) -> np.ndarray | None:
             f"expected the step as a number, found {listed(unread)} without one in {table.n} rows; "
             f"repair it or name another key with --column step=KEY: {listed(index.keys)}"
         )
-    return None
+    key = index.first(("epoch",)) if trainer is GENERIC else None
+    epoch = table.column(key or "")
+    if key is None or np.any(epoch % 1 > 0) or np.any(np.diff(epoch[np.isfinite(epoch)]) <= 0):
+        return None
+    columns.use("step", [key])
+    return epoch
 
 
 def _share_rollouts(columns: Columns) -> None:
@@ -156,14 +161,19 @@ def _share_rollouts(columns: Columns) -> None:
 
 
 def _over_epochs(columns: Columns) -> None:
-    """Lets steps go on from one epoch to the next, where they count within an epoch."""
-    key = columns.index.first(("epoch", "train/epoch"))
+    """Lets steps go on from one epoch to the next, where they count within an epoch; those of an episode are parts."""
+    key = columns.index.first(("epoch", "train/epoch", "episode"))
     if columns.step is None or key is None or columns.keys.get("step") == key:
         return
     epoch, step = columns.index.table.column(key), columns.step
     rows = np.flatnonzero(np.isfinite(columns.train["reward"]) & np.isfinite(step) & np.isfinite(epoch))
     back = step[rows[1:]] < step[rows[:-1]]
     if not back.any() or np.any((epoch[rows[1:]] > epoch[rows[:-1]]) != back):
+        return
+    if normal(key) == "episode":
+        columns.use("step", [key])
+        columns.step, columns.counter = epoch, None
+        columns.notes.append("steps count within an episode; an episode is a row")
         return
     begins = np.r_[0, rows[1:][back]]
     ends = [np.nanmax(part) for part in np.split(step, begins[1:])]

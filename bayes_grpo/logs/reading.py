@@ -118,14 +118,9 @@ def to_frame(run: Run) -> pd.DataFrame:
     """
     import pandas as pd
 
-    step = np.union1d(run.step, run.eval_step)
-    columns: dict[str, np.ndarray] = {"step": step}
-    for name, values in {"reward": run.reward, **run.signals}.items():
-        columns[name] = np.full(len(step), np.nan)
-        columns[name][np.searchsorted(step, run.step)] = values
-    columns["eval_reward"] = np.full(len(step), np.nan)
-    columns["eval_reward"][np.searchsorted(step, run.eval_step)] = run.eval_reward
-    return pd.DataFrame(columns)
+    train = pd.DataFrame({"reward": run.reward, **run.signals}, index=run.step)
+    evals = pd.Series(run.eval_reward, index=run.eval_step, name="eval_reward")
+    return train.join(evals, how="outer").rename_axis("step").reset_index()
 
 
 def _of_client(path: Path) -> Parsed | None:

@@ -71,7 +71,7 @@ OURS = "written by bayes-grpo"
 EVALUATION = "of an evaluation, and not its mean reward"
 _EVALUATION = re.compile(r"(?:(?:^|[/_])(?:eval|val|validation|test|dev|heldout|held_out)|^valid)(?:[/_]|$)")
 _COUNTS = re.compile(r"(?:^|[/_])(?:steps?|epoch|iteration|iter|_?timestamp|_?runtime|batch|episode|progress)$")
-_NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad")
+_NO_REWARD = re.compile(_COUNTS.pattern + "|std$|adv|grad|percent|memory|speed")
 
 
 def unused_keys(columns: Columns, used: Iterable[str], read_otherwise: Iterable[str] = ()) -> dict[str, str]:
@@ -137,7 +137,7 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 
 
 _NOT_A_MEAN = re.compile(
-    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[/_]|idat|ue)|test|zero|count|frac|weight|kl|runtime|time|diff"
+    r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
 )
 _RATE = re.compile(r"(?:train[/_])?(?:success|solve|solved|pass|win|correct)_?rate")
 _PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
@@ -217,8 +217,7 @@ def total_of(index: KeyIndex, candidates: list[str]) -> str | None:
     """The key among several rewards that is their total: by its name, or as the sum or mean of the others."""
     if len(candidates) < 2 or len(candidates) > MAX_COLUMNS:
         return None
-    fills = {"train", "reward", "rewards", "score", "scores", "mean", "avg"}
-    words = {k: set(re.split(r"[/_]", normal(k))) - fills for k in candidates}
+    words = {k: set(re.split(r"[/_]", normal(k))) - _FILLS - {"score", "scores"} for k in candidates}
     named = [k for k in candidates if words[k] and words[k] <= {*_WHOLE}]
     if len(named) == 1:
         return named[0]

@@ -228,9 +228,10 @@ class Run(Shown):
         return np.full(len(self.step), np.nan) if found is None else found
 
     def not_finite(self, name: str) -> np.ndarray:
-        """Rows in which the trainer wrote a value that is no number (NaN, an infinity), shape (n,), bool."""
-        logged = self.logged.get(name)
-        return np.zeros(len(self.step), dtype=bool) if logged is None else logged & ~np.isfinite(self.values(name))
+        """Rows in which the trainer wrote NaN or an infinity, shape (n,), bool; none before its first value, if any."""
+        finite = np.isfinite(self.values(name))
+        begun = np.logical_or.accumulate(finite) | ~finite.any()  # a buffer may have to fill first
+        return self.logged.get(name, np.zeros_like(finite)) & ~finite & begun
 
     def step_text(self, step: float) -> str:
         """A step as sentences name it: "step 141", or "step 141 (grpo_step 36)" where the log has a second counter."""

@@ -53,6 +53,7 @@ def _cell(value: Any) -> float:
             if len(text) > _MAX_NUMBER_LENGTH:
                 return math.nan
             text = wrapped[1] if (wrapped := _WRAPPED.match(text)) else text.lstrip("~≈").replace("\u2212", "-")
+            text = text.partition(" (")[0]
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         elif isinstance(value, int | float | np.number):
             number = float(value)

@@ -89,8 +89,17 @@ class Trainer:
         return tuple(_keys(group) for group in text.split("|"))
 
 
+_MEANS = ("{}", "{}/mean", "{}_mean", "mean_{}", "avg_{}", "{}_avg")
+_HELD_OUT = ("eval_{}", "eval/{}", "val_{}", "val/{}", "validation/{}", "validation_{}", "test/{}", "test_{}")
+
+
 def _keys(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+    """Keys of a text, in which "~" before a name means all spellings of its mean, "^" those of an evaluation."""
+    found: list[str] = []
+    for word in text.split():
+        names = [form.format(word.lstrip("^~")) for form in (_MEANS if "~" in word else ("{}",))]
+        found += [form.format(name) for form in (_HELD_OUT if "^" in word else ("{}",)) for name in names]
+    return tuple(found)
 
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
@@ -110,33 +119,26 @@ GENERIC = _trainer(
     keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
         train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step |
         rollout_step | outer_step | _step | batch;
-        reward: reward train/reward train_reward reward/mean train/reward/mean reward_mean mean_reward
-        train/reward_mean train/mean_reward train_mean_reward train_reward_mean avg_reward reward_avg average_reward
-        rewards/mean rewards_mean mean_rewards reward_trace rewards score/mean mean_score;
-        heldout: eval_reward eval/reward eval_reward_mean eval/reward_mean eval/reward/mean eval/mean_reward
-        eval_mean_reward val_reward val/reward validation/reward validation_reward test/reward test_reward
-        eval_accuracy eval/accuracy eval_acc eval/acc val_accuracy val/accuracy validation/accuracy validation_accuracy
-        validation/mean_reward test_accuracy test/accuracy val-core/**/mean@* val/**/mean@* eval/pass_at_1
-        eval_pass_at_1 eval/pass@1 eval_pass@1 val/pass_at_1 val/pass@1 test/pass_at_1 test/pass@1 eval/solve_rate
-        eval_solve_rate eval/success_rate eval_success_rate eval/score eval_score eval/correct eval/**/reward
-        eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward val/**/accuracy test/**/reward
-        eval/**/pass_at_1 eval/**/pass@1;
+        reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
+        heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
+        ^acc ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score
+        ^correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward
+        val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;
         frac_reward_zero_std: frac_reward_zero_std zvf zero_variance_frac zero_std_frac zero_std_ratio frac_zero_std
-        flat_group_fraction zero_std_group_ratio zero_advantage_fraction;
-        entropy: entropy policy/entropy mean_entropy entropy_mean entropy/mean token_entropy optim/entropy
-        policy_entropy policy_entropy_mean avg_entropy;
-        kl: kl kl_divergence kl_div kl_mean mean_kl kl/mean approx_kl kl_loss kl_avg avg_kl kl_k3;
-        clip_ratio: clip_ratio clip_ratio/region_mean clip_frac clipfrac clip_fraction train_clip_fraction;
-        grad_norm: grad_norm gradient_norm optim/grad_norm avg_grad_norm gnorm grad;
+        flat_group_fraction zero_std_group_ratio zero_advantage_fraction degenerate_frac;
+        entropy: ~entropy policy/entropy token_entropy optim/entropy ~policy_entropy;
+        kl: ~kl kl_divergence kl_div approx_kl kl_loss kl_k3;
+        clip_ratio: clip_ratio/region_mean clip_ratio clip_frac clipfrac clip_fraction train_clip_fraction
+        cispo_clip_ratio;
+        grad_norm: ~grad_norm gradient_norm optim/grad_norm gnorm grad;
         stiffness: curvature/stiffest; stability_margin: curvature/margin;
-        completion_length: completion_length completions/mean_length response_length response_length/mean
-        mean_completion_length mean_response_length avg_completion_length avg_response_length avg_response_token_length
-        avg_gen_tokens mean_length completion_length_mean response_length_mean avg_sequence_length train_mean_length
-        mean_len avg_len avglen avg_length mean_tokens avg_tokens;
+        completion_length: completions/mean_length ~completion_length ~response_length ~completion_len ~response_len
+        resp_len avg_response_token_length avg_gen_tokens mean_length avg_length avg_sequence_length train_mean_length
+        mean_generation_length mean_len avg_len avglen mean_tokens avg_tokens;
         learning_rate: learning_rate lr optim/lr optim/learning_rate;
-        loss: loss train_loss policy_loss pg_loss training_loss train_loss_mean grpo_loss avg_loss total_loss;
-        accuracy: accuracy acc train_accuracy mean_accuracy correct;
+        loss: ~loss ~train_loss policy_loss pg_loss training_loss grpo_loss total_loss;
+        accuracy: ~accuracy acc train_accuracy correct;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
         engine_mismatch: engine_mismatch;
@@ -151,8 +153,7 @@ _TRL = _trainer(
     signature="""rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime
         eval_runtime""",
     keys="""step: train/global_step global_step | step | _step; reward: reward;
-        heldout: eval_reward eval/reward eval_*_reward eval/*_reward; clip_ratio: clip_ratio/region_mean clip_ratio;
-        completion_length: completions/mean_length completion_length;
+        heldout: eval_reward eval/reward eval_*_reward eval/*_reward;
         engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean""",
     prefixes=("", "train/"),
     defaults=ADAM | {"group_size": 8, "schedule": "linear"},
@@ -195,9 +196,8 @@ TRAINERS = (
         signature="train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio",
         keys="""step: train/global_step eval/global_step | step; reward: train/reward;
             heldout: eval/*pass1 eval/*pass*; entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio;
-            grad_norm: train/actor_grad_norm; completion_length: train/response_length; learning_rate: train/actor_lr;
-            engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated;
-            loss: train/policy_loss train/act_loss""",
+            grad_norm: train/actor_grad_norm; learning_rate: train/actor_lr; loss: train/policy_loss train/act_loss;
+            engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated""",
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
         std_kind="within",
         config="""group_size: rollout/n_samples_per_prompt n_samples_per_prompt;
@@ -223,11 +223,12 @@ TRAINERS = (
     ),
     _trainer(
         name="NeMo-RL",
-        signature="train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error",
-        keys="""reward: train/reward; heldout: validation/accuracy validation/reward; entropy: train/approx_entropy;
-            kl: train/kl_penalty; engine_mismatch: train/gen_kl_error;
+        signature="""train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error
+            generation_kl_error""",
+        keys="""reward: train/reward avg_reward; heldout: validation/accuracy validation/reward;
+            entropy: train/approx_entropy; kl: train/kl_penalty; step_time: timing/train/total_step_time;
             completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age;
-            step_time: timing/train/total_step_time""",
+            engine_mismatch: train/gen_kl_error generation_kl_error""",
         derived=(
             Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
@@ -323,13 +324,11 @@ TRAINERS = (
         config="""group_size: dataset_builder/group_size group_size;
             prompts_per_step: dataset_builder/batch_size groups_per_batch""",
     ),
-    replace(  # TRL's keys, with the step as text and entropy under a name of its own
+    replace(  # TRL's keys, with the step as text
         _TRL,
         name="ms-swift",
         signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
-        keys=_TRL.keys
-        | _table("""step: global_step/max_steps iteration | train/global_step global_step | step | _step;
-            clip_ratio: clip_ratio/region_mean clip_ratio cispo_clip_ratio; entropy: entropy/mean entropy"""),
+        keys=_TRL.keys | _table("step: global_step/max_steps iteration | train/global_step global_step | step | _step"),
     ),
     _trainer(
         name="SkyRL",
@@ -375,7 +374,7 @@ TRAINERS = (
     _trainer(
         name="MiniMind",
         signature="kl_ref adv_std actor_loss",
-        keys="step: step; reward: reward; kl: kl_ref; completion_length: avg_response_len avg_len; loss: actor_loss",
+        keys="reward: reward; kl: kl_ref; loss: actor_loss",
     ),
 )
 """Every trainer. Groups all right and groups all wrong have no spread, mixed ones have."""

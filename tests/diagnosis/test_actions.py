@@ -22,7 +22,7 @@ def every_run():
     values = {
         "failing": (0.05, 0.3, 0.8),
         "signs": ((), (FALLS,), (GROWS,)),
-        "kl_known": (False, True),
+        "kl": (np.nan, 0.01, 20.0),
         "checkpoint": (None, 40.0),
         "rose": (False, True),
         "level": (np.nan, 0.05, 0.5, 0.8, 0.96),
@@ -49,7 +49,7 @@ def test_no_finding_leads_past_a_row(finding):
         assert lines
         if "raise the learning rate" in text:
             assert not f.signs
-            assert f.kl_known
+            assert f.kl < 1.0
             assert f.failing <= THRESHOLDS.safe
             assert f.rows >= THRESHOLDS.waste_rows
             assert not f.not_finite
@@ -190,6 +190,15 @@ def test_a_plateau_far_from_the_planned_end_is_no_reason_to_stop():
     for planned in (None, 50):
         near = diagnose(make_run(steps(35), y, total_steps=planned)).status
         assert (near.status, near.action) == ("done", "stop here if this reward level is enough.")
+
+
+@pytest.mark.parametrize(("noise", "status"), [(0.05, "fine"), (0.002, "done")])
+def test_few_noisy_rows_are_no_plateau_while_a_rise_may_go_on_beneath(noise, status):
+    pattern = np.tile([1.0, -1.0, 0.5, -0.5], 6)
+    top = diagnose(make_run(steps(24), np.minimum(0.2 + 0.03 * steps(24), 0.45) + noise * pattern)).status
+    assert (top.status, top.finding) == (status, "plateaued")
+    assert ("stop" in top.action) == (status == "done")
+    assert ("after 24 rewards; no failure detected" in top.headline) == (status == "fine")
 
 
 def test_a_way_back_to_where_the_reward_was_is_no_rise():

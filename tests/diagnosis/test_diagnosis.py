@@ -193,7 +193,9 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 
 
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
-    assert diagnose(make_run(steps(2), [0.1, 0.2])).sentence == "Cannot tell: the log has fewer than three rewards."
+    two = diagnose(make_run(steps(2), [0.1, 0.2]))
+    assert two.sentence == "Cannot tell: the log has fewer than three rewards."
+    assert two.status.action == "check again when the log has 20 rewards."
 
 
 def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():

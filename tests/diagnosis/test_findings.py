@@ -39,6 +39,13 @@ def test_a_value_that_was_not_logged_is_no_nan(kept):
     assert "lost_values" not in diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": signal})).probability
 
 
+def test_nan_counts_from_the_first_value_on_and_throughout_without_one():
+    loss = np.where(steps(ROWS) > 6, 0.1, np.nan)  # a buffer fills first
+    for values, failed in ((loss, False), (np.full(ROWS, np.nan), True)):
+        found = diagnose(make_run(steps(ROWS), RISING, signals={"loss": values}, written=["loss"]))
+        assert ("lost_values" in found.probability) == failed == ("NaN" in found.sentence)
+
+
 @pytest.mark.parametrize(("level", "word", "prompts"), [(0.85, "all correct", "harder"), (0.12, "all wrong", "easier")])
 def test_one_sided_groups_need_opposite_prompts(level, word, prompts):
     reward = level + 0.02 * np.random.default_rng(1).standard_normal(ROWS)
@@ -159,6 +166,9 @@ def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
     top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).status
     assert (top.status, top.finding) == ("watch", "truncated_completions")
     assert "length limit" in top.action
+    signals = {"completions_clipped_ratio": np.full(30, 0.9)}
+    always = diagnose(make_run(10.0 * steps(30), np.linspace(0.0, 0.1, 30), signals=signals)).status
+    assert "since about step 10:" in always.headline
 
 
 def test_two_evaluations_are_a_held_out_score_that_is_logged():

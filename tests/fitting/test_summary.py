@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayes_grpo.fitting.summary import measured, probabilities
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.fitting.summary import Summary, measured, probabilities
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.series import NoiseLevel
@@ -59,3 +60,27 @@ def test_a_swing_needs_rows_that_follow_it_and_a_whole_period(period, seen):
     names = ("half_period_seen", "swings_seen", "turns_fast")
     assert {name for name in names if found[name] == 1.0} == seen
     assert found["oscillatory"] == found["growth"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("growth", "now", "words"),
+    [
+        (1.0, 0.7, "grows from 0.5 toward 0.8 [0.7, 0.9]."),
+        (1.0, 0.95, "grows from 0.5 to 0.95 now, beyond the 0.8 [0.7, 0.9]"),
+        (0.0, 0.95, "falls from 0.5 toward"),
+        (0.0, 0.6, "falls from 0.5 to 0.6 now, beyond"),
+    ],
+)
+def test_a_reward_beyond_its_fixed_point_is_not_going_there(growth, now, words):
+    rows = [
+        SimpleNamespace(name="fixed_point", posterior=Interval(0.8, 0.7, 0.9, 0.9)),
+        SimpleNamespace(name="initial_reward", posterior=Interval(0.5, 0.4, 0.6, 0.9)),
+    ]
+    summary: Any = SimpleNamespace(
+        convergence=SimpleNamespace(passed=True),
+        rows=rows,
+        about=SimpleNamespace(reward="reward"),
+        probabilities={"growth": growth},
+        last_level=now,
+    )
+    assert words in Summary.answer.fget(summary)  # pyright: ignore[reportOptionalCall]

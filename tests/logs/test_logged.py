@@ -45,7 +45,7 @@ def test_rows_handed_over_are_read_alike():
 def test_nan_in_a_frame_is_missing_unless_none_stands_beside_it():
     columns = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [0.1, NAN, 0.2]}
     assert not read_log(pd.DataFrame(columns)).not_finite("loss").any()
-    mixed = pd.DataFrame({**columns, "loss": pd.Series([None, NAN, 0.2], dtype=object)})
+    mixed = pd.DataFrame({**columns, "loss": pd.Series([0.2, NAN, None], dtype=object)})
     assert read_log(mixed).not_finite("loss").tolist() == [False, True, False]
 
 

@@ -155,17 +155,17 @@ def test_counts_of_ranks_and_files_are_no_plan(write):
 
 
 @pytest.mark.parametrize(
-    "form",
+    ("form", "counter"),
     [
-        "  Epoch {i:3d} | loss={loss:.4f} | reward= {reward:5.4f} [-2.1 … 16.3]",
-        "[Epoch 0.{i:02d}]  loss={loss}  reward={reward:.4f}±0.2",
+        ("  Epoch {i:3d} | loss={loss:.4f} | reward= {reward:5.4f} [-2.1 … 16.3]", "epoch"),
+        ("[Epoch 0.{i:02d}]  loss={loss}  reward={reward:.4f}±0.2", "log row"),
     ],
 )
-def test_rows_that_count_epochs_alone(write, form):
+def test_rows_that_count_epochs_alone(write, form, counter):
     made = rows(9)
     lines = [f"  → GET /api\n    RESPONSE_STATUS: 200\n{form.format(i=i, **row)}" for i, row in enumerate(made, 1)]
     run = read_log(write("run.log", "Phase 4: 10 epochs\n  Epoch      Loss    MeanReward\n" + "\n".join(lines)))
-    assert_read(run, reward=np.round(rewards(9), 4), step_counter="log row")
+    assert_read(run, reward=np.round(rewards(9), 4), step_counter=counter)
 
 
 def test_a_heading_over_lines_with_several_numbers(write):
@@ -293,6 +293,11 @@ def test_a_table_in_a_text(write, form):
         "step {i:04d} → reward={r} · kl=0.1",
         "Episode {i}: avg_reward={r}, kl=0.1",
         "Iteration {i} of 12\n  avg reward : {r}\n  kl   : 0.1",
+        "[grpo] step {i}/250 reward {r} (std 0.3) zero-std 0.45 kl 0.1 len 88 31s/step",
+        "=== [global_logger_fF8h_r0] - METRICS STEP {i} ===\n  kl: 0.1\n  reward/mean: {r}",
+        "[step {i:4d}/60] reward {r} kl 0.1 wall 213",
+        "iter {i}: reward {r} ± 0.211, kl 0.1",
+        "update {i} avg reward {r} max gap 213.4 kl 0.1",
     ],
 )
 def test_lines_of_other_hands(write, form):
@@ -337,6 +342,12 @@ def test_dictionaries_that_begin_with_a_brace_on_a_line_of_its_own(write):
     assert_read(run, reward=REWARD, format="console_dict")
 
 
+def test_two_blocks_of_a_pasted_console_suffice(write):
+    block = "===== Step {0}/2 =====\n📊 Training Results:\n  • Generation KL Error: 0.01\n  • Avg Reward: 0.{0}\n"
+    run = read_log(write("nemo.log", "".join(block.format(i) + "  • Mean Generation Length: 200\n" for i in (1, 2))))
+    assert_read(run, reward=[0.1, 0.2], signals={"completion_length": 200, "engine_mismatch": 0.01})
+
+
 def test_rewards_of_all_completions_of_a_row_are_averaged(write):
     groups = [[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0] * 4]
     rows = [{"group": f"task {i}", "rewards": group} for i, group in enumerate(groups)]
@@ -358,6 +369,7 @@ def test_lists_with_a_name_before_them_are_columns(write):
     "line",
     [
         "第 {0} 步 | 平均奖励: {1} | 损失: 0.5 | 学习率: 0.01",
+        "第 {0} 步 | 平均 Reward: {1} | 平均损失: 0.5 | 学习率: 0.01",
         "步骤：{0}/40，奖励：{1}，损失：0.5，学习率：0.01",
         "{{'步数': {0}, '奖励': {1}, '损失': 0.5, '学习率': 0.01}}",
     ],
@@ -383,6 +395,12 @@ def test_lines_of_evaluations_are_no_train_rows(write, line):
     assert_read(read_log(write("run.log", pasted(lines))), reward=REWARD, evals={10: 0.5, 20: 0.5})
 
 
+@pytest.mark.parametrize("key", ["test/reward/mean", "val_mean_reward", "validation/reward_mean", "eval_avg_reward"])
+def test_a_mean_of_an_evaluation_is_the_held_out_score_however_it_is_spelled(write, key):
+    lines = [json.dumps({"step": i, "reward": x, key: x / 2.0}) for i, x in enumerate(REWARD, 1)]
+    assert read_log(write("run.jsonl", pasted(lines))).keys["eval_reward"] == key
+
+
 def test_a_signal_of_nan_alone_is_noted(write):
     run = read_log(write("run.log", pasted(str(row | {"kl": float("nan")}) for row in LINES)))
     assert_read(run, "kl is logged, and no number in any row", reward=REWARD)
@@ -392,7 +410,11 @@ def test_a_signal_of_nan_alone_is_noted(write):
     ("key", "signal"),
     [
         ("policy_entropy_mean", "entropy"),
-        ("avg_entropy", "entropy"),
+        ("entropy_avg", "entropy"),
+        ("avg_grad_norm", "grad_norm"),
+        ("mean_response_len", "completion_length"),
+        ("平均回复长度", "completion_length"),
+        ("degenerate_frac", "frac_reward_zero_std"),
         ("kl_k3", "kl"),
         ("zero_std_group_ratio", "frac_reward_zero_std"),
         ("grad", "grad_norm"),
@@ -419,6 +441,25 @@ def test_numbers_as_people_type_them(write):
     assert_read(run, reward=[-0.086, 0.25, 1.3, 0.5, 0.25], signals={"kl": -np.arange(1.0, 6.0)})
 
 
+def test_evaluations_and_remarks_in_a_table(write):
+    rows = "| 0 (val) | 2.3% |\n| 1 | 1.1% |\n| 14 | 59.8% (noisy) |\n| 20 (val) | **72.3%** |\n"
+    run = read_log(write("notes.md", f"| Step | Reward |\n|---|---|\n{rows}"))
+    assert_read(run, step=[1, 14], reward=[0.011, 0.598], evals={0: 0.023, 20: 0.723})
+
+
+def test_epochs_of_one_row_each_are_the_step(write):
+    table = "| Epoch | Mean Reward |\n|---|---|\n| 1 | -0.3 |\n| 5 (warm) | -0.2 |\n| 21 | 5.6 |\n"
+    assert_read(read_log(write("notes.md", table)), step=[1, 5, 21], step_counter="epoch")
+
+
+def test_steps_within_an_episode_are_its_parts(write):
+    rows = [{"episode": e, "step": s, "reward": 0.1 * e + 0.01 * s} for e in range(1, 9) for s in range(5)]
+    run = read_log(write("moves.jsonl", pasted(map(json.dumps, rows))))
+    assert_read(
+        run, "an episode is a row", step=range(1, 9), reward=0.1 * np.arange(1, 9) + 0.02, step_counter="episode"
+    )
+
+
 def test_a_table_of_runs_is_no_training_and_those_to_choose_among_are_described(write):
     runs = "| Run | Steps | Reward |\n|---|---|---|\n| a | 200 | 1.0 |\n| b | 400 | 0.8 |\n| c | 50 | 0.2 |\n\n"
     tables = [
@@ -436,6 +477,7 @@ def test_a_table_of_runs_is_no_training_and_those_to_choose_among_are_described(
     ("columns", "reward", "note"),
     [
         ({"episode_rewards": "abc", "moving_average_rewards": "bac"}, "episode_rewards", "averages moving_average"),
+        ({"reward_latest": "abc", "window_mean": "bac", "all_time_mean": "cab"}, "reward_latest", "the only key"),
         ({"success_rate": "abc", "adv_std": "bac"}, "success_rate", "no reward and no other rate of success"),
         ({"train/pass_rate": "abc", "val/pass_rate": "cba"}, "train/pass_rate", "no other rate of success"),
     ],

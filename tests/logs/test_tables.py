@@ -123,9 +123,9 @@ def test_parquet(tmp_path):
     frame.to_parquet(tmp_path / "metrics.parquet")
     for path in (tmp_path / "metrics.parquet", tmp_path):
         assert_read(read_log(path), reward=[0.1, 0.2, 0.3], signals={"kl": [0.1, np.nan, 0.3]}, format="parquet")
-    table = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [float("nan"), None, 0.5], "run": ["a", "a", None]}
+    table = {"step": [1, 2, 3], "reward": [0.1, 0.2, 0.3], "loss": [0.5, float("nan"), None], "run": ["a", "a", None]}
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
-    assert read_log(tmp_path / "a.parquet").not_finite("loss").tolist() == [True, False, False]
+    assert read_log(tmp_path / "a.parquet").not_finite("loss").tolist() == [False, True, False]
 
 
 def test_parquet_that_is_broken_too_large_or_without_pyarrow(tmp_path, monkeypatch):

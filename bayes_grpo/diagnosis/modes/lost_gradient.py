@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
@@ -44,8 +44,7 @@ class LostGradient(Mode):
         if not lost.rows or not lost.value[-1]:
             return None
         live = np.flatnonzero(~lost.value)
-        step = float(lost.step[live[-1] + 1 if len(live) else 0])
-        return Interval(step, step, step, LEVEL)
+        return interval(lost.step[live[-1] + 1 if len(live) else 0])
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Number of such rows, and whether the reward rises all the same."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import interval, span_text
+from bayes_grpo.common.intervals import Interval, interval, span_text
 from bayes_grpo.diagnosis.mode import Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -26,6 +26,11 @@ class Truncated(Mode):
             return np.nan
         every = float(cut.value[-2:].min()) >= THRESHOLDS.all_truncated  # each is a share of hundreds
         return np.inf if every else cut.now / THRESHOLDS.truncated
+
+    def began(self, rows: RunSoFar) -> Interval | None:
+        """The first row, where all show it."""
+        cut = rows.signal("completions_clipped_ratio")
+        return interval(cut.step[0]) if cut.value.min() > THRESHOLDS.truncated else None
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Share of truncated completions."""

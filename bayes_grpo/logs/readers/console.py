@@ -110,9 +110,13 @@ _BEFORE_NAME = 4
 """Characters that may stand before a name."""
 _NAMED = re.compile(rf"\W{{0,{_BEFORE_NAME}}}([A-Za-z_][\w./@ ]{{0,60}}?)\s{{1,4}}{_NUMBER}\s*", re.IGNORECASE)
 """A whole segment "name number", as in "loss 0.3, reward 0.2"."""
-_RUN_ON = re.compile(rf"(?:\s{{1,4}}[A-Za-z_][\w./@]{{0,60}}\s{{1,4}}{_NUMBER}){{1,40}}\s*", re.IGNORECASE)
-"""All that is left of a line, "reward 0.3 loss 0.2", without anything between the pairs."""
-_NAME_NUMBER = re.compile(rf"([A-Za-z_][\w./@]{{0,60}})\s{{1,4}}{_NUMBER}", re.IGNORECASE)
+_NAME_NUMBER = re.compile(
+    rf"(?<=\s)([A-Za-z_][\w./@-]{{0,60}}(?: [A-Za-z_][\w./@-]{{0,30}})?)\s{{1,4}}{_NUMBER}", re.IGNORECASE
+)
+_RUN_ON = re.compile(
+    rf"\s?[])}}>]?(?:\s{{1,4}}{_NAME_NUMBER.pattern}){{1,40}}\s*(?:[\d.]{{1,12}}s(?:/\w{{1,9}})?\s*)?", re.IGNORECASE
+)
+"""All that is left of a line, "reward 0.3 mean loss 0.2", without anything between the pairs."""
 _SEPARATOR = re.compile(r"[|,;]|\s[-–—]\s")
 _AFTER_STEP = re.compile(r"\A\s*+[\])}>]?\s*+(?:$|[|,:;\-–—→·•\[]|[A-Za-z_][\w./@]*\s?[=:])")
 """What follows the step in a row of metrics, and rarely in prose."""
@@ -141,7 +145,7 @@ def _kind(
         found = [names_reward(row) for row, _ in rows(source.head)]
         rewarded = sum(found)
         enough = rewarded >= max(_LEAST_ROWS, share * (len(found) - 1))  # the last may be cut off
-        pasted = mark > 1 and rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
+        pasted = rewarded and len(source.text) <= _SHORT  # a line or two, and nothing else fits
         return Evidence(mark, rewarded) if enough else Evidence(0, rewarded) if pasted else None
 
     def read(source: Source, wanted: str | None) -> Parsed:
@@ -186,6 +190,7 @@ def _placed_rows(text: str) -> Iterator[tuple[dict[str, float], float, float, bo
         if (place := step or epoch) is None:
             continue
         rest = line[place.end() :]
+        rest = rest if "=" in rest else _ASIDE.sub("", rest)
         if not _AFTER_STEP.match(rest) and not _RUN_ON.fullmatch(rest):
             continue  # prose
         inside = epoch is not None and line[epoch.end() : place.start()].strip() == "("  # "Epoch:[1/3](5/100)"
@@ -205,11 +210,10 @@ def _numbers(text: str) -> dict[str, float]:
     for segment in _SEPARATOR.split(text):
         if "=" in segment[_BEFORE_NAME:] or ":" in segment[_BEFORE_NAME:]:
             continue  # neither pattern below can match it; nearly all segments end here
-        if _RUN_ON.fullmatch(segment if segment[:1].isspace() else f" {segment}"):
-            for name, value in _NAME_NUMBER.findall(segment):
+        if _RUN_ON.fullmatch(spaced := f" {segment}"):
+            for name, value in _NAME_NUMBER.findall(spaced):
                 row.setdefault(name, to_float(value))
-        named = _NAMED.fullmatch(segment)
-        if named is not None:
+        elif (named := _NAMED.fullmatch(segment)) is not None:
             row.setdefault(named[1], to_float(named[2]))
     return row
 
@@ -233,8 +237,8 @@ def _bar_rows(text: str) -> Rows:
 
 
 _HEADING = re.compile(
-    r"[^\w\n]{0,80}(?:global |training |train )?(?:step|iteration|iter|update)\s{0,4}[:#=]?\s{0,4}"
-    r"(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
+    r"[^\w\n]{0,80}(?:\w{1,80}\] - metrics |global |training |train )?(?:step|iteration|iter|update)"
+    r"\s{0,4}[:#=]?\s{0,4}(\d{1,12})(?:\s?(?:/|of)\s?(\d{1,12}))?[^\w\n]{0,80}",
     re.IGNORECASE,
 )
 """A line that holds nothing but the step."""
@@ -242,7 +246,7 @@ _BLOCK_PAIR = re.compile(
     r"[^\w\n]{0,20}([A-Za-z_][\w./@ -]{0,60}?)\s{0,20}[:=]\s{0,20}([-+]?[.\d][\d.eE+-]{0,30}%?)\s*"
 )
 """A line that holds nothing but a name and a number."""
-_ASIDE = re.compile(r"\([^()\n]{0,200}\)")
+_ASIDE = re.compile(r"\([^()\n]{0,200}\)|\s?±\s?[\d.]{1,20}")
 
 
 def _block_pairs(text: str) -> list[re.Match[str]]:

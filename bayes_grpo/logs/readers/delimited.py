@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import warnings
 from dataclasses import replace
@@ -17,7 +18,7 @@ from bayes_grpo.common.imports import arrow
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.formats import PARQUET, Evidence, Parsed, Reader, Source, chosen_run
 from bayes_grpo.logs.keyindex import normal, parted
-from bayes_grpo.logs.table import MAX_KEYS, Table
+from bayes_grpo.logs.table import MAX_KEYS, Table, to_float
 
 _DELIMITERS = (",", "\t", ";", "|")
 _LOOKED_AT = 12
@@ -40,7 +41,7 @@ def header(source: Source) -> tuple[list[str], str] | None:
     names = [name.strip() for name in _split(lines[0], delimiter)]
     if any(abs(width - len(names)) > 1 for width in widths[delimiter]):
         return None
-    if not any(names) or any(_is_number(name) for name in names):
+    if not any(names) or any(math.isfinite(to_float(name)) for name in names):
         return None
     if all(map(_is_pair, names)) or (len(names) == 1 and len(names[0].split()) > 1):
         return None  # a row of "step 1 | reward 0.2", or columns between spaces
@@ -126,15 +127,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _is_pair(text: str) -> bool:
     """Whether text ends with a number of its own, as "step 12" and "reward=0.3"."""
     *name, number = re.split(r"[\s=:]", text)
-    return bool(name) and _is_number(number.rstrip("%"))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return bool(name) and math.isfinite(to_float(number))
 
 
 _KNOWN = re.compile(r"(?:step|reward|score|loss|iteration|accuracy|kl)s?")
@@ -155,10 +148,13 @@ def _sniff_csv_table(source: Source) -> Evidence | None:
 
 def _read_csv_table(source: Source, wanted: str | None) -> Parsed:
     """Every column as numbers, under its header."""
-    found = header(source)
-    if found is None:
+    return Parsed(load_csv(source, _header(source)[1]))
+
+
+def _header(source: Source) -> tuple[list[str], str]:
+    if (found := header(source)) is None:
         raise LogReadError("expected a table with a header line of column names, found none; add one")
-    return Parsed(load_csv(source, found[1]))
+    return found
 
 
 _SEPARATOR = " - "
@@ -177,10 +173,7 @@ def _sniff_wandb_csv(source: Source) -> Evidence | None:
 
 def _read_wandb_csv(source: Source, wanted: str | None) -> Parsed:
     """The metrics of one run over the chart's x axis."""
-    found = header(source)
-    if found is None:
-        raise LogReadError("expected a Weights & Biases chart export, found no header line; export the chart again")
-    names, delimiter = found
+    names, delimiter = _header(source)
     if _is_runs_table(names):
         raise LogReadError(
             "expected a chart export with a history, found a table of runs (one row a run); "

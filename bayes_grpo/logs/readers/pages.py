@@ -160,6 +160,7 @@ def _metrics(rows: Iterable[list[str]]) -> list[Parsed]:
     for i, name in enumerate(names):
         if name and name not in columns:
             columns[name] = [row[i] for row in kept]
+    columns.setdefault("kind", [row[step].partition(" (")[2].rstrip(")") for row in kept])  # as in "20 (val)"
     return [Parsed(parted(columns))] if len(kept) >= _LEAST else []
 
 
