@@ -285,7 +285,8 @@ def fast_posterior(
         chains = sample_posterior(target, seed=seed, sampler=sampler).draws
         points, found = weighted("about", chains.points)
         usable = chains.usable or found.passed
-        nuts, z = f"NUTS: {chains.diagnostics.sentence}", drawn("again") if found.passed else chains.points
+        # What is written about NUTS is about draws that are used.
+        nuts, z = ("", drawn("again")) if found.passed else (f"NUTS: {chains.diagnostics.sentence}", chains.points)
     note = " ".join(x for x in (found.sentence, nuts) if x)
     values = values_of_draws(target, z[None])
     return Draws(target, values, z[None], found, log_evidence=points.log_evidence, usable=usable, note=note)
