@@ -182,7 +182,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "verifier": ActionRow(
         "test the verifier by hand on a right and a wrong answer: format, time limits, exceptions",
-        lambda f: f.constant or f.all_wrong or f.waste > THRESHOLDS.half,
+        lambda f: f.constant or f.all_wrong or f.stuck is not None or f.waste > THRESHOLDS.half,
     ),
     "longer limit": ActionRow(
         lambda f: (
@@ -219,6 +219,7 @@ ACTIONS: dict[str, ActionRow] = {
 _RISE_AGAIN = ("raise rate", "harder prompts", "easier prompts", "mixed prompts", "log evaluation")
 SITUATIONS: dict[str, tuple[str, ...]] = {
     "instability signs": ("watch it", "lower rate", "go back", "log KL"),
+    "stuck": ("compare resume", "verifier", "go back", "compare checkpoints", "lower rate"),
     "component falls": ("look at part", "read completions"),
     "evaluation falls": ("take checkpoint", "compare prompts", "lower rate", "KL term", "log KL"),
     "evaluation stays": ("compare prompts", "take checkpoint", "KL term", "log KL"),

@@ -63,7 +63,8 @@ class Facts:
         planned: Planned steps where the run has reached them; None elsewhere.
         rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
         every_step: Whether a row follows each step, so that no more can be logged.
-        falls: Components and environments that fall, in words.
+        stuck: Step at which the reward jumped down to the value of all rows since, but the evaluation reward did not.
+        falls: Components and environments in [0, 1] that are being lost, in words.
         held_out_falls: Whether the evaluation reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
         suggested: Column that was not recognized → candidate keys of the log.
@@ -102,6 +103,7 @@ class Facts:
     planned: float | None = None
     rows_planned: float | None = None
     every_step: bool = False
+    stuck: float | None = None
     falls: tuple[str, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
@@ -134,14 +136,18 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         resumed: The resume at which a failure under way begins.
     """
     run, y, held_out, settings = trends.run, rows.reward, rows.held_out, trends.run.settings
-    rate, group = _highest_rate(run), float(settings.group_size.value or 0.0)
+    rate, group = settings.learning_rate.value, float(settings.group_size.value or 0.0)
+    if rate is None and np.any((logged := Logged.of(run.step, run.values("learning_rate")).value) > 0.0):
+        rate = logged.max()
     truncated = rows.signal("completions_clipped_ratio").lately
-    judged, few = rows.judged, THRESHOLDS.least_rows
-    step = rows.held_out_best
+    judged, few, step = rows.judged, THRESHOLDS.least_rows, rows.held_out_best
     if judged is None and (fallen := fallen_of(trends.reward, rows.ends)) is not None:
         step = fallen.saved_step  # what forecast and decision go by
     least = rows.level - THRESHOLDS.going_errors * y.error / (np.sqrt(2.0) * rows.span)
     planned, rows_planned = _plan(run, y)
+    parts = {name: Logged.of(run.step, x) for name, x in {**run.components, **run.environments}.items()}
+    scored = held_out.rows >= THRESHOLDS.held_out_rows - 1
+    scored = scored and not (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow)
     rose = rows.rose or rise_chance(trends) >= THRESHOLDS.sure
     (gain, _), (late, error) = y.change(0), y.change(1)
     may_rise = rose and late + THRESHOLDS.going_errors * error > THRESHOLDS.half * gain  # half: as on a straight line
@@ -168,7 +174,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         truncated=truncated,
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
-        learning_rate=rate,
+        learning_rate=None if rate is None else float(rate),
         shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
         group_size=group if group >= 2 else None,
@@ -179,8 +185,9 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         planned=planned,
         rows_planned=rows_planned,
         every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
-        falls=_falls(run),
-        held_out_falls=_held_out_falls(held_out),
+        stuck=rows.stuck if scored and held_out.now > THRESHOLDS.half * held_out.best else None,
+        falls=tuple(fall_text(plain(n, 40), x) for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0),
+        held_out_falls=scored and held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall),
         held_out_stays=_held_out_stays(rows),
         suggested=run.suggested,
         resumed=resumed,
@@ -196,14 +203,6 @@ def _plan(run: Run, y: Logged) -> tuple[float | None, float | None]:
     ahead = planned - float(y.step[-1])
     rows = y.rows + float(np.floor(ahead * (y.rows - 1) / (y.step[-1] - y.step[0]))) if ahead > 0.0 else None
     return planned if planned and over else None, rows
-
-
-def _highest_rate(run: Run) -> float | None:
-    """Highest learning rate, set or logged."""
-    given, logged = run.settings.learning_rate.value, Logged.of(run.step, run.values("learning_rate")).value
-    if given is not None:
-        return float(given)
-    return float(logged.max()) if np.any(logged > 0.0) else None
 
 
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
@@ -231,19 +230,6 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
             words = f"{name} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
             found.append(Sign(words=words, strong=late > strong * early))
     return tuple(sorted(found, key=lambda s: not s.strong))
-
-
-def _falls(run: Run) -> tuple[str, ...]:
-    """Components and environments in [0, 1] that are being lost."""
-    parts = {name: Logged.of(run.step, x) for name, x in {**run.components, **run.environments}.items()}
-    return tuple(fall_text(plain(n, 40), x) for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0)
-
-
-def _held_out_falls(held_out: Logged) -> bool:
-    """Whether a nonzero evaluation reward has fallen below its best by a relevant amount beyond noise."""
-    if held_out.rows < THRESHOLDS.held_out_rows - 1 or (is_share(held_out.value) and held_out.best < THRESHOLDS.hollow):
-        return False
-    return held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall)
 
 
 def _held_out_stays(rows: RunSoFar) -> bool:

@@ -19,7 +19,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
-from bayes_grpo.rows.series import is_share
+from bayes_grpo.rows.series import is_share, stretches
 
 if TYPE_CHECKING:
     from bayes_grpo.rollouts.decomposition import Decomposition
@@ -185,6 +185,15 @@ class RunSoFar:
         """Whether the reward was the same in every row, in enough of them."""
         y = self.reward
         return y.rows >= THRESHOLDS.direct_rows and bool(np.ptp(y.value) == 0.0)
+
+    @property
+    def stuck(self) -> float | None:
+        """Step at which the reward jumped down to a value that every row has had since; None where it did not."""
+        y = self.reward
+        first = stretches(y.value == y.value[-1])[-1][0] if y.rows else 0
+        before = y.value[max(0, first - THRESHOLDS.least_rows) : first]
+        sudden = len(before) and before.mean() - y.value[-1] > THRESHOLDS.half * (y.best - y.value[-1])
+        return float(y.step[first]) if sudden and y.rows - first >= THRESHOLDS.direct_rows else None
 
     def without_spread(self, least_share: float) -> Logged:
         """Which rows have no group with spread, of the rows that tell; none of them where no signal of a spread does.

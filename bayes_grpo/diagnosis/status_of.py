@@ -94,6 +94,10 @@ def _failing(case: _Case) -> Status | None:
         return case.line("failing", e.mode, e.probability, text, "the reward's rows")
     if (e := case.now.get("dynamical_instability")) is not None:
         if rows.loss > 1.0:
+            if facts.stuck is not None:
+                text = f"{rows.reward_name} fell to {y.value[-1]:g} at {facts.step_text(facts.stuck)} and stays there"
+                text += f", while the evaluation reward is at {rows.held_out.now:.2g}"
+                return case.line("failed", e.mode, e.probability, text, "the reward's rows", of="stuck")
             text = "; ".join([fall_text(rows.reward_name, y) + case.since(e), *facts.falls[:1]])
             return case.line("failed", e.mode, e.probability, text, "the reward's running means")
         if strong := next((s.words for s in facts.signs if s.strong), ""):

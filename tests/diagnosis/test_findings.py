@@ -295,3 +295,24 @@ def test_a_score_has_the_name_of_what_is_logged_more_often():
     evals = evaluated(at, np.interp(at, [4.0, 62.0, 120.0], [0.15, 0.25, 0.2]))
     run = make_run(steps(120), np.linspace(0.2, 0.35, 120), signals={"gold_reward": gold}, evals=evals, reward_high=1.0)
     assert diagnose(run).status.headline.startswith("The evaluation reward fell")
+
+
+@pytest.mark.parametrize(
+    ("late", "words", "first"),
+    [
+        (
+            0.5,
+            "The reward fell to 0 at step 71 and stays there, while the evaluation reward is at 0.5",
+            "test the verifier",
+        ),
+        (0.0, "The reward fell from 0.61 to 0 since about step 71", "stop, and go back"),
+    ],
+)
+def test_a_reward_stuck_at_0_is_the_verifier_where_the_evaluation_holds(late, words, first):
+    noise = 0.03 * np.random.default_rng(4).standard_normal(100)
+    y = np.where(np.arange(100) < 70, 0.6 + noise, 0.0)
+    at = np.arange(5.0, 100.0, 5.0)
+    found = diagnose(make_run(steps(100), y, evals=evaluated(at, np.where(at < 71, 0.5, late) + 0.01 * np.cos(at))))
+    assert found.status.headline.startswith(words)
+    assert found.status.action.startswith(first)
+    assert found.onsets["dynamical_instability"].step.median == 71.0

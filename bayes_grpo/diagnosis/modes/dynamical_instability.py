@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, Interval
+from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.diagnosis.logged import Logged, fall_text
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
@@ -39,7 +39,9 @@ class DynamicalInstability(Mode):
         return max(found)
 
     def began(self, rows: RunSoFar) -> Interval | None:
-        """From the last step near the best of the lost reward to the step at half of its fall."""
+        """From the last step near the best of the lost reward to the step at half of its fall; or where it jumped."""
+        if rows.loss > 1.0 and rows.stuck is not None:
+            return interval(rows.stuck)
         found = _lost(rows)
         if found is None:
             return None

@@ -18,6 +18,7 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.run import Run
+from bayes_grpo.rows.series import stretches
 
 _WHY = {
     "loss": ("centered advantages average to 0", "the ratios stay near 1"),
@@ -41,10 +42,7 @@ class LostGradient(Mode):
     def began(self, rows: RunSoFar) -> Interval | None:
         """Step of the first row of the last stretch of such rows."""
         lost = lost_rows(rows)
-        if not lost.rows or not lost.value[-1]:
-            return None
-        live = np.flatnonzero(~lost.value)
-        return interval(lost.step[live[-1] + 1 if len(live) else 0])
+        return interval(lost.step[stretches(lost.value)[-1][0]]) if lost.rows and lost.value[-1] else None
 
     def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
         """Number of such rows, and whether the reward rises all the same."""
