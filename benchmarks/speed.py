@@ -1,6 +1,6 @@
 """Speed beside peers, every number measured in this run, peers and ours taking turns.
 
-    python benchmarks/speed.py [--quick] [--only likelihood|sampling|process|many|memory] [--json OUT]
+    python benchmarks/speed.py [--quick] [--only likelihood|sampling|process|many|memory] [--json OUT] [--keep]
 
 likelihood  Value and gradient of the log posterior, compiled, float64, arguments on the device. Peer: tinygp's
             quasiseparable SHO kernel with the closed-form mean curve, fixed point and initial reward as explicit
@@ -283,6 +283,7 @@ def main() -> None:
     }
     parser.add_argument("--only", choices=sections, action="append", help="a section; may be given again")
     parser.add_argument("--json", type=Path, help="write the table to this file too")
+    parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
     sections["many"] = partial(many, full=options.full)
     jax.config.update("jax_enable_x64", True)
@@ -298,7 +299,7 @@ def main() -> None:
     lines = [line for name in options.only or sections for line in sections[name](options.quick)]
     print("\n".join(header), end="\n\n")
     print_table(lines)
-    if not (options.quick or options.only):
+    if options.keep:
         keep("speed", {f"{line.section}: {line.what}": asdict(line) for line in lines})
     if options.json:
         content = {"header": header, "quick": options.quick, "lines": [asdict(line) for line in lines]}
