@@ -111,7 +111,7 @@ class Ensemble:
         log_evidence: Regime → log marginal likelihood within that range; NaN where the sampler gives none.
         weights: Regime → weight.
         notes: Regimes left out, with reasons.
-        not_converged: Regimes left out because no sampler converged.
+        not_converged: Regimes left out because their posterior was not reached.
     """
 
     draws: Mapping[str, Draws]
@@ -204,12 +204,12 @@ def _weighted(
 
 def trusted(fitted: Ensemble) -> Ensemble:
     """The same regimes less those whose fast posterior cannot be trusted; all of them where none can."""
-    rough = [name for name, x in fitted.draws.items() if not x.diagnostics.passed]
+    rough = [name for name, x in fitted.draws.items() if not (x.usable and x.diagnostics.passed)]
     if not rough or len(rough) == len(fitted.draws):
         return fitted
     rest = {name: x for name, x in fitted.draws.items() if name not in rough}
     note = f"{', '.join(rough)} left out: too few points fit these rows"
-    return _weighted(rest, fitted.reward, (*fitted.notes, note), fitted.not_converged)
+    return _weighted(rest, fitted.reward, (*fitted.notes, note), (*fitted.not_converged, *rough))
 
 
 def bounded(reward: RewardRange, prior: Prior, fixed_point: np.ndarray) -> Bounded:

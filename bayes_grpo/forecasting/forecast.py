@@ -70,7 +70,7 @@ class Forecast(Shown):
         until_from: Source of the horizon, see `bayes_grpo.forecasting.expected.Horizon`.
         reference_runs: Effect of the reference runs; None without any.
         fallen: Loss of the reward at its last row; None without a loss.
-        not_converged: Regimes left out because no sampler converged.
+        not_converged: Regimes left out because their posterior was not reached.
     """
 
     now: float
@@ -173,8 +173,8 @@ def forecast(
         regimes: Regimes to average over; None for `FORECAST_REGIMES`.
         draws: Number of paths.
         seed: Seed.
-        nuts: Whether to use NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime is left
-            out.
+        nuts: Whether to use NUTS where no regime's fast posterior can be trusted; where some can, the others are
+            left out.
         sampler: Sampler settings.
         reference_runs: Reference runs, other runs of the same task: files, folders, stores, patterns and runs. A
             shared data order predicts part of the future rows. Where the runs are similar, some paths follow them
@@ -205,17 +205,11 @@ def forecast(
         gathered = gather_references(run, inputs.table, reference_runs)
         if gathered.runs or not gathered.searched:
             joint = read_jointly(inputs.table, gathered)
-    fitted = fit_ensemble(
-        inputs.table,
-        FORECAST_REGIMES if regimes is None else regimes,
-        reward=inputs.reward,
-        seed=seed,
-        sampler=sampler,
-        strict=nuts,
-        progress=or_silent(progress),
-    )
-    if not nuts:
-        fitted = trusted(fitted)
+    names = FORECAST_REGIMES if regimes is None else regimes
+    options = {"reward": inputs.reward, "seed": seed, "progress": or_silent(progress)}
+    fitted = trusted(fit_ensemble(inputs.table, names, strict=False, **options))
+    if nuts and not any(x.usable for x in fitted.draws.values()):
+        fitted = fit_ensemble(inputs.table, names, sampler=sampler, **options)
     made = forecast_of_regimes(inputs, fitted, requested, draws=draws, seed=seed, joint=joint)
     return replace(made, until_from=end.origin, not_converged=fitted.not_converged)
 
