@@ -54,8 +54,7 @@ class AnalysisSettings:
         threshold: Gain of reward that counts; None for the forecast's own.
         reach: Rewards for which to report the first step.
         seed: Seed of all randomness.
-        nuts: Whether a forecast uses NUTS where the fast posterior of a regime cannot be trusted; otherwise that regime
-            is left out.
+        nuts: Whether a forecast uses NUTS where no regime's fast posterior can be trusted.
         sampler: Settings of NUTS; None for the default.
         paths: Paths of the forecast.
         rollouts: Completions of the run, to explain its gain; None without.
