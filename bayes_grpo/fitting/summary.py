@@ -130,9 +130,8 @@ class Summary(Result):
         verb, ahead = ("grows", 1.0) if growth > 0.5 else ("falls", -1.0)
         start, fixed = f"{verb} from {known['initial_reward'].median:.3g}", known["fixed_point"]
         if ahead * self.last_level > ahead * (fixed.high if growth > 0.5 else fixed.low):
-            return (
-                f"The {what} {start} to {self.last_level:.3g} now, beyond the {end} at which this regime would settle."
-            )
+            end = f"{end} at which the {self.regime} regime would settle"
+            return f"The {what} {start} to {self.last_level:.3g} now, beyond the {end}."
         return f"The {what} {start} toward {end}."
 
     @property

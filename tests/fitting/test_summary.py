@@ -82,5 +82,6 @@ def test_a_reward_beyond_its_fixed_point_is_not_going_there(growth, now, words):
         about=SimpleNamespace(reward="reward"),
         probabilities={"growth": growth},
         last_level=now,
+        regime="oscillator",
     )
     assert words in Summary.answer.fget(summary)  # pyright: ignore[reportOptionalCall]
