@@ -20,21 +20,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from bayes_grpo.common.errors import FitError
-from bayes_grpo.common.programs import over_draws
 from bayes_grpo.common.results import About, Result, fields_of, frame_of
 from bayes_grpo.common.sampling import spread
 from bayes_grpo.comparison.changes import CLEAR_FACTOR, SignalChange, change_words, find_changes
-from bayes_grpo.dynamics.kalman import filter_rows, smooth
 from bayes_grpo.fitting.draws import Draws
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.sampling.target import PriorNumbers, prior_levels
-from bayes_grpo.regimes.base import Regime
-from bayes_grpo.rows.padding import Rows
+from bayes_grpo.fitting.sampling.target import summarize_draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +144,7 @@ def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
     return f"{regime} fits these {n} rows: no check speaks against it."
 
 
-_REPLICATES = 4000
+_REPLICATES = 1000
 """Replicated series behind each tail probability."""
 _MIN_ROWS = 12
 """Fewer rows cannot show any of the defects."""
@@ -341,15 +335,8 @@ _DRAWS = 400
 
 def residuals_of(draws: Draws, count: int = _DRAWS) -> Residuals:
     """Standardized residuals of the rows at evenly spread draws of a posterior."""
-    picks, n = spread(draws.size, count), len(draws.rows.y)
-    found = over_draws(_residuals, (draws.regime,), draws.picked(picks), *draws.target.arguments)
-    return Residuals(*(x[:, :n] for x in found))
-
-
-def _residuals(regime: Regime, values: dict[str, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
-    space = regime.on_rows(values, prior_levels(regime, prior), rows)
-    y = jnp.asarray(rows.y)
-    filtered = filter_rows(space, y)
-    found = smooth(space, y, filtered)
-    loo = (jnp.where(jnp.isfinite(y), y, found.loo_mean) - found.loo_mean) / jnp.sqrt(found.loo_var)
-    return filtered.innovation / jnp.sqrt(filtered.innovation_var), loo
+    values, y = draws.picked(spread(draws.size, count)), draws.rows.y
+    *_, mean, var, innovation = (
+        x[0, :, : len(y)] for x in summarize_draws(draws.target, {k: v[None] for k, v in values.items()}, 0)
+    )
+    return Residuals(innovation, np.where(np.isfinite(y), y - mean, 0.0) / np.sqrt(var))

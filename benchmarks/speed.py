@@ -57,7 +57,14 @@ from bayes_grpo import read_log
 from bayes_grpo.fitting.draws import start_of
 from bayes_grpo.fitting.sampling.adaptive import weighted_points
 from bayes_grpo.fitting.sampling.nuts import SamplerSettings, sample_chains
-from bayes_grpo.fitting.sampling.target import potential, prior_numbers, state_space, summarize_draws, target_of
+from bayes_grpo.fitting.sampling.target import (
+    potential,
+    prior_numbers,
+    state_space,
+    summarize_draws,
+    target_of,
+    values_of_draws,
+)
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
@@ -261,7 +268,7 @@ def _ours(table: Series, settings: SamplerSettings, seed: int) -> tuple[float, f
     chain = sample_chains(target, seed, start, settings, settings.target_accept)
     nuts = time.perf_counter() - scouted
     z = np.asarray(chain.z)
-    levels = summarize_draws(target, z, seed)[0]
+    levels = summarize_draws(target, values_of_draws(target, z), seed)[0]
     seconds = time.perf_counter() - begin
     draws = {p.name: z[..., i] for i, p in enumerate(OSCILLATOR.sampled)}
     draws |= {p.name: levels[..., i] for i, p in enumerate(OSCILLATOR.marginalized)}

@@ -54,7 +54,9 @@ def fit(
     seed: Seed = 0,
     num_chains: Annotated[int, typer.Option(help="Chains.", rich_help_panel=COMPUTING)] = 4,
     num_warmup: Annotated[int, typer.Option(help="Warm-up iterations a chain.", rich_help_panel=COMPUTING)] = 150,
-    num_samples: Annotated[int, typer.Option(help="Kept draws a chain.", rich_help_panel=COMPUTING)] = 1000,
+    num_samples: Annotated[
+        int, typer.Option(help="Kept draws a chain; a retry keeps three times as many.", rich_help_panel=COMPUTING)
+    ] = 500,
     reading: Reading,
 ) -> None:
     """Fit a regime to a run's reward, and check it: where the reward goes, how fast, what the regime misses."""

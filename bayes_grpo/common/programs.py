@@ -67,10 +67,20 @@ def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
         *arguments: Arrays, or trees of arrays. Their shapes and types decide which program is taken.
     """
     with jax.enable_x64(True):  # a thread does not inherit the caller's setting
-        leaves, treedef = jax.tree.flatten(arguments)
-        types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
-        program = _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True)))
+        program, leaves = _program(make, options, arguments)
         return jax.tree.map(np.asarray, program(*leaves))
+
+
+def prepare(make: Any, options: tuple[Any, ...], *arguments: Any) -> None:
+    """Compiles the program of a later `call` with arguments like these."""
+    with jax.enable_x64(True):
+        _program(make, options, arguments)
+
+
+def _program(make: Any, options: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    leaves, treedef = jax.tree.flatten(arguments)
+    types = (getattr(x, "dtype", None) or np.result_type(x) for x in leaves)  # NumPy cannot name JAX's random keys
+    return _PROGRAMS.get(make, options, treedef, tuple(zip(map(np.shape, leaves), types, strict=True))), leaves
 
 
 _CHUNK = 512

@@ -171,7 +171,7 @@ def _cautions(table: Series, lfo: bool) -> tuple[list[str], bool]:
     return out, lfo
 
 
-CANDIDATE_POINTS = ImportanceSettings(effective=2000.0, draws=1500)
+CANDIDATE_POINTS = ImportanceSettings(effective=1000.0, draws=1024)
 """Points and draws of a regime that is weighed."""
 
 

@@ -39,7 +39,7 @@ MIN_TRAINING = 8
 """Rows before the first origin, at least."""
 MIN_ORIGINS = 3
 """Fewer forecast origins say nothing."""
-LFO_POINTS = ImportanceSettings(effective=1000.0)
+LFO_POINTS = ImportanceSettings(effective=500.0)
 """Points of a refit; the scores differ by far more between blocks than between draws."""
 REFITS = 5
 """Maximum number of exact refits per regime; the result counts further rows with a high Pareto k."""

@@ -6,6 +6,7 @@ By NUTS (`sample_posterior`) for what is reported, by importance sampling (`fast
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from bayes_grpo.fitting.sampling.nuts import (
     Start,
     check_convergence,
     converged,
+    prepare_chains,
     sample_chains,
 )
 from bayes_grpo.fitting.sampling.target import Target, marginalized_draws, summarize_draws, values_of_draws
@@ -146,16 +148,12 @@ class SmoothedDraws:
         return latent, latent + noise / np.sqrt(precision) * rng.standard_normal(mean.shape)
 
 
-def smoothed_at(draws: Draws, seed: int, summary: tuple[np.ndarray, ...] | None = None) -> SmoothedDraws:
-    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others.
-
-    ``summary`` is what `summarize_draws` has found at them, where that is there already.
-    """
-    found = summarize_draws(draws.target, draws.z, seed) if summary is None else summary
-    n, marginalized = len(draws.rows.y), found[0]
+def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
+    """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others."""
+    marginalized, *found, _ = summarize_draws(draws.target, draws.values, seed)
     levels = {p.name: marginalized[..., i] for i, p in enumerate(draws.regime.marginalized)}
-    logged = (x[..., :n] for x in found[1:])
-    return SmoothedDraws(replace(draws, values=dict(draws.values) | levels), *logged)
+    values = dict(draws.values) | levels
+    return SmoothedDraws(replace(draws, values=values), *(x[..., : len(draws.rows.y)] for x in found))
 
 
 def sample_posterior(
@@ -175,6 +173,11 @@ def sample_posterior(
     """
     settings, progress = sampler or SamplerSettings(), or_silent(progress)
     progress("finding starting points")
+    pool = ThreadPoolExecutor(1)  # a core is free: the next programs are compiled, the last one by a call
+    pool.submit(prepare_chains, target, settings)
+    middle = np.zeros((1, 1, len(target.regime.sampled)))
+    pool.submit(lambda: summarize_draws(target, values_of_draws(target, middle), seed))
+    pool.shutdown(wait=False)
     points, weights = weighted_points(target, seed_of(seed, "start"), _ENOUGH)
     trusted = weights.power == 1.0 and weights.effective >= 0.5 * _ENOUGH.effective
     start = start_of(points, seed, settings.num_chains)
@@ -187,9 +190,11 @@ def sample_posterior(
     def run(failed: Chain | None) -> Chain:
         if failed is not None:
             progress("sampling again, more carefully")
-            # Twice: the first run only lengthens the warm-up, without compiling another program for it.
-            first = chains("careful first chains", failed, settings.retry_target_accept)
-            return chains("careful chains", first, settings.retry_target_accept)
+            # By the same program: a first run only lengthens the warm-up, three more are kept.
+            kept = [chains("careful first chains", failed, settings.retry_target_accept)]
+            for i in range(3):
+                kept.append(chains(f"careful chains {i}", kept[-1], settings.retry_target_accept))
+            return Chain(*(np.concatenate(x, axis=1) for x in zip(*kept[1:], strict=True)))
         # The chains move by the covariance that they begin with: a first run finds it where the points do not.
         first = None if trusted else chains("first chains", None, settings.target_accept)
         return chains("chains", first, settings.target_accept)
@@ -213,23 +218,21 @@ def start_of(points: WeightedPoints, seed: int, chains: int) -> Start:
 
 def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[SmoothedDraws, Convergence]:
     """Smoothed draws and checks; R-hat and ESS are checked on the sampler's own coordinates too."""
-    z, summary = np.asarray(chain.z), summarize_draws(target, np.asarray(chain.z), seed)
+    z = np.asarray(chain.z)
+    unchecked = Convergence({}, 0, float("nan"), retried)
+    smoothed = smoothed_at(Draws(target, values_of_draws(target, z), z, unchecked, chain), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
-    named |= {p.name: summary[0][..., i] for i, p in enumerate(target.regime.marginalized)}
+    named |= {p.name: smoothed.draws.values[p.name] for p in target.regime.marginalized}
     found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
-    draws = Draws(target, values_of_draws(target, z), z, found, chain, usable=found.usable, note=note)
-    return smoothed_at(draws, seed, summary), found
+    return replace(smoothed, draws=replace(smoothed.draws, diagnostics=found, usable=found.usable, note=note)), found
 
 
 def _restart(chain: Chain, start: Start) -> Start:
     """Where further chains begin: at the ends of these, with the spread that all of them have seen."""
     z = np.asarray(chain.z)
-    flat = z.reshape(-1, z.shape[-1])
-    cov = np.atleast_2d(np.cov(flat.T))
-    if not np.all(np.isfinite(cov)):
-        return start
-    return Start(z[:, -1], cov + 1e-6 * np.eye(len(cov)))
+    cov = np.atleast_2d(np.cov(z.reshape(-1, z.shape[-1]).T))
+    return Start(z[:, -1], cov + 1e-6 * np.eye(len(cov))) if np.all(np.isfinite(cov)) else start
 
 
 def check_settings(settings: SamplerSettings, seed: int) -> None:

@@ -49,7 +49,7 @@ from bayes_grpo.rows.padding import Rows
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.series import Series
 
-PRIOR_DRAWS = 4000
+PRIOR_DRAWS = 2000
 """Draws of the prior that are kept, and runs drawn from them."""
 
 

@@ -40,7 +40,7 @@ class Fit(Shown):
     Attributes:
         data: DataTree with the groups
 
-            - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (4,000 draws of the same);
+            - `posterior` (parameters and derived quantities), `sample_stats`, `prior` (2,000 draws of the same);
             - `log_likelihood`: ``y``, log p(row | all other rows, sampled parameters), with the levels integrated out:
               the terms of leave-one-out, which do not add up to the likelihood of all rows;
             - `posterior_predictive`: ``y``, a value drawn from that conditional;

@@ -66,7 +66,7 @@ def test_scores_are_those_of_the_filter_and_of_nuts(table):
         cut = int(origins[i])
         first = table.before(cut)
         target = target_of(regime, first, arrays=first_rows(padded(table), first))
-        draws = sample_posterior(target, seed=5).draws.z[:, ::4]
+        draws = sample_posterior(target, seed=5).draws.z[:, ::2]
         prior, rows = target.arguments
         with jax.enable_x64(True):
             whole = rows._replace(y=padded(table).y)

@@ -153,8 +153,8 @@ def test_far_from_the_prior_the_likelihood_stands_still(flat_rows):
 
 @pytest.mark.thorough
 def test_nuts_where_the_points_cannot_be_trusted(flat_rows):
-    """One round is too few for any trust; NUTS is run, and points spread about its draws."""
-    few = ImportanceSettings(rounds=1)
+    """One round of 300 points is too few for any trust; NUTS is run, and points spread about its draws."""
+    few = ImportanceSettings(rounds=1, batch=300)
     regime = get_regime("flat")
     alone = posterior_on(regime, flat_rows, settings=few, fallback=False)
     assert not alone.usable

@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 
 from bayes_grpo.common.imports import nuts_kernels, statistics
-from bayes_grpo.common.programs import accelerated, call
+from bayes_grpo.common.programs import accelerated, call, prepare
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.runtime import cores
 from bayes_grpo.fitting.sampling.target import Target, potential
@@ -38,14 +38,14 @@ class SamplerSettings:
     Attributes:
         num_chains: Number of chains.
         num_warmup: Adaptation iterations of each chain, discarded.
-        num_samples: Iterations of each chain that are kept.
+        num_samples: Iterations of each chain that are kept; the one retry keeps three times as many.
         target_accept: Target acceptance of the step-size adaptation.
         retry_target_accept: The same for the one retry.
     """
 
     num_chains: int = 4
     num_warmup: int = 150
-    num_samples: int = 1000
+    num_samples: int = 500
     target_accept: float = 0.9
     retry_target_accept: float = 0.99
 
@@ -96,7 +96,7 @@ def run_chains(
     Returns:
         Draws with leading axes (chains, draws).
     """
-    program = (begin, options, settings.num_warmup, settings.num_samples, accelerated())
+    program = _options(begin, options, settings)
     if accelerated():
         return Chain(*call(_chain_program, program, keys, z, *shared))
     pool = ThreadPoolExecutor(max_workers=min(len(keys), cores()))
@@ -106,6 +106,10 @@ def run_chains(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not wait for the chains
     return Chain(*jax.tree.map(lambda *x: np.stack(x), *found))
+
+
+def _options(begin: Callable[..., Begun], options: tuple[Any, ...], settings: SamplerSettings) -> tuple[Any, ...]:
+    return begin, options, settings.num_warmup, settings.num_samples, accelerated()
 
 
 def _chain_program(begin: Any, options: tuple[Any, ...], warmup: int, draws: int, batched: bool) -> Any:
@@ -177,6 +181,14 @@ def sample_chains(target: Target, seed: int, start: Start, settings: SamplerSett
     return run_chains(
         _on_regime, (target.regime,), keys, start.z, settings, accept, start.inverse_mass, *target.arguments
     )
+
+
+def prepare_chains(target: Target, settings: SamplerSettings) -> None:
+    """Compiles the program of `sample_chains`."""
+    many, size = (settings.num_chains,) if accelerated() else (), len(target.regime.sampled)
+    shared = np.zeros(()), np.eye(size), *target.arguments
+    keys, z = np.zeros((*many, 2), np.uint32), np.zeros((*many, size))
+    prepare(_chain_program, _options(_on_regime, (target.regime,), settings), keys, z, *shared)
 
 
 def sample_model[D](

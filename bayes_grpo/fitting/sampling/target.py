@@ -232,16 +232,17 @@ def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) 
     return {p.name: drawn[:, i] for i, p in enumerate(target.regime.marginalized)}
 
 
-def summarize_draws(target: Target, z: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
-    """What coordinates of shape (chains, draws, p) imply on the rows.
+def summarize_draws(target: Target, values: Mapping[str, np.ndarray], seed: int) -> tuple[np.ndarray, ...]:
+    """What sampled parameters, shape (chains, draws) each, imply on the rows.
 
     Returns:
-        Marginalized parameters drawn given the rows, in the order of the regime's; and the fields of
-        `bayes_grpo.fitting.draws.SmoothedDraws` after the first. All with leading axes (chains, draws).
+        Marginalized parameters drawn given the rows, in the order of the regime's; the fields of
+        `bayes_grpo.fitting.draws.SmoothedDraws` after the first; and the innovation of every row over its sd, given the
+        rows before it. All with leading axes (chains, draws).
     """
-    chains, draws, p = z.shape
+    chains, draws = next(iter(values.values())).shape
     noise = np.random.default_rng(seed).standard_normal((chains * draws, state_size(target.regime, target.arrays)))
-    each = (noise, z.reshape(-1, p))
+    each = noise, {p.name: np.ravel(values[p.name]) for p in target.regime.sampled}
     out = over_draws(_summary, (target.regime,), each, *target.arguments)
     return tuple(x.reshape(chains, draws, *x.shape[1:]) for x in out)
 
@@ -258,10 +259,13 @@ def _likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Ar
     return log_likelihood(regime, z, prior, rows, kalman.sequential_log_likelihood)
 
 
-def _summary(regime: Regime, draw: tuple[Array, Array], prior: PriorNumbers, rows: Rows) -> tuple[Array, ...]:
+def _summary(
+    regime: Regime, draw: tuple[Array, dict[str, Array]], prior: PriorNumbers, rows: Rows
+) -> tuple[Array, ...]:
     """What a draw implies on the rows, given with the noise of its first state."""
-    space = state_space(regime, draw[1], prior, rows)
-    smoothed = kalman.smooth(space, jnp.asarray(rows.y))
+    space, y = regime.on_rows(draw[1], prior_levels(regime, prior), rows), jnp.asarray(rows.y)
+    filtered = kalman.filter_rows(space, y)
+    smoothed = kalman.smooth(space, y, filtered)
     cov = tuple(tuple(row) for row in smoothed.initial_cov)
     state = jnp.stack(kalman.drawn_state(tuple(smoothed.initial_mean), cov, tuple(draw[0])))
     levels = regime.marginalized_values(state)
@@ -273,4 +277,5 @@ def _summary(regime: Regime, draw: tuple[Array, Array], prior: PriorNumbers, row
         smoothed.loo_log_density,
         smoothed.loo_mean,
         smoothed.loo_var,
+        filtered.innovation / jnp.sqrt(filtered.innovation_var),
     )
