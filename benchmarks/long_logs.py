@@ -1,6 +1,8 @@
-"""A log of a million rows in every text format: seconds and memory of one read, each in a process of its own.
+"""Long logs: one read of a million rows in every text format, and whole commands on 1,000 to 100,000 rows.
 
-`python benchmarks/long_logs.py --keep`; `--rows 10000` for a try.
+Every read and every command is a process of its own; the commands begin with an empty cache of compiled programs.
+
+`python -m benchmarks.long_logs --keep`; `--rows 10000 --lengths 1000` for a try.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import keep, say
+import numpy as np
 
-AIM_SECONDS, AIM_MB = 15.0, 1_000.0
+from benchmarks.common import keep, run_process, say, simulated, write_log
+
+COMMANDS = ("diagnose", "fit", "forecast")
 _READ = """
 import json, resource, sys, time
 from bayes_grpo.logs import read_log
@@ -41,26 +45,50 @@ _AROUND = {
 }
 
 
+def read_times(folder: Path, rows: int) -> dict[str, Any]:
+    """Seconds and memory of one read in every format."""
+    path, found = folder / "log.txt", {}
+    for name, line in LINES.items():
+        before, after = _AROUND.get(name, ("", ""))
+        with path.open("w") as file:
+            file.write(before)
+            file.writelines(line(s, 0.2 + (s * 7919 % 1000) / 2500) for s in range(1, rows + 1))
+            file.write(after)
+        words = [sys.executable, "-c", _READ, str(path), name]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        found[name] = json.loads(done.stdout) | {"file, MB": round(path.stat().st_size / 1e6, 1)}
+        say(f"{name}: {found[name]}")
+    return found
+
+
+def command_times(folder: Path, lengths: list[int]) -> dict[str, Any]:
+    """Seconds and memory of whole commands on rising rewards with a falling learning rate, by rows."""
+    found: dict[str, Any] = {}
+    for rows in lengths:
+        rate = 1.0 - np.arange(rows) / (1.25 * rows)
+        log = write_log(folder / f"log{rows}.json", simulated(rows, 0, rows / 8), rate, round(1.25 * rows))
+        for name in COMMANDS:
+            program = [sys.executable, "-m", "bayes_grpo", name, str(log), "--json"]
+            empty = {"BAYES_GRPO_CACHE": str(folder / f"cache-{name}-{rows}")}
+            for kind in ("empty", "warm"):
+                done = run_process(program, empty, accept=(0, 4, 5))
+                numbers = {"seconds": round(done.wall, 2), "memory, MB": round(done.peak)}
+                found.setdefault(name, {}).setdefault(str(rows), {})[kind] = numbers
+            say(f"{name}, {rows} rows: {found[name][str(rows)]}")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--keep", action="store_true")
     given = parser.parse_args()
-    result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "log.txt")
-        for name, line in LINES.items():
-            before, after = _AROUND.get(name, ("", ""))
-            with path.open("w") as file:
-                file.write(before)
-                file.writelines(line(s, 0.2 + (s * 7919 % 1000) / 2500) for s in range(1, given.rows + 1))
-                file.write(after)
-            words = [sys.executable, "-c", _READ, str(path), name]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
-            result[name] = json.loads(done.stdout) | {"file, MB": round(path.stat().st_size / 1e6, 1)}
-            say(f"{name}: {result[name]}")
-    worst = {what: max(r[what] for r in result.values()) for what in ("seconds", "memory, MB")}
-    result = {"formats": result, "slowest": worst["seconds"], "most memory": worst["memory, MB"]}
+        formats = read_times(Path(folder), given.rows)
+        commands = command_times(Path(folder), given.lengths)
+    worst = {what: max(r[what] for r in formats.values()) for what in ("seconds", "memory, MB")}
+    result = {"formats": formats, "slowest": worst["seconds"], "most memory": worst["memory, MB"], "commands": commands}
     print(json.dumps(result, indent=1))
     if given.keep:
         keep("long_logs", result)

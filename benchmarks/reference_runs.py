@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
+import sys
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bayes_grpo import Run, forecast, read_log, rows_of
+from bayes_grpo import Run, read_log, rows_of
 from bayes_grpo.backtesting import DRAWS, MIN_BACKTEST_ROWS, ORIGINS, crps
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
@@ -41,7 +42,7 @@ from bayes_grpo.references.order import SHARE_GRID, order_among, orders_of
 from bayes_grpo.references.transfer import read_jointly
 from bayes_grpo.rows.series import Series
 from benchmarks.backtest_parts import Origin, origin_of, predicted
-from benchmarks.common import keep
+from benchmarks.common import keep, run_process, write_log
 from benchmarks.lab.learners.pieces import apart
 from benchmarks.rivals import mean_of_last
 
@@ -282,18 +283,27 @@ def simulated(count: int) -> dict[str, Any]:
 
 
 def timed() -> dict[str, Any]:
-    """Seconds that 20 reference runs of 200 rows add to a warm forecast."""
+    """Seconds and memory of a warm `forecast` of a log of 100 rows, by the number of its reference runs of 200 rows."""
     from tests.references.made import runs_of_orders
 
-    runs = runs_of_orders([0] * 21, rows=200, share=0.5, seed=0)
-    past, seconds = runs[0].until(100.0), {}
-    forecast(past, 200.0)
-    for name, reference_runs in (("without", None), ("with", runs[1:]), ("without", None), ("with", runs[1:])):
-        begun = time.perf_counter()
-        forecast(past, 200.0, reference_runs=reference_runs)
-        seconds[name] = time.perf_counter() - begun
-    print({k: round(v, 2) for k, v in seconds.items()})
-    return {"without": seconds["without"], "with": seconds["with"], "added": seconds["with"] - seconds["without"]}
+    past, *others = runs_of_orders([0] * 51, rows=200, share=0.5, seed=0)
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        log = write_log(folder / "log.json", past.reward[:100], total=200)
+        for count in (0, 10, 20, 50):
+            place = folder / f"runs{count}"
+            place.mkdir()
+            for i, run in enumerate(others[:count]):
+                write_log(place / f"run{i}.json", run.reward)
+            program = [sys.executable, "-m", "bayes_grpo", "forecast", str(log), "--json"]
+            program += ["--reference-runs", str(place)] if count else []
+            turns = [run_process(program, {"BAYES_GRPO_CACHE": str(folder / "cache")}) for _ in range(3)][1:]
+            numbers = {"seconds": min(x.wall for x in turns), "memory, MB": min(x.peak for x in turns)}
+            found[str(count)] = numbers
+            print(count, {k: round(v, 2) for k, v in numbers.items()})
+    added = {f"added by {n}": found[n]["seconds"] - found["0"]["seconds"] for n in ("10", "20", "50")}
+    return {"runs": found} | added | {"added": added["added by 20"]}
 
 
 def main() -> None:

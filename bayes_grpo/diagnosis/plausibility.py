@@ -58,10 +58,9 @@ def _copies(run: Run) -> list[str]:
 def _cycles(run: Run) -> list[str]:
     """A reward whose rows come again in the same order, to the last digit."""
     y = _kept(run.reward)
-    n = len(y)
-    for period in range(THRESHOLDS.repeated_rows, n // 2 + 1):
-        again = y[period:] == y[: n - period]
-        if len(np.unique(y[:period])) >= THRESHOLDS.repeated_rows and again.all():
+    n, least = len(y), THRESHOLDS.repeated_rows
+    for period in least + np.flatnonzero(y[least : n // 2 + 1] == y[:1]):
+        if np.array_equal(y[period:], y[: n - period]) and len(np.unique(y[:period])) >= least:
             return [f"the reward repeats every {period} rows to the last digit: these are not {n} measured rows"]
     return []
 

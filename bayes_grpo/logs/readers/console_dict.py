@@ -95,8 +95,9 @@ def _counted_outcomes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The usual number of completions is a train batch; another one is an evaluation.
     """
-    found = {i: list(zip(map(_OUTCOME.search, row), row.values(), strict=True)) for i, row in enumerate(rows)}
-    found = {i: x for i, x in found.items() if all(key and type(n) is int and n >= 0 for key, n in x)}
+    places = [i for i, row in enumerate(rows) if all(map(_OUTCOME.search, row))]
+    found = {i: list(zip(map(_OUTCOME.search, rows[i]), rows[i].values(), strict=True)) for i in places}
+    found = {i: x for i, x in found.items() if all(type(n) is int and n >= 0 for _, n in x)}
     batch = usual(sum(n for _, n in x) for x in found.values())
     for i, counts in found.items():
         total = sum(n for _, n in counts)
