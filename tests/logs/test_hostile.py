@@ -132,7 +132,7 @@ def test_rows(path, format, rows, shape, reward):
 )
 def test_tables(path, format, rows, separator):
     out = io.StringIO()
-    pd.DataFrame(rows).to_csv(out, index=False, sep=separator)
+    pd.DataFrame(rows, dtype=object).to_csv(out, index=False, sep=separator)
     path.write_text(out.getvalue(), encoding="utf-8", errors="replace")
     check(path, format=format)
 

@@ -60,8 +60,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
         return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             frame = pd.read_csv(
                 io.BytesIO(data),
                 sep=delimiter,
@@ -73,6 +72,9 @@ def load_csv(source: Source, delimiter: str) -> Table:
                 low_memory=False,
                 keep_default_na=False,
                 na_values=_EMPTY,
+                **dict[str, Any](
+                    {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
+                ),  # now the default
             )
     except (ValueError, OverflowError, csv.Error, RecursionError, MemoryError) as error:
         raise LogReadError(
