@@ -59,6 +59,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
         return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
+    exact: Any = {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}  # the default from then on
     try:
         with warnings.catch_warnings(action="ignore"):
             frame = pd.read_csv(
@@ -72,9 +73,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
                 low_memory=False,
                 keep_default_na=False,
                 na_values=_EMPTY,
-                **dict[str, Any](
-                    {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
-                ),  # now the default
+                **exact,
             )
     except (ValueError, OverflowError, csv.Error, RecursionError, MemoryError) as error:
         raise LogReadError(
@@ -82,8 +81,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
             f"({clean(error, 160)}); repair that line"
         ) from None
     columns: dict[str, Any] = {}
-    for position, name in enumerate(frame.columns):
-        series = frame.iloc[:, position]
+    for name, series in frame.items():
         values = series.to_numpy()
         columns.setdefault(str(name).strip(), values if values.dtype.kind in "fiub" else _cells(series, decimal))
     return parted(columns)
