@@ -188,7 +188,7 @@ def main() -> None:
         ]
         if options.dask:
             with dask_cluster(folder) as (address, others):
-                both = shared | {"others": others}
+                both: dict[str, Any] = shared | {"others": others}
                 found.append(call("2 Dask workers", part, folder / "dask.parquet", ["--dask", address], **both))
         out, many = folder / "all.parquet", ["--jobs", str(options.jobs)]
         found.append(call(f"{options.jobs} processes, killed", logs, out, many, **{**shared, "kill": True}))
