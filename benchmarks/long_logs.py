@@ -69,9 +69,9 @@ def command_times(folder: Path, lengths: list[int]) -> dict[str, Any]:
         log = write_log(folder / f"log{rows}.json", simulated(rows, 0, rows / 8), rate, round(1.25 * rows))
         for name in COMMANDS:
             program = [sys.executable, "-m", "bayes_grpo", name, str(log), "--json"]
-            empty = {"BAYES_GRPO_CACHE": str(folder / f"cache-{name}-{rows}")}
+            cache = {"BAYES_GRPO_CACHE": str(folder / f"cache-{name}-{rows}")}
             for kind in ("empty", "warm"):
-                done = run_process(program, empty, accept=(0, 4, 5))
+                done = run_process(program, cache, accept=(0, 4, 5))
                 numbers = {"seconds": round(done.wall, 2), "memory, MB": round(done.peak)}
                 found.setdefault(name, {}).setdefault(str(rows), {})[kind] = numbers
             say(f"{name}, {rows} rows: {found[name][str(rows)]}")

@@ -169,8 +169,8 @@ def _weighed(d: Diagnosis, name: str) -> str:
 def _modes(d: Diagnosis) -> Tabular:
     def line(name: str, p: float) -> tuple[Cell, ...]:
         mark, onset = name == d.status.finding, d.onsets.get(name)
-        since = "" if onset is None else ranged(onset.step, ".0f")
-        since = since.split(" ")[0] if onset is not None and onset.step.low == onset.step.high else since
+        sharp = onset is not None and onset.step.low == onset.step.high
+        since = "" if onset is None else f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)
         return words(label, term=label, mark=mark), number(probability_text(p), mark=mark), number(since)
 

@@ -59,7 +59,7 @@ def load_csv(source: Source, delimiter: str) -> Table:
     if len(parts) > 1:  # a training that was started again has written its header again, maybe with other columns
         return reduce(Table.appended, (load_csv(replace(source, data=part), delimiter) for part in parts if part))
     decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(source.head) else "."
-    exact: Any = {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}  # the default from then on
+    exact: Any = {"float_precision": "round_trip"} if pd.__version__.startswith(("2.", "3.0.")) else {}  # later: always
     try:
         with warnings.catch_warnings(action="ignore"):
             frame = pd.read_csv(
