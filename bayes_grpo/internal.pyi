@@ -3,7 +3,6 @@
 from .diagnosis.status import MODES as MODES
 from .logs.options import sidecar_reference_runs as sidecar_reference_runs
 from .passing.passing import passing as passing
-from .passing.verifier import verifier_errors as verifier_errors
 from .planning.outcomes import run_failed as run_failed
 from .planning.stability import curvature_of as curvature_of
 from .probing.course import StiffnessCourse as StiffnessCourse
@@ -13,11 +12,7 @@ from .probing.estimate import Probe as Probe
 from .probing.file import load_probes as load_probes
 from .probing.predict import limits_of as limits_of
 from .references.gather import NearbyRuns as NearbyRuns
-from .rollouts.labels import labels_of as labels_of
-from .rollouts.labels import to_label as to_label
-from .rollouts.labels import write_labels as write_labels
 from .rollouts.paired import compare_by_prompt as compare_by_prompt
-from .rollouts.passes import right_of as right_of
 from .rollouts.summary import describe_rollouts as describe_rollouts
 from .views.plots.rollouts import plot_rollouts as plot_rollouts
 from .views.plots.runs import plot_compare_runs as plot_compare_runs

@@ -123,8 +123,6 @@ def test_commands_on_a_page_run(path: Path, tmp_path: Path):
         (tmp_path / name).write_bytes((ROOT / LOG).read_bytes())
     (tmp_path / "priors.toml").write_text("[priors]\ndamping_ratio = [3.0, 0.5]\n")
     save_probes([probe([lambda shift: -np.diag([3.0, 1.0]) @ (np.ones(2) + shift)])], tmp_path / "probe.json")
-    labels = "".join(f"{i % 6 + 1}.1.{i // 6 + 1},{i % 2}\n" for i in range(12))
-    (tmp_path / "labels.csv").write_text(f"id,right\n{labels}")
     with chdir(tmp_path):
         for words in commands(path):
             given = [LOG if w == "LOG" else w for w in words if w != "..."]

@@ -16,7 +16,6 @@ from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values, progress_
 @command(
     "rollouts outputs/run/completions",
     "rollouts completions.csv --pass-at-k --right correct",
-    "rollouts completions.csv --labels labels.csv",
 )
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="Folder that a trainer saved completions in, or a table of them.")],
@@ -42,22 +41,11 @@ def rollouts(
         str | None,
         typer.Option(metavar="PART", help="Which answers are right: a part of 0 and 1, or NAME>=X."),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Labels that show how often the verifier is wrong: a CSV file with columns id and right (1 or 0), "
-            "or a second scorer's part.",
-        ),
-    ] = None,
-    to_label: Annotated[
-        Path | None, typer.Option(help="Write a CSV file with the ids of the 20 completions to label next.")
-    ] = None,
     *,
     output: OutputWithPlot,
     seed: Seed = 0,
 ) -> None:
-    """What saved completions say: what a gain is made of, groups of use, pass@k, and errors of the verifier."""
+    """What saved completions say: what a gain is made of, groups of use, and pass@k."""
     weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
     run = None if log is None else bg.read_log(log)
@@ -76,14 +64,6 @@ def rollouts(
         if pass_at_k:
             progress("sampling pass@k")
             then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
-        if labels is not None or to_label is not None:
-            verdict = internal.right_of(found, right)
-            given = None if labels is None else internal.labels_of(found, labels, verdict)
-            if given is not None:
-                progress("sampling errors of the verifier")
-                then["verifier"] = internal.verifier_errors(found, verdict, given, seed=seed)
-            if to_label is not None:
-                internal.write_labels(to_label, internal.to_label(found, verdict.right, given, seed=seed))
         output.save(lambda: internal.plot_rollouts(summary))
     output.show(summary, then=then)
 

@@ -1,11 +1,10 @@
-"""pass@1 and pass@k over a training, and a verifier's errors, as documents."""
+"""pass@1 and pass@k over a training as a document."""
 
 from __future__ import annotations
 
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.passing.passing import Passing
-from bayes_grpo.passing.verifier import VerifierErrors
-from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, split, table
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, span, table
 
 
 @shows(Passing)
@@ -35,31 +34,6 @@ def passing_document(p: Passing) -> Document:
         sections=(section("Sampler", p.convergence.sentence),),
         assumed=f"an answer is right where {p.by} says so; if that scores format, so does this table (--right)",
         unchecked=f"Not covered: {texts}tries beyond {p.k}, and prompts that the run does not draw",
-        docs="how/rollouts",
-    )
-
-
-@shows(VerifierErrors)
-def verifier_document(v: VerifierErrors) -> Document:
-    """How often the verifier is wrong, and what that is worth."""
-    answer, why = split(v.sentence)
-    heads = ("completions", "labels", "accepted", "right", "wrong ones accepted", "right ones rejected")
-    rows = (
-        (x.name, x.labels, number(f"{x.accepted:.0%}"), *map(_share, (x.right, x.false_accept, x.false_reject)))
-        for x in (*v.phases, *v.lengths)
-    )
-    return Document(
-        title=f"Verifier ({v.by})",
-        answer=answer,
-        why=why,
-        do=f"label by hand next: {', '.join(v.next[:5])}, … (--to-label FILE writes all {len(v.next)})",
-        tone="" if v.convergence.passed else "doubt",
-        table=table(f"The verifier by labels ({LEVEL:.0%} intervals)", heads, rows),
-        sections=(section("Label next", ", ".join(v.next)), section("Sampler", v.convergence.sentence)),
-        assumed=f"labels by {v.labels_by} are right, and chosen at random within accepted and within rejected answers",
-        unchecked="; ".join(
-            (*v.notes, *(() if v.labels_by == "hand" else ("errors that both scorers make are not covered",)))
-        ),
         docs="how/rollouts",
     )
 

@@ -61,6 +61,9 @@ def test_right_answers_are_those_of_the_reward_or_of_a_part():
     assert np.array_equal(right_of(plain).right, plain.reward)
     with pytest.raises(SettingError, match="expected one of reward, accuracy, format_ok, found 'none'"):
         right_of(run, "none")
+    with pytest.raises(SettingError, match="expected NAME>=NUMBER"):
+        right_of(run, "reward>=x")
+    assert right_of(run, "accuracy>=0.5").by == "accuracy>=0.5"
 
 
 def test_what_has_no_pass_at_k_is_refused_in_words():
