@@ -26,8 +26,8 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
 from benchmarks.common import keep, say
-from benchmarks.decision_problems import Problem, forecasts_of
-from benchmarks.decisions import ours, rules, taken
+from benchmarks.forecast.decision_problems import Problem, forecasts_of
+from benchmarks.forecast.decisions import ours, rules, taken
 
 LEAST_EVALS, LEAST_ROWS, SEEN = 5, 20, 0.3
 COSTS = (0.01, 0.05, 0.1)

@@ -2,12 +2,12 @@
 
     python -m benchmarks.fallen_decisions --lab FOLDER ... [--each 40] [--keep]
 
-Each run is seen up to a random 20 to 90% of its log, with random costs, as in `benchmarks.decision_problems`. "Without
-events" is the recommendation from laws, level and hazards alone; "with events" holds paths within what fallen runs
-regain and counts with the checkpoint from before. Regret is what the best stopping step from there on would have been
-worth minus what the recommended one was, in units of the value of one unit of reward; with a checkpoint to be had, that
-from before is among the things to choose, worth its true reward. Runs are told apart by what they had lost when they
-were seen.
+Each run is seen up to a random 20 to 90% of its log, with random costs, as in `benchmarks.forecast.decision_problems`.
+"Without events" is the recommendation from laws, level and hazards alone; "with events" holds paths within what
+fallen runs regain and counts with the checkpoint from before. Regret is what the best stopping step from there on
+would have been worth minus what the recommended one was, in units of the value of one unit of reward; with a
+checkpoint to be had, that from before is among the things to choose, worth its true reward. Runs are told apart by
+what they had lost when they were seen.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
 from benchmarks.common import keep, say
-from benchmarks.family_cases import Case, case_of, draw_run, run_of, simulated_case, twelve_runs
 from benchmarks.lab.learners.seeds import recipes_in, rows_in
+from benchmarks.paper.family_cases import Case, case_of, draw_run, run_of, simulated_case, twelve_runs
 
 VARIED = ("group_size", "learning_rate", "prompts_per_step", "model_size")
 PARTS = ("known", "simulated", "shared", "pairs", "laboratory", "sbc", "time", "keep")

@@ -32,7 +32,7 @@ from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab.training import DeepTrajectory, Policies, Program, step_gradient, train
 from benchmarks.lab.warm_start import warm_start
-from benchmarks.peers import trl_llama
+from benchmarks.speed.peers import trl_llama
 
 SIGNALS = ("reward", "reward_std", "frac_reward_zero_std", "entropy", "kl", "grad_norm", "mean_length", "loss")
 THEIRS = {"mean_length": "completions/mean_length", "clip_ratio": "clip_ratio/region_mean"}

@@ -33,8 +33,8 @@ from bayes_grpo.rows.reward_range import reward_range
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import keep
 from benchmarks.families import cached
-from benchmarks.reference_runs import Log, logs_of
-from benchmarks.rivals import mean_of_last
+from benchmarks.forecast.reference_runs import Log, logs_of
+from benchmarks.forecast.rivals import mean_of_last
 
 DRAWS, LEAST, STRANGERS = 800, 16, 8
 

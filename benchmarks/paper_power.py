@@ -18,14 +18,14 @@ import numpy as np
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.simulate.settings import Numbers
-from benchmarks.family_cases import run_of
 from benchmarks.lab.families import Draw
 from benchmarks.lab.groups import group_drift_factor
 from benchmarks.lab.runs import train_draws
 from benchmarks.lab.settings import LabNumbers
 from benchmarks.lab.setups import SETUPS, Setup
-from benchmarks.paper_fits import kept, laws_of, readings_of, said_of
-from benchmarks.paper_pooled import LEAST, OF_LEVELS, OF_LOGARITHMS, Evidence, by_grid
+from benchmarks.paper.family_cases import run_of
+from benchmarks.paper.fits import kept, laws_of, readings_of, said_of
+from benchmarks.paper.pooled import LEAST, OF_LEVELS, OF_LOGARITHMS, Evidence, by_grid
 
 SIZES = (4, 8, 16)
 SEEDS = 16

@@ -37,7 +37,7 @@ from benchmarks.lab.network import Network
 from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.tasks import make_task
 from benchmarks.lab.warm_start import warm_start
-from benchmarks.peers import trl_llama
+from benchmarks.speed.peers import trl_llama
 
 TASK = make_task("modular_sum", size=4)
 STEPS, LAST, EVERY = 100, 40, 5

@@ -2,7 +2,7 @@
 
     python benchmarks/watch.py [--rows 2000] [--keep]
 
-How often it is wrong is judged by `benchmarks/status.py`.
+How often it is wrong is judged by `benchmarks/status/status.py`.
 """
 
 from __future__ import annotations

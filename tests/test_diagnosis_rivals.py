@@ -9,9 +9,19 @@ import pytest
 
 from bayes_grpo.common.results import json_safe
 from bayes_grpo.diagnosis.status import MODES
-from benchmarks.diagnosis_rivals import ALARMING, alarms_of, as_given, external
 from benchmarks.lab.learners.public_logs import group_size
-from benchmarks.peers.rival_alarms import MODES_OF, OTHER, PACKAGES, RLDOCTOR, RLPROBE, RLWATCH, fed, modes_of, records
+from benchmarks.status.diagnosis_rivals import ALARMING, alarms_of, as_given, external
+from benchmarks.status.peers.rival_alarms import (
+    MODES_OF,
+    OTHER,
+    PACKAGES,
+    RLDOCTOR,
+    RLPROBE,
+    RLWATCH,
+    fed,
+    modes_of,
+    records,
+)
 from tests.helpers.runs import make_run, steps
 
 ROWS = 4

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.lab.curvature import RewardSpectrum
-from benchmarks.lab_cases import make_cases
-from benchmarks.lab_dynamics import main
-from benchmarks.lab_fits import courses, covered, seen_curvature
-from benchmarks.lab_slow import LAWS, explained
-from benchmarks.lab_thresholds import bisected
+from benchmarks.lab.studies.cases import make_cases
+from benchmarks.lab.studies.dynamics import main
+from benchmarks.lab.studies.fits import courses, covered, seen_curvature
+from benchmarks.lab.studies.slow import LAWS, explained
+from benchmarks.lab.studies.thresholds import bisected
 
 
 @pytest.mark.slow

@@ -8,7 +8,10 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.backtesting import ORIGINS, crps
-from benchmarks.frozen import (
+from benchmarks.forecast.rivals import RIVALS
+from benchmarks.paper.checks import KNOWN, verdict
+from benchmarks.paper.fits import said
+from benchmarks.paper.frozen import (
     FAILURES,
     FALLBACK,
     OURS,
@@ -21,11 +24,8 @@ from benchmarks.frozen import (
     row_of,
     table,
 )
-from benchmarks.paper_checks import KNOWN, verdict
-from benchmarks.paper_fits import said
-from benchmarks.paper_pictures import PICTURES, draw_all
-from benchmarks.paper_pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
-from benchmarks.rivals import RIVALS
+from benchmarks.paper.pictures import PICTURES, draw_all
+from benchmarks.paper.pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRANT = ROOT / "benchmarks" / "entrants" / "drift.py"

@@ -6,8 +6,8 @@ Each candidate, a ramp over one to three rows or a change of slope at a row, is 
 likelihood is a rank-one update of that without it (de Jong and Penzer 1998,
 https://doi.org/10.1080/01621459.1998.10473713). Noise variance and size of the change are integrated out, the walks'
 strengths on a grid. A candidate counts by its Bayes factor against the better of no change and one wild row, and what
-is found is part of the model when the next one is sought. `benchmarks/changes.py` measures how often changes are found,
-and how often falsely.
+is found is part of the model when the next one is sought. `benchmarks/calibration/changes.py` measures how often
+changes are found, and how often falsely.
 """
 
 from __future__ import annotations

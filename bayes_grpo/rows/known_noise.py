@@ -38,7 +38,7 @@ TWO_VALUED = 0.9
 
 
 class NoiseEvidence(NamedTuple):
-    """What a prediction rests on; numbers by `benchmarks/known_noise.py`, repositories left out.
+    """What a prediction rests on; numbers by `benchmarks/calibration/known_noise.py`, repositories left out.
 
     Attributes:
         name: What was logged.

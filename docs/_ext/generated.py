@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayes_grpo.common.files import written_whole
-from benchmarks.paper_pictures import draw_all
+from benchmarks.paper.pictures import draw_all
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -3,9 +3,9 @@ import pytest
 from scipy.stats import norm
 
 from bayes_grpo.backtesting import covered, crps, log_score
-from benchmarks.backtest_parts import pit
+from benchmarks.forecast.backtest_parts import pit
+from benchmarks.forecast.rivals import RIVALS
 from benchmarks.lab.learners.hazard import energy
-from benchmarks.rivals import RIVALS
 
 STEP = np.arange(1.0, 41.0)
 AHEAD = np.arange(41.0, 61.0)

@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import FitError
 from bayes_grpo.comparison.changes import CLEAR_FACTOR
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.views.plots.fitting import plot_residuals
-from benchmarks.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
+from benchmarks.calibration.calibration import PRIORS, SHARED, empty_run, simulate, with_reward
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run

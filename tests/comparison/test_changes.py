@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayes_grpo.comparison.changes import change_words, find_changes
-from benchmarks.changes import smooth_run
+from benchmarks.calibration.changes import smooth_run
 
 
 def clear(step, y):

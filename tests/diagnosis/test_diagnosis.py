@@ -14,8 +14,8 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
 from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from benchmarks.diagnosis_rivals import AlarmOdds, thresholds
 from benchmarks.lab.learners.public_logs import CLASSES
+from benchmarks.status.diagnosis_rivals import AlarmOdds, thresholds
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps

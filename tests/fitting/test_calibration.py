@@ -1,9 +1,9 @@
-"""Simulation-based calibration: a small one on every change, the full one in benchmarks/calibration.py."""
+"""Simulation-based calibration: a small one on every change, the full one in benchmarks/calibration/calibration.py."""
 
 import numpy as np
 import pytest
 
-from benchmarks.calibration import calibrate, outside, simultaneous_band
+from benchmarks.calibration.calibration import calibrate, outside, simultaneous_band
 
 
 @pytest.mark.thorough

@@ -1,10 +1,10 @@
-"""Recovery of curvature, damping and fixed point from simulated logs; many runs are in benchmarks/recovery.py."""
+"""Recovery of curvature, damping and fixed point from simulated logs; benchmarks/calibration/recovery.py has many."""
 
 import numpy as np
 import pytest
 
 from bayes_grpo.dynamics.reduction import spectral_radius
-from benchmarks.recovery import QUANTITIES, STEPS, coverage, make_runs, recovered, settings, true_values
+from benchmarks.calibration.recovery import QUANTITIES, STEPS, coverage, make_runs, recovered, settings, true_values
 
 
 @pytest.mark.thorough

@@ -7,7 +7,7 @@ import pytest
 
 from bayes_grpo.logs import read_log
 from bayes_grpo.logs.trainers import TRAINERS
-from benchmarks.formats import PAGE, page
+from benchmarks.runs.formats import PAGE, page
 from tests.helpers.stores import WRITERS
 from tests.helpers.trainer_samples import EVALUATED, HELD_OUT, SAMPLES, STEPS, SlimeSample, reward_at
 from tests.logs.log_samples import assert_read

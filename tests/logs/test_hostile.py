@@ -63,7 +63,7 @@ TEXT_PIECES = st.lists(
     max_size=30,
 )
 FEW, MANY = settings(max_examples=100), settings(max_examples=250)
-"""Examples over all formats; `benchmarks/attacks.py` has more."""
+"""Examples over all formats; `benchmarks/runs/attacks.py` has more."""
 
 
 def check(path, **options) -> None:

@@ -13,7 +13,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.file import load_probes, save_probes
 from bayes_grpo.probing.operator import Pieces, adam_scale, lanczos, product_of
 from bayes_grpo.probing.probe import probe
-from benchmarks.probing import bandit, quadratic, told
+from benchmarks.calibration.probing import bandit, quadratic, told
 from tests.helpers.shown import text_of
 
 SIZE = 20

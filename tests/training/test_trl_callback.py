@@ -20,7 +20,7 @@ from transformers import TrainerCallback  # pyright: ignore[reportMissingImports
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.trl import BayesGRPOCallback
-from benchmarks.peers.trl_tiny import trainer
+from benchmarks.speed.peers.trl_tiny import trainer
 from tests.training.test_background import gone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +149,7 @@ def test_two_processes_that_train_together_stop_at_the_same_step(tmp_path: Path)
         import torch
         torch.set_num_threads(1)
         from bayes_grpo.trl import BayesGRPOCallback
-        from benchmarks.peers.trl_tiny import trainer
+        from benchmarks.speed.peers.trl_tiny import trainer
         rank, folder = os.environ["RANK"], Path({str(tmp_path)!r})
         run = trainer(folder, 400, work=lambda: time.sleep(0.05), per_device_train_batch_size=32)
         ours = BayesGRPOCallback(every=0.0, finish=0.0, forecasts=False, stop=lambda update: update.step >= 5)

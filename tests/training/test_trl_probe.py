@@ -11,7 +11,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.probing.file import load_probes
 from bayes_grpo.trl import CurvatureProbe
-from benchmarks.peers.trl_tiny import trainer
+from benchmarks.speed.peers.trl_tiny import trainer
 
 
 @pytest.mark.parametrize(

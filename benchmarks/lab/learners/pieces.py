@@ -17,7 +17,7 @@ from bayes_grpo.backtesting import crps, log_score
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.events import shipped_event_rates
 from bayes_grpo.forecasting.level import LEVEL_NAME
-from benchmarks.backtest_parts import Origin, Predicted, averaged, with_hazard
+from benchmarks.forecast.backtest_parts import Origin, Predicted, averaged, with_hazard
 
 
 class Piece(NamedTuple):

@@ -2,9 +2,9 @@
 
     python -m benchmarks.lab.learners.pool CACHE --index RUNS/index.csv ... [--out pool.json]
 
-CACHE is a folder of finished logs as `benchmarks.backtest --cache` keeps them. The CRPS of the pool, in standard
-deviations of each curve, is least on average over origins; the forecasts of one repository count as `_MOST` at most,
-because they are much alike.
+CACHE is a folder of finished logs as `benchmarks.forecast.backtest --cache` keeps them. The CRPS of the pool, in
+standard deviations of each curve, is least on average over origins; the forecasts of one repository count as `_MOST`
+at most, because they are much alike.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def content_of(pool: Pool) -> dict[str, Any]:
 
 
 def pieces_of(cache: Path, indices: Sequence[Path]) -> list[tuple[str, Piece]]:
-    """Repository and piece of every forecast that a cache of `benchmarks.backtest` holds."""
+    """Repository and piece of every forecast that a cache of `benchmarks.forecast.backtest` holds."""
     repos = {}
     for index in indices:
         with index.open(encoding="utf-8") as file:
