@@ -13,15 +13,20 @@ import typer.main
 
 from bayes_grpo.cli.app import program
 from benchmarks.common import RESULTS, keep
-from benchmarks.interrupts import COMMANDS
 from benchmarks.lab import learners
 from benchmarks.lab.learners import record
+from benchmarks.runs.interrupts import COMMANDS
 
 ROOT = RESULTS.parents[1]
 LEARNERS = Path(learners.__path__[0])
+STUDIES = LEARNERS.with_name("studies")
 PROGRAMS = sorted(
-    p for folder in (RESULTS.parent, LEARNERS) for p in folder.glob("*.py") if "__main__" in p.read_text("utf-8")
+    p
+    for p in RESULTS.parent.rglob("*.py")
+    if '__name__ == "__main__"' in p.read_text("utf-8") and p.name != "__main__.py" and p.parent.name != "peers"
 )
+PREFIXES = {LEARNERS: "learn_", STUDIES: "lab_"}
+"""Folder → what the names of its programs' results begin with, before the program's own."""
 
 
 def calls(tree: ast.AST, name: str) -> list[ast.Call]:
@@ -55,7 +60,7 @@ def test_every_program_keeps_its_result(path: Path):
     kept = calls(ast.parse(path.read_text(encoding="utf-8")), "keep")
     names = [ast.unparse(c.args[0]).removeprefix("f").strip("'") for c in kept]
     assert names
-    begins = f"learn_{path.stem}" if path.parent == LEARNERS else path.stem
+    begins = PREFIXES.get(path.parent, "") + path.stem
     assert all(name.startswith(begins) for name in names)
 
 
@@ -83,10 +88,12 @@ def test_every_learner_tells_its_options(path: Path, monkeypatch, capsys):
 
 
 def test_a_kept_result_says_what_it_rests_on(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/somewhere/benchmarks/backtest.py", "/private/folder/logs", "--jobs", "2"])
+    monkeypatch.setattr(
+        sys, "argv", ["/somewhere/benchmarks/forecast/backtest.py", "/private/folder/logs", "--jobs", "2"]
+    )
     path = keep("backtest", {"ratio": 0.8, "missing": float("nan")}, tmp_path)
     content = json.loads(path.read_text())
-    assert content["command"] == "python benchmarks/backtest.py logs --jobs 2"
+    assert content["command"] == "python -m benchmarks.forecast.backtest logs --jobs 2"
     assert content["result"] == {"ratio": 0.8, "missing": None}
     assert content["machine"]["cores"] >= 1
     assert content["machine"]["cpu"]

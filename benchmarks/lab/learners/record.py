@@ -43,15 +43,14 @@ def keep(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     Returns:
         The file.
     """
-    program = Path(sys.argv[0])
-    learner = program.parent == Path(__file__).parent
-    called = f"-m {__package__}.{program.stem}" if learner else f"benchmarks/{program.name}"
+    _, _, program = Path(sys.argv[0]).as_posix().rpartition("benchmarks/")
+    called = "benchmarks." + program.removesuffix(".py").removesuffix("/__main__").replace("/", ".")
     # Folders differ from machine to machine and say nothing to others.
     words = [Path(x).name if os.sep in x else x for x in sys.argv[1:]]
     content = {
         "name": name,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "command": " ".join(["python", called, *words]),
+        "command": " ".join(["python", "-m", called, *words]),
         "machine": {"cpu": processor(), "cores": os.cpu_count()},
         "versions": {"python": platform.python_version(), **{x: version(x) for x in KEPT_PACKAGES}},
         "result": json_safe(dict(result)),
