@@ -34,8 +34,8 @@ def fit(
     regime: Annotated[
         str | None,
         typer.Option(
-            help="Regime to fit, a model of the reward curve: oscillator (default), exponential, reduction, "
-            "stiffness_damping, flat, bernoulli, logistic, sigmoid, or one of an installed package.",
+            help="Regime to fit, a model of the reward curve: flat, exponential, oscillator (default), sigmoid or "
+            "reduction. By name too: stiffness_damping, bernoulli, logistic, or one of an installed package.",
             **REGIME,
         ),
     ] = None,

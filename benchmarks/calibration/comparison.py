@@ -114,7 +114,7 @@ def one_simulated(task: tuple[str, int, Sequence[str]]) -> dict[str, Any]:
 
 def one_log(path: str) -> dict[str, Any]:
     try:
-        return {"key": Path(path).stem, **compared(read_log(path), None, lfo=True)}
+        return {"key": Path(path).stem, **compared(read_log(path), LAWS, lfo=True)}
     except BayesGrpoError as error:
         return {"key": Path(path).stem, "error": str(error)}
 

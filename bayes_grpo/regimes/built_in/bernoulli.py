@@ -101,6 +101,7 @@ class Bernoulli(SuccessRegime):
 
     name = "bernoulli"
     title = "success rate under std-normalised advantages (power-law tail 1/t²)"
+    on_request = True
     flow = NORMALISED
     spread = 1.5
 

@@ -15,6 +15,7 @@ class Logistic(SuccessRegime):
 
     name = "logistic"
     title = "success rate under mean-only advantages (power-law tail 1/t)"
+    on_request = True
     flow = CENTRED
     spread = 1.1  # as wide a prior of the curve's shape as 1.5 is for the normalized flow
 
