@@ -53,13 +53,13 @@ from .rows.padding import stacked as stacked
 from .rows.rows_of import rows_of as rows_of
 from .simulate.scenarios import simulate_scenario as simulate_scenario
 from .simulate.trainer_log import write_runs as write_runs
-from .views.document import view as view
 from .views.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from .views.plots.fitting import plot_comparison as plot_comparison
 from .views.plots.fitting import plot_fit as plot_fit
 from .views.plots.forecasting import plot_forecast as plot_forecast
 from .views.plots.logs import plot_run as plot_run
 from .views.terminal import print_document as print_document
+from .views.view import view as view
 from .watching.watch import watch as watch
 
 __version__: str

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
+from bayes_grpo.analysis.conditional import unless_changed
 from bayes_grpo.analysis.result import Analysis, Part
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
@@ -27,24 +28,14 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import marks, parts_table
-from bayes_grpo.views.document import (
-    TONES,
-    Document,
-    Drawing,
-    Point,
-    Section,
-    section,
-    sentence_case,
-    shows,
-    split,
-    view,
-)
+from bayes_grpo.views.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split
 from bayes_grpo.views.html import html_of
 from bayes_grpo.views.logs import columns, settings
 from bayes_grpo.views.plots.diagnosis import plot_part
 from bayes_grpo.views.plots.fitting import plot_fit, plot_residuals
 from bayes_grpo.views.plots.forecasting import plot_overview
 from bayes_grpo.views.plots.logs import plot_signal
+from bayes_grpo.views.view import shows, view
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +149,7 @@ def _part[T](title: str, answer: Part[T], make: Callable[[T], Section]) -> Secti
 
 def _folded(result: Any, *, plot: bool = False, status: Status | None = None, lines: tuple[str, ...] = ()) -> Section:
     """A result as a section: answer, reason, table, and its figure where there is room."""
-    document = view(result).unless_changed(status)
+    document = unless_changed(view(result), status)
     made = document.folded()
     plots = (replace(document.plot, size="whole"),) if plot and document.plot is not None else ()
     return replace(made, lines=(*made.lines, *lines), plots=plots)
@@ -241,7 +232,7 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
-        s, document = ahead.summary, view(ahead.summary).unless_changed(found.status)
+        s, document = ahead.summary, unless_changed(view(ahead.summary), found.status)
         event = f"chance of a gain above {s.threshold:.2g}"
         answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
         out.append(Point(labels[1], answer, s.p_gain, event, document.tone))

@@ -200,17 +200,20 @@ class Output:
             further = {k.lower(): {"reason": p.reason} if p.value is None else p.value for k, p in parts.items()}
             print_json(result.to_dict() | dict(more) | dict(then) | further, headline_of(result))
         else:
+            from bayes_grpo.analysis.conditional import given_status
+            from bayes_grpo.views.view import with_part
+
             first = bg.view(result)
             if run is not None:
                 step, reward = (run.step, run.reward) if run.has_reward else (run.eval_step, run.eval_reward)
                 marked = None if diagnosis is None else bg.view(diagnosis).series
                 first = first.with_series(step.tolist(), reward.tolist(), {} if marked is None else marked.events)
             for title, part in parts.items():
-                first = first.with_part(title, part)
+                first = with_part(first, title, part)
             if note:
                 first = first.with_note(note)
             if diagnosis is not None:
-                first = first.given(status or diagnosis.status)
+                first = given_status(first, status or diagnosis.status)
             for i, document in enumerate((first, *(bg.view(x) for x in then.values() if x is not None))):
                 if i:
                     console().print()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bayes_grpo.checking import ALERT, Check
-from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, shows, table, words
+from bayes_grpo.views.document import Cell, Document, number, section, sentence_case, table, words
+from bayes_grpo.views.view import shows
 
 
 @shows(Check)

@@ -17,11 +17,11 @@ from bayes_grpo.views.document import (
     number,
     section,
     sentence_case,
-    shows,
     split,
     table,
 )
 from bayes_grpo.views.plots.fitting import plot_comparison
+from bayes_grpo.views.view import shows
 
 
 @shows(Comparison)

@@ -22,12 +22,12 @@ from bayes_grpo.views.document import (
     ranged,
     section,
     sentence_case,
-    shows,
     span,
     split,
     table,
     words,
 )
+from bayes_grpo.views.view import shows
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""

@@ -1,12 +1,4 @@
-"""What is shown of a result, before it is text, HTML or a notebook's cell: plain sentences, tables, figures.
-
-A room of results has one module here, ``views/ROOM.py``, which registers one function for each class of result::
-
-    @shows(Comparison)
-    def comparison_document(result: Comparison) -> Document: ...
-
-`view` finds it by the room of the class. A package of one's own registers its results in the same way.
-"""
+"""What is shown of a result, before it is text, HTML or a notebook's cell: plain sentences, tables, figures."""
 
 from __future__ import annotations
 
@@ -14,19 +6,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.intervals import Interval, digits, percent, probability_text
 from bayes_grpo.common.text import plain
-
-if TYPE_CHECKING:
-    from bayes_grpo.analysis.result import Part
-    from bayes_grpo.diagnosis.status import Status
 
 
 @dataclass(frozen=True)
@@ -258,23 +242,6 @@ class Document:
         lead = f"{self.status.upper()}{chance}: " if self.status else ""
         return tuple(x for x in (f"{lead}{self.answer}", self.why, self.do and f"Do now: {self.do}") if x)
 
-    def given(self, status: Status) -> Document:
-        """The same under how the run stands: a failure comes first, and the answer is conditional."""
-        if not status.alarming:
-            return self if self.do else replace(self, do=status.action)
-        answer, rest = split(sentence_case(status.headline), ": ")
-        why = " ".join(x for x in (rest, self.unless_changed(status).answer) if x)
-        tone = TONES[status.status]
-        return replace(
-            self, answer=answer, why=why, do=status.action, status=status.status, chance=status.chance, tone=tone
-        )
-
-    def unless_changed(self, status: Status | None) -> Document:
-        """The same, its answer under a condition where the run fails."""
-        if status is None or not status.alarming or not self.conditional:
-            return self
-        return replace(self, answer=f"{UNCHANGED}{sentence_case(self.answer, upper=False)}")
-
     def with_series(self, step: Sequence[float], reward: Sequence[float], events: Mapping[str, float]) -> Document:
         """The same with the rewards of its run and marked events."""
         return replace(self, series=Sparkline(step, reward, events))
@@ -283,46 +250,10 @@ class Document:
         """The same with a line under the details."""
         return replace(self, sections=(*self.sections, section("Note", line)))
 
-    def with_part(self, title: str, part: Part[Any]) -> Document:
-        """The same with a further part of the analysis: its answer after the reason, the rest under the details."""
-        if part.value is None:
-            return replace(self, sections=(*self.sections, Section(title, missing=part.reason)))
-        found = view(part.value)
-        why = f"{self.why} {found.answer}".strip()
-        return replace(self, why=why, sections=(*self.sections, found.folded(title)))
-
     def folded(self, title: str = "") -> Section:
         """It as a section of another document: answer, reason and table."""
         tables = () if self.table is None else (self.table,)
         return section(title or self.title, self.why, tables=tables, tone=self.tone, lead=self.answer)
-
-
-@singledispatch
-def _document(result: Any) -> Document:
-    raise TypeError(
-        f"view: expected a result, found {type(result).__name__}; register a view with views.document.shows"
-    )
-
-
-shows = _document.register
-"""Registers the view of a class of results."""
-
-
-def view(result: Any) -> Document:
-    """The document of a result.
-
-    Args:
-        result: What a function of this package returned, or a result of one's own whose view is registered.
-
-    Raises:
-        TypeError: Nothing shows such a thing.
-    """
-    for cls in type(result).__mro__:
-        package, _, rest = cls.__module__.partition(".")
-        name = f"bayes_grpo.views.{rest.partition('.')[0]}"
-        if package == "bayes_grpo" and rest and find_spec(name) is not None:
-            import_module(name)
-    return _document(result)
 
 
 def sentence_case(text: object, limit: int = 600, upper: bool = True) -> str:

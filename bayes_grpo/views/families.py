@@ -18,13 +18,13 @@ from bayes_grpo.views.document import (
     ranged,
     section,
     sentence_case,
-    shows,
     span,
     split,
     table,
     words,
 )
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
+from bayes_grpo.views.view import shows
 
 
 @shows(Sweep)

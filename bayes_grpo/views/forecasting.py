@@ -23,11 +23,11 @@ from bayes_grpo.views.document import (
     ranged,
     section,
     sentence_case,
-    shows,
     table,
     words,
 )
 from bayes_grpo.views.plots.forecasting import plot_forecast
+from bayes_grpo.views.view import shows
 
 _NAMES = {REFERENCES_NAME: "reference runs", LEVEL_NAME: "last value"}
 """Forecasters that are no regime, in words."""

@@ -8,7 +8,8 @@ from html import escape
 from typing import Any
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.views.document import Document, Tabular, view
+from bayes_grpo.views.document import Document, Tabular
+from bayes_grpo.views.view import view
 
 _DOTS = 80
 

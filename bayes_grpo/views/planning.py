@@ -20,13 +20,13 @@ from bayes_grpo.views.document import (
     ranged,
     section,
     sentence_case,
-    shows,
     span,
     split,
     table,
     words,
 )
 from bayes_grpo.views.plots.runs import label, plot_plan
+from bayes_grpo.views.view import shows
 
 _LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6

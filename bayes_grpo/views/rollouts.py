@@ -16,13 +16,13 @@ from bayes_grpo.views.document import (
     number,
     section,
     sentence_case,
-    shows,
     span,
     split,
     table,
     words,
 )
 from bayes_grpo.views.plots.rollouts import plot_rollouts
+from bayes_grpo.views.view import shows
 
 
 @shows(RolloutSummary)

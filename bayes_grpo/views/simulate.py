@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayes_grpo.simulate.scenarios import SimulatedRun
-from bayes_grpo.views.document import Document, shows, table
+from bayes_grpo.views.document import Document, table
+from bayes_grpo.views.view import shows
 
 
 class WrittenRuns(NamedTuple):

@@ -16,8 +16,8 @@ from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
 from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
 from bayes_grpo.comparison.scores import exact_density, leave_one_out
 from bayes_grpo.regimes import REGIMES
-from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.fitting import plot_comparison
+from bayes_grpo.views.view import view
 from tests.helpers.command import call
 from tests.helpers.pictures import halves
 from tests.helpers.runs import make_run

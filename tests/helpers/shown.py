@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bayes_grpo.views.document import view
 from bayes_grpo.views.terminal import print_document
+from bayes_grpo.views.view import view
 
 
 def text_of(result: Any, width: int = 200, *, details: bool = True, short: bool = False) -> str:

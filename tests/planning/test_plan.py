@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import plan, read_log, save_plot
+from bayes_grpo.analysis.conditional import given_status
 from bayes_grpo.cli.plan import plan as plan_command
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
@@ -35,8 +36,8 @@ from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.risk.threshold import Change
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.rows_of import rows_of
-from bayes_grpo.views.document import view
 from bayes_grpo.views.plots.runs import plot_plan
+from bayes_grpo.views.view import view
 from tests.families.made import relaxing
 from tests.helpers.command import call
 
@@ -119,7 +120,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
     assert any("has probably failed" in c for c in found.cautions)
     top = Status("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
-    assert found.answer in view(found).given(top).why
+    assert found.answer in given_status(view(found), top).why
     assert "priors" in view(found).unchecked
 
 

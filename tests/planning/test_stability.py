@@ -13,7 +13,7 @@ from bayes_grpo.probing.file import save_probes
 from bayes_grpo.probing.predict import limits_of
 from bayes_grpo.risk.failure import failure_risk
 from bayes_grpo.risk.threshold import Change
-from bayes_grpo.views.document import view
+from bayes_grpo.views.view import view
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
 from tests.helpers.shown import text_of

@@ -10,10 +10,12 @@ import pytest
 from rich.console import Console
 
 from bayes_grpo import diagnose, fit, forecast, summarize
+from bayes_grpo.analysis.conditional import given_status
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
-from bayes_grpo.views.document import Document, Sparkline, section, shows, table, view
+from bayes_grpo.views.document import Document, Sparkline, section, table
 from bayes_grpo.views.terminal import print_document, sparkline
+from bayes_grpo.views.view import shows, view
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
 
@@ -38,7 +40,7 @@ def test_the_first_screen_answers_in_few_words(kind: str):
         assert words_before_the_table(document) <= MOST_BEFORE
         assert document.table is not None
         assert document.docs
-    given = view(ahead).given(top.status)
+    given = given_status(view(ahead), top.status)
     assert words_before_the_table(given) <= MOST_BEFORE
     assert given.do == top.status.action
     assert given.first_lines[0].startswith(top.status.status.upper()) == top.status.alarming
@@ -59,7 +61,7 @@ def test_a_fit_shows_six_quantities_and_all_of_them_on_request():
 
 def test_a_failure_comes_before_the_answer():
     found = Status("failing", "reward_hacking", 0.9, "reward hacking since step 4: the gold fell.", "stop.", "the log")
-    given = Document("run", "The reward rises until step 9.", do="go on.").given(found)
+    given = given_status(Document("run", "The reward rises until step 9.", do="go on."), found)
     assert given.first_lines == (
         "FAILING (90%): Reward hacking since step 4.",
         "The gold fell. If nothing changes: the reward rises until step 9.",

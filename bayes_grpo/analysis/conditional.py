@@ -1,0 +1,32 @@
+"""Documents under the status of their run: a failure comes first, and any other answer is conditional on no change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bayes_grpo.analysis.result import UNCHANGED
+from bayes_grpo.diagnosis.status import Status
+from bayes_grpo.views.document import TONES, Document, sentence_case, split
+
+
+def given_status(document: Document, status: Status) -> Document:
+    """A document under the status of its run: a failure comes first, and the answer is conditional."""
+    if not status.alarming:
+        return document if document.do else replace(document, do=status.action)
+    answer, rest = split(sentence_case(status.headline), ": ")
+    return replace(
+        document,
+        answer=answer,
+        why=" ".join(x for x in (rest, unless_changed(document, status).answer) if x),
+        do=status.action,
+        status=status.status,
+        chance=status.chance,
+        tone=TONES[status.status],
+    )
+
+
+def unless_changed(document: Document, status: Status | None) -> Document:
+    """The same document, its answer under a condition where the run fails."""
+    if status is None or not status.alarming or not document.conditional:
+        return document
+    return replace(document, answer=f"{UNCHANGED}{sentence_case(document.answer, upper=False)}")

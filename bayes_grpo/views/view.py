@@ -1,0 +1,55 @@
+"""`view`: the document of a result.
+
+A room of results has one module here, ``views/ROOM.py``, which registers one function for each class of result::
+
+    @shows(Comparison)
+    def comparison_document(result: Comparison) -> Document: ...
+
+`view` finds it by the room of the class. A package of one's own registers its results in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any
+
+import bayes_grpo.views as rooms
+from bayes_grpo.analysis.result import Part
+from bayes_grpo.common.imports import module_names, modules_in
+from bayes_grpo.views.document import Document, Section
+
+
+@singledispatch
+def _document(result: Any) -> Document:
+    raise TypeError(f"view: expected a result, found {type(result).__name__}; register a view with views.view.shows")
+
+
+shows = _document.register
+"""Registers the view of a class of results."""
+
+
+def view(result: Any) -> Document:
+    """The document of a result.
+
+    Args:
+        result: What a function of this package returned, or a result of one's own whose view is registered.
+
+    Raises:
+        TypeError: Nothing shows such a thing.
+    """
+    for cls in type(result).__mro__:
+        package, _, rest = cls.__module__.partition(".")
+        room = rest.partition(".")[0]
+        if package == "bayes_grpo" and room in module_names(rooms):
+            modules_in(rooms, room)
+    return _document(result)
+
+
+def with_part(document: Document, title: str, part: Part[Any]) -> Document:
+    """A document with a further part of the analysis: its answer after the reason, the rest under the details."""
+    if part.value is None:
+        return replace(document, sections=(*document.sections, Section(title, missing=part.reason)))
+    found = view(part.value)
+    why = f"{document.why} {found.answer}".strip()
+    return replace(document, why=why, sections=(*document.sections, found.folded(title)))
