@@ -15,6 +15,7 @@ from typing import Any
 from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.conditional import unless_changed
 from bayes_grpo.analysis.result import Analysis, Part
+from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import percent
@@ -28,7 +29,6 @@ from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import marks, parts_table
-from bayes_grpo.views.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split
 from bayes_grpo.views.html import html_of
 from bayes_grpo.views.logs import columns, settings
 from bayes_grpo.views.plots.diagnosis import plot_part

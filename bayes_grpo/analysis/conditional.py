@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bayes_grpo.analysis.result import UNCHANGED
+from bayes_grpo.common.document import TONES, Document, sentence_case, split
 from bayes_grpo.diagnosis.status import Status
-from bayes_grpo.views.document import TONES, Document, sentence_case, split
 
 
 def given_status(document: Document, status: Status) -> Document:

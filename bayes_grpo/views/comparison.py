@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from bayes_grpo.comparison.result import Comparison, ComparisonLine
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
@@ -20,6 +19,7 @@ from bayes_grpo.views.document import (
     split,
     table,
 )
+from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.views.plots.fitting import plot_comparison
 from bayes_grpo.views.view import shows
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_grpo.common.document import Cell, Document, Tabular, number, section, split, table, words
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.sampling import spread
 from bayes_grpo.decision.result import Decision, amount
-from bayes_grpo.views.document import Cell, Document, Tabular, number, section, split, table, words
 from bayes_grpo.views.view import shows
 
 _SHOWN = 8

@@ -6,11 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
-from bayes_grpo.common.intervals import percent, probability_text
-from bayes_grpo.common.text import counted
-from bayes_grpo.diagnosis.mode import Episode, label_of
-from bayes_grpo.diagnosis.result import Diagnosis
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     TONES,
     Cell,
     Document,
@@ -27,6 +23,10 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.common.intervals import percent, probability_text
+from bayes_grpo.common.text import counted
+from bayes_grpo.diagnosis.mode import Episode, label_of
+from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.views.view import shows
 
 _MOVES = ("growing", "plateaued")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
-from bayes_grpo.families.result import Sweep
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
@@ -23,6 +20,9 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.common.intervals import LEVEL
+from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
+from bayes_grpo.families.result import Sweep
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
 from bayes_grpo.views.view import shows
 

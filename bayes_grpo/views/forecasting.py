@@ -6,13 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from bayes_grpo.analysis.result import UNCHANGED
-from bayes_grpo.common.intervals import Interval, digits, percent
-from bayes_grpo.forecasting.expected import Horizon
-from bayes_grpo.forecasting.forecast import Forecast
-from bayes_grpo.forecasting.level import LEVEL_NAME
-from bayes_grpo.forecasting.references import REFERENCES_NAME
-from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
@@ -26,6 +20,12 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.common.intervals import Interval, digits, percent
+from bayes_grpo.forecasting.expected import Horizon
+from bayes_grpo.forecasting.forecast import Forecast
+from bayes_grpo.forecasting.level import LEVEL_NAME
+from bayes_grpo.forecasting.references import REFERENCES_NAME
+from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.plots.forecasting import plot_forecast
 from bayes_grpo.views.view import shows
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cycler import cycler
 
+from bayes_grpo.common.document import Document, Drawing
 from bayes_grpo.common.errors import BayesGrpoWarning
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Document, Drawing
 from bayes_grpo.views.glossary import anchor, chosen
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import io
 from html import escape
 from typing import Any
 
+from bayes_grpo.common.document import Document, Tabular
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.views.document import Document, Tabular
 from bayes_grpo.views.view import view
 
 _DOTS = 80

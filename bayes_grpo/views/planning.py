@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from bayes_grpo.common.intervals import LEVEL, Interval, percent, probability_text
-from bayes_grpo.common.text import every
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
-from bayes_grpo.planning.stability import StabilityReport
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     Cell,
     Document,
     Drawing,
@@ -25,6 +20,11 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.common.intervals import LEVEL, Interval, percent, probability_text
+from bayes_grpo.common.text import every
+from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
+from bayes_grpo.planning.stability import StabilityReport
 from bayes_grpo.views.plots.runs import label, plot_plan
 from bayes_grpo.views.view import shows
 

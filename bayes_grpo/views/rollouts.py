@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bayes_grpo.common.intervals import LEVEL, Interval, percent
-from bayes_grpo.rollouts.decomposition import Decomposition
-from bayes_grpo.rollouts.groups import GroupSummary
-from bayes_grpo.rollouts.paired import ByPrompt
-from bayes_grpo.rollouts.summary import RolloutSummary
-from bayes_grpo.views.document import (
+from bayes_grpo.common.document import (
     Document,
     Drawing,
     Tabular,
@@ -21,6 +16,11 @@ from bayes_grpo.views.document import (
     table,
     words,
 )
+from bayes_grpo.common.intervals import LEVEL, Interval, percent
+from bayes_grpo.rollouts.decomposition import Decomposition
+from bayes_grpo.rollouts.groups import GroupSummary
+from bayes_grpo.rollouts.paired import ByPrompt
+from bayes_grpo.rollouts.summary import RolloutSummary
 from bayes_grpo.views.plots.rollouts import plot_rollouts
 from bayes_grpo.views.view import shows
 

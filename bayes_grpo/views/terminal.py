@@ -6,9 +6,9 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from bayes_grpo.common.document import Cell, Document, Section, Sparkline, Tabular
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.views.document import Cell, Document, Section, Sparkline, Tabular
 
 if TYPE_CHECKING:
     from rich.console import Console

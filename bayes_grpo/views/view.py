@@ -16,8 +16,8 @@ from typing import Any
 
 import bayes_grpo.views as rooms
 from bayes_grpo.analysis.result import Part
+from bayes_grpo.common.document import Document, Section
 from bayes_grpo.common.imports import module_names, modules_in
-from bayes_grpo.views.document import Document, Section
 
 
 @singledispatch
