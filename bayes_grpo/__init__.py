@@ -5,6 +5,8 @@ The public names stand in ``__init__.pyi`` and are imported on first use, so tha
 
 import lazy_loader
 
+from bayes_grpo.common.notebook import notebook_html
+
 _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
@@ -15,3 +17,10 @@ def __getattr__(name: str) -> object:
 
         return version("bayes-grpo")
     return _public(name)
+
+
+@notebook_html.register(object)
+def _html(result: object) -> str:
+    from bayes_grpo.views.notebook import html_of_result
+
+    return html_of_result(result)

@@ -6,12 +6,12 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.notebook import notebook_html
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Answer, table and figure for a notebook."""
-        shown: str = import_module("bayes_grpo.views.notebook").html_of_result(self)
-        return shown
+        return notebook_html(self)
 
 
 def headline_of(result: object) -> str:
