@@ -12,7 +12,7 @@ import pytest
 
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from tests.helpers.selection import every, part
+from tests.helpers.selection import part, rooms_of, shard
 
 CACHE = "BAYES_GRPO_CACHE"
 ROWS = 40
@@ -42,9 +42,12 @@ LONGEST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--part K/N``: of the tests that are marked thorough, those of every N-th file alone."""
+    """``--part K/N``: of the tests that are marked thorough, those of every N-th file, and some of changed rooms."""
     parser.addoption(
         "--part", type=part, metavar="K/N", help="of thorough tests, those of every N-th file, from the K-th"
+    )
+    parser.addoption(
+        "--changed", default="", metavar="PATHS", help="with --part, as many more files of the rooms of these paths"
     )
 
 
@@ -52,9 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Files that take longest come first: begun last, one of them keeps one worker busy while the others wait."""
     place = {Path(__file__).parent / name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
-    if asked := config.getoption("--part"):
+    if chosen := config.getoption("--part"):
         thorough = {item: item.get_closest_marker("thorough") is not None for item in items}
-        files = every(dict.fromkeys(item.path for item in items if thorough[item]), *asked)
+        files = list(dict.fromkeys(item.path for item in items if thorough[item]))
+        files = shard(files, *chosen, rooms=rooms_of(config.getoption("--changed").split()))
         left = [item for item in items if thorough[item] and item.path not in files]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not thorough[item] or item.path in files]

@@ -13,7 +13,7 @@ from bayes_grpo.regimes import REGIMES
 from docs._ext.generated import public_names
 from tests.dynamics import test_likelihood
 from tests.helpers.default_run import ROOT, touched
-from tests.helpers.selection import every, few, part
+from tests.helpers.selection import every, few, part, rooms_of, shard
 from tests.logs import test_formats
 from tests.regimes import test_distribution
 
@@ -111,6 +111,24 @@ def test_parts_are_all_and_none_is_twice():
     for wrong in ("3", "a/3", "1/0"):
         with pytest.raises(ValueError, match=r"unpack|invalid literal|at least one part"):
             part(wrong)
+
+
+def test_rooms_that_changed_bring_as_many_files_as_the_part_has():
+    changed = [
+        "bayes_grpo/fitting/fit.py",
+        "bayes_grpo/report.py",
+        "tests/rows/test_rows.py",
+        "docs/a.md",
+        "tests/a.py",
+    ]
+    assert rooms_of(changed) == {"fitting", "report", "rows"}
+    files = [Path("tests", room, f"test_{i}.py") for room in ("cli", "fitting") for i in range(8)]
+    parts = [shard(files, number, 8, {"fitting"}) for number in range(8)]
+    assert {len(part) for part in parts} == {4}
+    assert all(len(set(part)) == 4 for part in parts)
+    assert {path.parent.name for path in parts[0][2:]} == {"fitting"}
+    assert {path for part in parts for path in part} == set(files)
+    assert shard(files, 3, 8, {"nothing"}) == every(files, 3, 8)
 
 
 def test_a_case_that_is_kept_has_to_be_there():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -41,6 +42,28 @@ def part(text: str) -> tuple[int, int]:
 def every[T](things: Iterable[T], number: int, parts: int) -> list[T]:
     """Every so many of things, from one on: neighbours, which take alike long, fall into different parts."""
     return list(things)[number::parts]
+
+
+def rooms_of(changed: Iterable[str]) -> set[str]:
+    """Rooms of the package whose files, or whose tests, are among changed paths below the repository."""
+    rooms: set[str] = set()
+    for path in map(PurePosixPath, changed):
+        if path.parts[:1] == ("bayes_grpo",):
+            rooms.add(PurePosixPath(path.parts[1]).stem)
+        elif path.parts[:1] == ("tests",) and len(path.parts) > 2:
+            rooms.add(path.parts[1])
+    return rooms
+
+
+def shard(files: Sequence[Path], number: int, parts: int, rooms: Set[str] = frozenset()) -> list[Path]:
+    """Every so many of test files, and as many more of the folders named after rooms, so that time stays bounded.
+
+    Where the rooms have more files than that, the number decides which, as it does for all files.
+    """
+    rotating = every(files, number, parts)
+    near = [path for path in files if path.parent.name in rooms and path not in rotating]
+    first = number * len(rotating) % max(1, len(near))
+    return rotating + (near[first:] + near[:first])[: len(rotating)]
 
 
 def _thorough(value: Any) -> Any:
