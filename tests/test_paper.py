@@ -28,7 +28,7 @@ from benchmarks.paper.pictures import PICTURES, draw_all
 from benchmarks.paper.pooled import OF_LOGARITHMS, SCALES, Evidence, by_chains, by_grid, grids
 
 ROOT = Path(__file__).resolve().parents[1]
-ENTRANT = ROOT / "benchmarks" / "entrants" / "drift.py"
+ENTRANT = ROOT / "benchmarks" / "paper" / "entrants" / "drift.py"
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK = {FALLBACK: RIVALS[FALLBACK]}
 

@@ -173,7 +173,9 @@ def entrant_of(path: Path) -> Entrant:
     said: dict[str, Any] = vars(module)
     name, forecast, alarms = (said.get(x) for x in ("NAME", "forecast", "alarms"))
     if not isinstance(name, str) or (forecast is None and alarms is None):
-        raise SystemExit(f"{path.name}: expected NAME and forecast or alarms, found neither; see benchmarks/entrants")
+        raise SystemExit(
+            f"{path.name}: expected NAME and forecast or alarms, found neither; see benchmarks/paper/entrants"
+        )
     return Entrant(name, forecast, alarms)
 
 
