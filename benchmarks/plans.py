@@ -15,20 +15,23 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayes_grpo.common.files import written_whole
+from bayes_grpo.common.results import json_safe
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.planning.plan import plan
 from bayes_grpo.simulate.policies import contextual_bandit
 from bayes_grpo.simulate.settings import Numbers, Structure
 from bayes_grpo.simulate.training import simulate
-from benchmarks.common import keep
-from benchmarks.families import cached, reliability
+from benchmarks.common import keep, say
 
 SEED = 23
 STEPS, PROMPTS, SEEDS, LAST = 120, 4, 16, 5
@@ -43,6 +46,36 @@ FASTER = (0.5, 1.0, math.sqrt(2.0), 2.0)
 LOST, LEAST = 0.5, 0.05
 """A run failed whose end has lost this share of what it had gained, and at least so much reward."""
 RULES = ("plan", "largest gain", "keep", "double G", "double rate")
+
+
+def cached(folder: Path, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a file of the cache holds, made where there is none."""
+    path = folder / f"{name}.json"
+    if path.exists():
+        return json.loads(path.read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    begin, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    found = make()
+    found["seconds"] = time.perf_counter() - begin
+    found["cpu_seconds"] = resource.getrusage(resource.RUSAGE_SELF).ru_utime - used
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(json_safe(found)) + "\n", encoding="utf-8")
+    say(f"{name}: {found['seconds']:.0f} s")
+    return json_safe(found)
+
+
+def reliability(p: np.ndarray, happened: np.ndarray, bins: int = 10) -> tuple[list[dict[str, float]], float]:
+    """Reliability table and expected calibration error, over equal bins of the probability."""
+    rows, error = [], 0.0
+    place = np.minimum((p * bins).astype(int), bins - 1)
+    for i in range(bins):
+        inside = place == i
+        if inside.any():
+            rows.append(
+                {"said": float(p[inside].mean()), "seen": float(happened[inside].mean()), "n": int(inside.sum())}
+            )
+            error += inside.mean() * abs(rows[-1]["said"] - rows[-1]["seen"])
+    return rows, float(error)
 
 
 def decision(number: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from bayes_grpo.rows.schedule import FutureGrid
 
 REFERENCES_NAME = "reference_runs"
 LEAST_HELP = 0.9
-"""Probability that runs which were found and not named have to help with, to get any paths (`benchmarks/nearby.py`)."""
+"""Probability that runs which were found and not named have to help with, to get any paths."""
 _NAMED = 5
 """Reference runs that a sentence names."""
 MOST_SHARE = 0.5

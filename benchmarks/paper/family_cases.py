@@ -1,4 +1,4 @@
-"""Families of runs whose exponents are known, for `benchmarks/families.py`: drawn from the law itself, or simulated."""
+"""Families of runs whose exponents are known: drawn from the law itself, or simulated."""
 
 from __future__ import annotations
 
