@@ -30,7 +30,7 @@ from bayes_grpo.forecasting.forecast import forecast_of_regimes
 from bayes_grpo.forecasting.inputs import inputs_of_run
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.schedule import future_grid
-from benchmarks.lab.learners.record import keep, say
+from benchmarks.common import keep, say
 from benchmarks.lab.truth import smoothed
 
 POINTS = ImportanceSettings(effective=1000.0, rounds=12, draws=500)

@@ -14,7 +14,6 @@ import typer.main
 from bayes_grpo.cli.app import program
 from benchmarks.common import RESULTS, keep
 from benchmarks.lab import learners
-from benchmarks.lab.learners import record
 from benchmarks.runs.interrupts import COMMANDS
 
 ROOT = RESULTS.parents[1]
@@ -75,7 +74,7 @@ def test_a_learner_says_how_it_was_called(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(LEARNERS / "pool.py"), "/private/cache", "--index", "/private/index.csv"])
     content = json.loads(keep("learn_pool", {"logs": 3}, tmp_path).read_text())
     assert content["command"] == "python -m benchmarks.lab.learners.pool cache --index index.csv"
-    assert record.RESULTS == ROOT / "benchmarks" / "results"
+    assert RESULTS == ROOT / "benchmarks" / "results"
 
 
 @pytest.mark.parametrize("path", [p for p in PROGRAMS if p.parent == LEARNERS], ids=lambda p: p.stem)

@@ -12,12 +12,9 @@ from benchmarks.forecast.rivals import RIVALS
 from benchmarks.paper.checks import KNOWN, verdict
 from benchmarks.paper.fits import said
 from benchmarks.paper.frozen import (
-    FAILURES,
     FALLBACK,
     OURS,
-    UNFAILED,
     Score,
-    alarm_row,
     cases_of,
     digest,
     entrant_of,
@@ -96,7 +93,7 @@ def folder_of_logs(folder: Path) -> dict:
         path.write_text("step,reward\n" + "\n".join(f"{i + 1},{v:.6f}" for i, v in enumerate(y)), encoding="utf-8")
         logs[name] = {"sha256": digest(path), "repo": "someone/something", "label": label, "rows": 40}
         ours |= {f"{name}@{o:g}": [0.5, 0.9] for o in ORIGINS}
-    return {"logs": logs, "scores": {OURS: ours}, "alarms": {"quiet": {name: {} for name in logs}}}
+    return {"logs": logs, "scores": {OURS: ours}}
 
 
 def test_an_entrant_of_twenty_lines_is_scored_beside_the_others(tmp_path: Path):
@@ -104,7 +101,6 @@ def test_an_entrant_of_twenty_lines_is_scored_beside_the_others(tmp_path: Path):
     assert len(ENTRANT.read_text().splitlines()) <= 24
     found, complaints = table([tmp_path], manifest, [entrant], QUICK)
     assert not complaints
-    assert entrant.forecast is not None
     assert found["forecasts"][OURS]["crps"] == 0.5
     from bayes_grpo import read_log
 
@@ -115,8 +111,6 @@ def test_an_entrant_of_twenty_lines_is_scored_beside_the_others(tmp_path: Path):
             draws = mean + sd * norm.ppf((np.arange(4000) + 0.5) / 4000)[:, None]
             scores.append(crps(draws, case.came).mean() / case.scale)
     assert found["forecasts"]["drift"]["crps"] == pytest.approx(np.mean(scores), rel=5e-3)
-    assert found["alarms"]["drift"]["named"] == 1.0
-    assert found["alarms"]["quiet"] == {"failed": 1, "named": 0.0, "unfailed": 2, "false": 0.0}
 
 
 def test_a_log_that_is_not_the_frozen_one_is_left_out_and_said(tmp_path: Path):
@@ -137,16 +131,9 @@ def test_a_forecast_that_fails_counts_as_the_mean_of_the_last_rows():
     assert row["crps"] == pytest.approx((0.2 + 0.6 + 0.6) / 3)
 
 
-def test_an_alarm_of_another_kind_names_nothing():
-    labels = {"a": "reward_hacking", "b": "reward_hacking", "c": "healthy", "d": "unknown"}
-    rung = {"a": {"reward_hacking": 3.0}, "b": {"policy_concentration": 1.0}, "c": {"other": 1.0}, "d": {}}
-    assert alarm_row(rung, labels) == {"failed": 2, "named": 0.5, "unfailed": 1, "false": 0.0}
-
-
 def test_the_manifest_is_whole_and_agrees_with_the_backtest():
     manifest, backtest = kept("frozen"), kept("backtest")
     assert all(len(x["sha256"]) == 64 and "/" in x["repo"] for x in manifest["logs"].values())
-    assert {x["label"] for x in manifest["logs"].values()} <= {*FAILURES, *UNFAILED, "unknown", ""}
     ours = manifest["scores"][OURS]
     assert {key.rpartition("@")[0] for key in ours} <= set(manifest["logs"])
     # The backtest counts the cases that every forecaster could make, the manifest all of ours.

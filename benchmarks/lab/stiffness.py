@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from bayes_grpo.common.intervals import LEVEL, Interval
-from benchmarks.lab.learners.record import RESULTS
+from benchmarks.common import RESULTS
 
 FREEDOM = 3.0
 """Degrees of freedom of the ratio's logarithm: one less than the networks that it was learned from."""

@@ -12,11 +12,11 @@ import numpy as np
 from bayes_grpo.fitting.draws import smoothed_at
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.calibration.comparison import simulated_run
+from benchmarks.paper import LEAST
 from benchmarks.paper.claims import CLEAR, KINDS, Question, kind_scores, shares_of
 from benchmarks.paper.family_cases import draw_run
 from benchmarks.paper.fits import kept, law_on, numbers_of, said_of
 from benchmarks.paper.pooled import (
-    LEAST,
     OF_LEVELS,
     OF_LOGARITHMS,
     Evidence,

@@ -12,15 +12,13 @@ from scipy.stats import beta
 from bayes_grpo.rows.known_noise import NEAREST_RATE, scatter
 from bayes_grpo.rows.series import is_share
 from benchmarks.lab.groups import group_drift_factor
+from benchmarks.paper import PAPER_R2
 from benchmarks.paper.fits import said_of
 from benchmarks.paper.pooled import OF_LEVELS, OF_LOGARITHMS, Evidence, PooledPriors
 from benchmarks.paper.runs import PaperRun, places_of
 
 Found = Mapping[str, Mapping[str, Any]]
 """Run → what it says, as `benchmarks.paper.read_all` keeps it."""
-
-PAPER_R2 = 0.91
-"""The paper's R²."""
 
 
 class Question(NamedTuple):

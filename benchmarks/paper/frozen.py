@@ -2,26 +2,24 @@
 
     python -m benchmarks.paper.frozen table FOLDER ... [--entrant FILE.py ...]
     python -m benchmarks.paper.frozen freeze FOLDER ... --index INDEX.csv ... --backtest BACKTEST.json
-        [--auto PYTHON] [--alarm-tools PYTHON]
+        [--auto PYTHON]
 
 The logs are their authors' and are not kept here; the manifest (`benchmarks/results/frozen.json`) knows each by the
 SHA-256 of its file. `table` takes the logs whose files agree, says which do not, scores the entrants whose programs are
 here on them, and takes from the manifest what was scored when it was frozen.
 
-An entrant is a Python file with a NAME and one or both of
+An entrant is a Python file with a NAME and
 
     forecast(step, y, ahead) -> (mean, sd)   # rows before the origin; of every row to come, normal
-    alarms(run) -> {mode: step}              # a `bayes_grpo.Run` → the first step of each failure that it names
 
 `benchmarks/paper/entrants/drift.py` is one. Forecasts are made after 30, 50 and 70% of the rows of every log with 20
 rows or more, and scored by their mean CRPS over the standard deviation of the whole curve, over the rows to come,
 then over forecasts; beside it the share of rows within the 90% interval. A forecast that fails counts as the mean of
-the last ten rows does. Alarms are scored by the share of failed logs whose own failure they name, and by the share of
-the others that they alarm at all.
+the last ten rows does.
 
 `freeze` writes the manifest anew: from the indices (columns run_id, repo, outcome_label), the scores of the whole
-backtest (`benchmarks.forecast.backtest --json`), and what other programs say, each in an environment of its own (see
-`benchmarks.forecast.peers.auto_forecast` and `benchmarks.status.diagnosis_rivals.external`).
+backtest (`benchmarks.forecast.backtest --json`), and the automatic choice of statsforecast, in its own environment
+(`benchmarks.forecast.peers.auto_forecast`).
 """
 
 from __future__ import annotations
@@ -33,11 +31,12 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from bayes_grpo import Run, read_log
 from bayes_grpo.backtesting import MIN_BACKTEST_ROWS, ORIGINS
@@ -45,15 +44,11 @@ from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.rows.rows_of import rows_of
 from benchmarks.common import RESULTS, keep, say
-from benchmarks.forecast.backtest_auto import normal_crps
 from benchmarks.forecast.rivals import RIVALS, Rival
 from benchmarks.lab.learners.seeds import rows_in
-from benchmarks.status.diagnosis_rivals import external, thresholds
 
 FALLBACK = "mean10"
 OURS = "bayes_grpo"
-FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
-UNFAILED = ("healthy", "plateaued")
 _INSIDE = 1.6448536269514722
 """Standard deviations within which a normal row lies with probability 0.9."""
 
@@ -86,11 +81,10 @@ class Score(NamedTuple):
 
 
 class Entrant(NamedTuple):
-    """What is scored: a forecaster, an alarm, or both."""
+    """A forecaster and its name."""
 
     name: str
-    forecast: Rival | None
-    alarms: Callable[[Run], Mapping[str, float]] | None
+    forecast: Rival
 
 
 def digest(path: Path) -> str:
@@ -136,6 +130,12 @@ def cases_of(name: str, run: Run) -> list[Case]:
     return out
 
 
+def normal_crps(mean: np.ndarray, sd: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """CRPS of normal distributions (Gneiting and Raftery 2007, https://doi.org/10.1198/016214506000001437)."""
+    z = (y - mean) / sd
+    return sd * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+
+
 def scored(case: Case, mean: Any, sd: Any) -> Score | None:
     """Score of normal rows to come; None where they are no numbers."""
     mean, sd = np.broadcast_to(mean, case.came.shape).astype(float), np.broadcast_to(sd, case.came.shape).astype(float)
@@ -163,7 +163,7 @@ def entrant_of(path: Path) -> Entrant:
     """An entrant out of its file, which is run as any program that one starts.
 
     Raises:
-        SystemExit: No NAME, or neither function.
+        SystemExit: No NAME or no function.
     """
     spec = importlib.util.spec_from_file_location(f"entrant_{path.stem}", path)
     assert spec is not None
@@ -171,12 +171,12 @@ def entrant_of(path: Path) -> Entrant:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     said: dict[str, Any] = vars(module)
-    name, forecast, alarms = (said.get(x) for x in ("NAME", "forecast", "alarms"))
-    if not isinstance(name, str) or (forecast is None and alarms is None):
+    name, forecast = said.get("NAME"), said.get("forecast")
+    if not isinstance(name, str) or forecast is None:
         raise SystemExit(
-            f"{path.name}: expected NAME and forecast or alarms, found neither; see benchmarks/paper/entrants"
+            f"{path.name}: expected NAME and forecast, found neither or one; see benchmarks/paper/entrants"
         )
-    return Entrant(name, forecast, alarms)
+    return Entrant(name, forecast)
 
 
 def row_of(scores: Mapping[str, Score], fallback: Mapping[str, Score]) -> dict[str, float]:
@@ -197,22 +197,13 @@ def row_of(scores: Mapping[str, Score], fallback: Mapping[str, Score]) -> dict[s
     }
 
 
-def alarm_row(alarms: Mapping[str, Mapping[str, float]], labels: Mapping[str, str]) -> dict[str, float]:
-    """One line of the table of alarms."""
-    bad = [n for n in alarms if labels[n] in FAILURES]
-    good = [n for n in alarms if labels[n] in UNFAILED]
-    named = float(np.mean([labels[n] in alarms[n] for n in bad])) if bad else float("nan")
-    false = float(np.mean([any(m in FAILURES for m in alarms[n]) for n in good])) if good else float("nan")
-    return {"failed": len(bad), "named": named, "unfailed": len(good), "false": false}
-
-
 def table(
     folders: Sequence[Path],
     manifest: Mapping[str, Any],
     entrants: Sequence[Entrant] = (),
     rivals: Mapping[str, Rival] = RIVALS,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Both tables of all entrants on the logs that agree, and what was said of the others.
+    """The table of all entrants on the logs that agree, and a sentence for each of the others.
 
     Args:
         folders: Folders with the logs.
@@ -225,46 +216,24 @@ def table(
         raise SystemExit("frozen: none of the logs is that of the manifest; name the folders that hold its CSV files")
     runs = {name: read_log(path) for name, path in paths.items()}
     cases = [c for name, run in runs.items() for c in cases_of(name, run)]
-    here = [
-        *(Entrant(name, rival, None) for name, rival in rivals.items()),
-        Entrant("fixed thresholds", None, thresholds),
-    ]
-    made = {e.name: forecasts_of(e.forecast, cases) for e in (*here, *entrants) if e.forecast is not None}
+    here = [Entrant(name, rival) for name, rival in rivals.items()]
+    made = {e.name: forecasts_of(e.forecast, cases) for e in (*here, *entrants)}
     keys = {c.key for c in cases}
     for name, kept in manifest["scores"].items():
         made.setdefault(name, {k: Score(*v) for k, v in kept.items() if k in keys})
     fallback = made[FALLBACK]
     forecasts = {name: row_of(scores, fallback) for name, scores in made.items()}
-    labels = {name: known["label"] for name, known in manifest["logs"].items()}
-    rung = {e.name: {n: dict(e.alarms(r)) for n, r in runs.items()} for e in (*here, *entrants) if e.alarms is not None}
-    for name, kept in manifest["alarms"].items():
-        rung.setdefault(name, {n: kept[n] for n in runs if n in kept})
-    return {
-        "logs": len(paths),
-        "forecasts": dict(sorted(forecasts.items(), key=lambda x: x[1]["crps"])),
-        "alarms": {name: alarm_row(found, labels) for name, found in rung.items()},
-    }, said
-
-
-def watched() -> dict[str, float]:
-    """The line of `bayes-grpo watch` at looks over whole lives, as the benchmark of the status stored it."""
-    stored = json.loads((RESULTS / "status.json").read_text(encoding="utf-8"))["result"]["at hand"]
-    counts = {"failed": stored["failed"], "unfailed": stored["unfailed"]}
-    package = stored["package"]
-    return counts | {"named": package["watch: named"]["rate"], "false": package["watch: false alarms"]["rate"]}
+    return {"logs": len(paths), "forecasts": dict(sorted(forecasts.items(), key=lambda x: x[1]["crps"]))}, said
 
 
 def printed(found: Mapping[str, Any]) -> None:
-    """Both tables."""
+    """The table."""
     print(f"{found['logs']} logs of the manifest\n")
     print(f"{'forecast':18s}  CRPS/sd  median  /mean10  within 90%  failed     30%     50%     70%")
     for name, x in found["forecasts"].items():
         origins = "  ".join(f"{x[f'origin_{100 * o:.0f}']:6.3f}" for o in ORIGINS)
         head = f"{name:18s} {x['crps']:8.3f} {x['median_crps']:7.3f} {x['over_fallback']:8.3f}"
         print(f"{head} {x['inside']:11.3f} {x['failed']:7.0f}  {origins}")
-    print(f"\n{'alarm':18s}  names the failure     alarms others")
-    for name, x in found["alarms"].items():
-        print(f"{name:18s}  {x['named']:8.3f} of {x['failed']:3.0f}    {x['false']:8.3f} of {x['unfailed']:3.0f}")
 
 
 def freeze(options: argparse.Namespace) -> dict[str, Any]:
@@ -287,15 +256,7 @@ def freeze(options: argparse.Namespace) -> dict[str, Any]:
                 scores[OURS][f"{f['log']}@{s['origin']:g}"] = [round(s["crps"], 5), round(s["coverage"], 4)]
     if options.auto:
         scores |= automatic(cases, options.auto)
-    alarms: dict[str, Any] = {}
-    if options.alarm_tools:
-        sizes = [runs[n].settings.group_size.value for n in runs]
-        whole = [None if g is None else int(g) for g in sizes]
-        alarms = {
-            name: dict(zip(runs, found, strict=True))
-            for name, found in external(list(runs.values()), options.alarm_tools, whole).items()
-        }
-    return {"logs": logs, "origins": list(ORIGINS), "level": LEVEL, "scores": scores, "alarms": alarms}
+    return {"logs": logs, "origins": list(ORIGINS), "level": LEVEL, "scores": scores}
 
 
 def automatic(cases: Sequence[Case], python: Path) -> dict[str, dict[str, Any]]:
@@ -323,7 +284,6 @@ def main() -> None:
     parser.add_argument("--index", type=Path, nargs="*", default=[])
     parser.add_argument("--backtest", type=Path)
     parser.add_argument("--auto", type=Path)
-    parser.add_argument("--alarm-tools", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep today's table for the documentation")
     options = parser.parse_args()
     if options.part == "freeze":
@@ -333,8 +293,6 @@ def main() -> None:
         return
     manifest = json.loads((RESULTS / "frozen.json").read_text(encoding="utf-8"))["result"]
     found, said = table(options.folder, manifest, [entrant_of(p) for p in options.entrant])
-    if found["logs"] == len(manifest["logs"]):
-        found["alarms"][OURS] = watched()
     for line in said:
         print(f"left out: {line}", file=sys.stderr)
     printed(found)

@@ -3,11 +3,10 @@
     python -m benchmarks.paper fits --index runs/index.csv more/index.csv --cache CACHE
     python -m benchmarks.paper claims --index runs/index.csv more/index.csv --cache CACHE
     python -m benchmarks.paper checks --index runs/index.csv more/index.csv --cache CACHE
-    python -m benchmarks.paper power --cache CACHE
 
 `fits` reads every run once, by every law, and keeps what it says; the others take seconds to minutes from there.
 `claims` writes `paper_claims`, `checks` (other priors, every author left out, coverage on simulated families)
-`paper_checks`, `power` (how many runs of which length an answer takes) `paper_power`.
+`paper_checks`.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ from benchmarks.paper.claims import (
 from benchmarks.paper.fits import beside_of, kept, laws_of, readings_of
 from benchmarks.paper.pooled import OF_LOGARITHMS
 from benchmarks.paper.runs import PaperRun, public_runs, without_order
-from benchmarks.paper_power import power
 
-PARTS = ("fits", "claims", "checks", "power")
+PARTS = ("fits", "claims", "checks")
 
 
 def read_all(indices: list[Path], cache: Path) -> tuple[list[PaperRun], dict[str, dict[str, Any]]]:
@@ -121,9 +119,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    if options.part == "power":
-        keep("paper_power", power(options.cache))
-        return
     runs, found = read_all(options.index, options.cache)
     if options.part == "claims":
         keep("paper_claims", claims(runs, found))

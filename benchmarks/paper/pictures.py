@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from bayes_grpo.common.picture import canvas, save_plot
 from bayes_grpo.common.text import counted
 from benchmarks.common import RESULTS
-from benchmarks.paper.claims import PAPER_R2
-from benchmarks.paper.pooled import LEAST
+from benchmarks.paper import LEAST, PAPER_R2
 
 WORDS = {
     "group_size": "group size",
@@ -26,7 +25,6 @@ WORDS = {
     "prompts_per_step": "prompts a step",
     "refresh": "steps per rollout",
 }
-WIDTHS = (0.03, 0.1, 0.3, 1.0)
 _FAILED = {
     "dynamical_instability": "C3",
     "reward_hacking": "C1",
@@ -120,32 +118,6 @@ def plot_slow(claims: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def plot_power(power: Mapping[str, Any]) -> Figure:
-    """Half width of the interval of a group-size exponent against seeds, by length, in the deep laboratory."""
-    figure = canvas(None, (8.0, 3.0))
-    names = {"rate": "rate", "trajectory": "trajectory", "fluctuation": "fluctuation"}
-    for place, (name, words) in enumerate(names.items(), 1):
-        axes = figure.add_subplot(1, 3, place)
-        for shade, length in enumerate(sorted({d["length"] for d in power["designs"]})):
-            own = [d for d in power["designs"] if d["length"] == length and d[name]["half_width"] is not None]
-            axes.loglog(
-                [d["seeds"] for d in own],
-                [d[name]["half_width"] for d in own],
-                "o-",
-                color=f"C{shade}",
-                ms=4,
-                label=f"{length} steps",
-            )
-        axes.axhline(LEAST, color="0.3", ls=":", lw=1)
-        axes.set(title=words, xlabel="seeds at each of three sizes", xticks=(1, 2, 4, 8), xticklabels=(1, 2, 4, 8))
-        axes.set(yticks=WIDTHS, yticklabels=WIDTHS, ylim=(0.03, 2.0))
-        axes.minorticks_off()
-        if place == 1:
-            axes.set_ylabel("half of the 90% interval", fontsize=8)
-            axes.legend(fontsize=7, frameon=False)
-    return figure
-
-
 def plot_frozen(table: Mapping[str, Any]) -> Figure:
     """The entrants by their mean score."""
     figure = canvas(None, (6.5, 0.3 * len(table["forecasts"]) + 0.9))
@@ -165,7 +137,6 @@ PICTURES: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]] = {
     "fit": ("paper_claims", plot_fit),
     "exponents": ("paper_claims", plot_exponents),
     "slow": ("paper_claims", plot_slow),
-    "power": ("paper_power", plot_power),
     "frozen": ("frozen_table", plot_frozen),
 }
 """Name → stored result, and how it is drawn."""

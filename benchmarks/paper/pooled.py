@@ -21,9 +21,8 @@ from scipy.special import ndtr, ndtri
 
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.fitting.sampling.nuts import Chain, Convergence, SamplerSettings, check_convergence, sample_model
+from benchmarks.paper import LEAST
 
-LEAST = 0.1
-"""Half width of the region about 0 in which an exponent is as good as none."""
 _FREE = 30.0
 """Prior standard deviation of the levels of cells, in that of the exponent."""
 _GRID = 10

@@ -23,7 +23,7 @@ from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.order import orders_of
 from bayes_grpo.rows.series import Series
 from benchmarks.calibration.known_noise import whole
-from benchmarks.lab.learners.record import say
+from benchmarks.common import say
 from benchmarks.lab.learners.seeds import rows_in
 
 SETTINGS = ("group_size", "learning_rate", "model_size", "prompts_per_step", "refresh")

@@ -14,8 +14,6 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
 from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
-from benchmarks.lab.learners.public_logs import CLASSES
-from benchmarks.status.diagnosis_rivals import AlarmOdds, thresholds
 from tests.diagnosis.conftest import ROWS
 from tests.helpers.command import call
 from tests.helpers.runs import evaluated, make_run, steps
@@ -138,21 +136,6 @@ def test_picture_and_terminal(hacked, tmp_path):
     assert "%) since about step " in told
     for words in ("90%", "What happened", "What to do"):
         assert words in shown
-
-
-def test_thresholds_alarm_as_they_say(rising):
-    entropy = np.full(ROWS, 1.0)
-    entropy[50:] = 0.3
-    kl = np.full(ROWS, 0.01) + 0.001 * np.random.default_rng(0).standard_normal(ROWS)
-    kl[40] = 0.5
-    found = thresholds(
-        make_run(steps(ROWS), rising, signals={"entropy": entropy, "kl": kl, "frac_reward_zero_std": 0.2})
-    )
-    assert found["policy_concentration"] == 51
-    assert found["dynamical_instability"] == 41
-    assert "advantage_degeneracy" not in found
-    odds = AlarmOdds([found, {}], ["policy_concentration", "healthy"])
-    assert CLASSES[odds(found).argmax()] == "policy_concentration"
 
 
 def test_command_says_verdict_json_and_exit_code(write_trl_log, tmp_path, rising):

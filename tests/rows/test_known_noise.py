@@ -15,7 +15,7 @@ from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.known_noise import BY_GROUPS, BY_LEVEL, BY_SPREAD, row_noise, scatter
 from bayes_grpo.rows.rows_of import rows_of
 from bayes_grpo.rows.schedule import FutureGrid
-from benchmarks.lab.learners.record import RESULTS
+from benchmarks.common import RESULTS
 from tests.helpers.runs import make_run, steps
 
 N, G, B, P, RHO = 400, 8, 16, 0.3, 0.4

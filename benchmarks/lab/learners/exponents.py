@@ -25,7 +25,7 @@ from scipy.stats import norm
 
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.planning.outlook import EXPONENTS_PATH, Exponents, expected_reward, reward_of_one_run
-from benchmarks.lab.learners.record import keep, say
+from benchmarks.common import keep, say
 from benchmarks.lab.learners.sibling_ends import (
     PAIR_DRAWS,
     PLANNED_PLACES,

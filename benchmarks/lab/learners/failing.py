@@ -24,10 +24,10 @@ import numpy as np
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.risk.failure import FAILING_PATH, LearnedFailures, failure_risk
 from bayes_grpo.risk.threshold import Change
+from benchmarks.common import keep, say
 from benchmarks.lab.failing_model import KEPT, MOST_BASE, Pairs, View, log_density, moved, pairs_of, sample_failing
 from benchmarks.lab.learners.failing_scores import both_scores, calibration_error, pair_scores
 from benchmarks.lab.learners.lab_siblings import LAB_SEEDS, lab_siblings
-from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.learners.siblings import SiblingFamily, sibling_families, siblings_in
 
 

@@ -37,10 +37,10 @@ from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.events import COLLAPSE, HAZARDS, EventRates, Rate, RewardPaths, chances
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.rows.rows_of import rows_of
+from benchmarks.common import keep, say
 from benchmarks.forecast.backtest_parts import Origin, origin_of, predicted, with_hazard
 from benchmarks.lab.learners.hazard_cases import HAZARD_SIGNS, Case, events_counted, lab_cases, public_cases
 from benchmarks.lab.learners.hazard_scores import judged
-from benchmarks.lab.learners.record import keep, say
 
 _BEYOND = 3.0
 """Standard deviations of what was learned from, beyond which a sign is held."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from benchmarks.common import say
 from benchmarks.lab.curvature import Local, balancing_reference, leading_modes, local, reward_spectrum
 from benchmarks.lab.enumeration import Listing
-from benchmarks.lab.learners.record import say
 from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.tasks import Task
 from benchmarks.lab.warm_start import warm_start

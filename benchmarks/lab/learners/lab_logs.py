@@ -24,8 +24,8 @@ import numpy as np
 from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
 from bayes_grpo.simulate.trainer_log import write_runs
+from benchmarks.common import keep, say
 from benchmarks.lab.families import Draw, deep_families, draw_run
-from benchmarks.lab.learners.record import keep, say
 from benchmarks.lab.runs import LABORATORY_BATCH, train_draws
 from benchmarks.lab.setups import Setup
 from benchmarks.lab.true_events import TRUTH

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.simulate.settings import Numbers, ScheduleKind, Structure
+from benchmarks.common import say
 from benchmarks.lab.families import Draw
-from benchmarks.lab.learners.record import say
 from benchmarks.lab.learners.siblings import Sibling
 from benchmarks.lab.runs import train_draws
 from benchmarks.lab.settings import Lab, LabNumbers

@@ -23,8 +23,8 @@ from scipy.optimize import minimize
 from bayes_grpo import forecasting
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.forecasting.pool import BEYOND, FEATURES, Pool
+from benchmarks.common import keep
 from benchmarks.lab.learners.pieces import Piece
-from benchmarks.lab.learners.record import keep
 
 _TARGET = Path(forecasting.__file__).with_name("pool.json")
 _MOST = 15.0

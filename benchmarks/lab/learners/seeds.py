@@ -31,7 +31,7 @@ from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import PATH, Side, sides
 from bayes_grpo.logs import read_log
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from benchmarks.lab.learners.record import keep, say
+from benchmarks.common import keep, say
 
 SEED_NAME = re.compile(r"_s\d{2,5}$")
 SPREADS = np.geomspace(0.01, 5.0, 120)

@@ -18,7 +18,7 @@ from bayes_grpo.logs.run import Run
 from bayes_grpo.planning.outlook import Base, RewardScale, base_of_run
 from bayes_grpo.rows.reward_range import RewardRange, reward_range
 from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
-from benchmarks.lab.learners.record import say
+from benchmarks.common import say
 from benchmarks.lab.learners.siblings import SiblingFamily
 
 PLANNED_PLACES = {"learning_rate": 0, "refresh_interval": 1, "group_size": 3, "prompts_per_step": 4}

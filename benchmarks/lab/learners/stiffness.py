@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.simulate.settings import Numbers, Structure
+from benchmarks.common import keep
 from benchmarks.lab.enumeration import list_completions
 from benchmarks.lab.learners.held_policies import held_policies
-from benchmarks.lab.learners.record import keep
 from benchmarks.lab.network import Network
 from benchmarks.lab.settings import Lab, LabNumbers
 from benchmarks.lab.tasks import make_task

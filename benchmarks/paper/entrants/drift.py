@@ -11,10 +11,3 @@ def forecast(step, y, ahead):
     wander = np.std(np.diff(y)) / np.sqrt(8.0 * len(last))
     gone = (ahead - step[-1]) / np.median(np.diff(step))
     return np.full(len(ahead), last.mean()), np.sqrt(np.var(last, ddof=1) + wander**2 * gone + 1e-12)
-
-
-def alarms(run):
-    """An alarm where the last tenth of the reward lies below the first tenth."""
-    y, step = (x[np.isfinite(run.reward)] for x in (run.reward, run.step))
-    k = max(1, len(y) // 10)
-    return {"dynamical_instability": float(step[-1])} if len(y) and y[-k:].mean() < y[:k].mean() else {}
