@@ -3,8 +3,8 @@
 Exit codes: 0 success; 2 wrong usage; 3 bad input, setting or place to write; 4 the sampler did not converge (the
 result is printed and written all the same, and says so); 5 a failure is as probable as ``diagnose --fail-on`` asks, or
 was found by ``watch --until-alarm`` (the result is printed all the same); 130 interrupted, 143 terminated
-(`bayes_grpo.cli.entry`). ``--json`` writes to standard output and nothing else does; progress and errors go to standard
-error.
+(`bayes_grpo.cli.signals`). ``--json`` writes to standard output and nothing else does; progress and errors go to
+standard error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Annotated, Any, NoReturn, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.options import EXIT_INPUT, QUIET
+from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
 from bayes_grpo.common.text import plain
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.intervals import LEVEL, Interval, better_of, interval, percent, span_text
+from bayes_grpo.common.intervals import LEVEL, better_of, interval
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
@@ -19,6 +19,7 @@ from bayes_grpo.families.readings import RunReading, reading_of
 from bayes_grpo.families.recipes import (
     FURTHER,
     Measure,
+    RecipeAnswer,
     difference_of,
     differences,
     further_seeds,
@@ -36,45 +37,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 4000
 """Draws for intervals."""
-
-
-@dataclass(frozen=True)
-class RecipeAnswer(Result):
-    """Which recipe is better by one measure.
-
-    Attributes:
-        at: "step", "completions", "end" (of each run's own log) or "plateau"; of a part its name.
-        words: The same in words.
-        a: A's mean over seeds, reward.
-        b: B's.
-        difference: B less A.
-        p_better: Probability that B's mean over seeds is higher.
-        spread: Standard deviation between seeds, reward.
-        further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
-            is needed.
-    """
-
-    at: str
-    words: str
-    a: Interval
-    b: Interval
-    difference: Interval
-    p_better: float
-    spread: Interval
-    further: int | None
-
-    also_in_json = ("verdict",)
-
-    @property
-    def verdict(self) -> str:
-        """One of "B is better", "A is better" and "cannot tell"."""
-        return better_of(self.p_better)
-
-    @property
-    def numbers(self) -> str:
-        """Probability and difference."""
-        better = f"P(B better than A) {percent(self.p_better)}"
-        return f"{better}, difference {span_text(self.difference, '+.3g', level=False)}"
 
 
 @dataclass(frozen=True, eq=False)

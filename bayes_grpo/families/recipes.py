@@ -18,18 +18,16 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm
 
-from bayes_grpo.common.intervals import SURELY_BETTER
+from bayes_grpo.common.intervals import SURELY_BETTER, Interval, better_of, percent, span_text
+from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
 from bayes_grpo.families.members import named_settings, setting_text, settings_that_differ
 from bayes_grpo.logs.run import Run
-
-if TYPE_CHECKING:
-    from bayes_grpo.families.compare_runs import RecipeAnswer
 
 PATH = Path(__file__).with_name("seeds.json")
 _GRID = 61
@@ -96,6 +94,45 @@ class Measure(NamedTuple):
     a: Side
     b: Side
     unit: float
+
+
+@dataclass(frozen=True)
+class RecipeAnswer(Result):
+    """Which recipe is better by one measure.
+
+    Attributes:
+        at: "step", "completions", "end" (of each run's own log) or "plateau"; of a part its name.
+        words: The same in words.
+        a: A's mean over seeds, reward.
+        b: B's.
+        difference: B less A.
+        p_better: Probability that B's mean over seeds is higher.
+        spread: Standard deviation between seeds, reward.
+        further: Further seeds of each recipe that would settle it with probability .8; None where 64 would not, or none
+            is needed.
+    """
+
+    at: str
+    words: str
+    a: Interval
+    b: Interval
+    difference: Interval
+    p_better: float
+    spread: Interval
+    further: int | None
+
+    also_in_json = ("verdict",)
+
+    @property
+    def verdict(self) -> str:
+        """One of "B is better", "A is better" and "cannot tell"."""
+        return better_of(self.p_better)
+
+    @property
+    def numbers(self) -> str:
+        """Probability and difference."""
+        better = f"P(B better than A) {percent(self.p_better)}"
+        return f"{better}, difference {span_text(self.difference, '+.3g', level=False)}"
 
 
 @dataclass(frozen=True, eq=False)

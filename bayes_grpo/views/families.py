@@ -21,7 +21,8 @@ from bayes_grpo.common.document import (
     words,
 )
 from bayes_grpo.common.intervals import LEVEL
-from bayes_grpo.families.compare_runs import Compared, RecipeAnswer
+from bayes_grpo.families.compare_runs import Compared
+from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
 from bayes_grpo.views.view import shows

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bayes_grpo.cli.entry import ended_by_signals
 from bayes_grpo.cli.options import EXIT_ENDED, EXIT_INTERRUPTED
+from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import OutputError
 from bayes_grpo.common.files import folder_for_a_while, undo_all, undone_at_an_end, written_whole
 from tests.helpers.selection import few
@@ -32,7 +32,7 @@ def begun(code: str, **more) -> subprocess.Popen:
     """A command line of ours whose command does what is asked, and says when it has begun."""
     words = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from bayes_grpo.cli.entry import ended_by_signals\n"
+        "from bayes_grpo.cli.signals import ended_by_signals\n"
         f"with ended_by_signals():\n    print('begun', flush=True)\n{code}"
     )
     child = subprocess.Popen(
