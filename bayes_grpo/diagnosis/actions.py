@@ -13,8 +13,6 @@ from bayes_grpo.diagnosis.facts import Facts
 from bayes_grpo.diagnosis.mode import all_modes
 from bayes_grpo.diagnosis.status import CANNOT_TELL
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.risk.failure import FailureRisk, failure_risk
-from bayes_grpo.risk.threshold import Change
 
 Condition = Callable[[Facts], bool]
 _SCORE = ("train reward", "evaluation reward")
@@ -55,17 +53,12 @@ def _rate(f: Facts, factor: float) -> str:
     return f"the learning rate from {f.learning_rate:.3g} to {factor * f.learning_rate:.3g}"
 
 
-def _risk(f: Facts) -> FailureRisk:
-    """Of a run with twice the learning rate."""
-    return failure_risk(Change(learning_rate=math.log(2.0)), rate=f.shared_rate)
-
-
 def _risky(f: Facts) -> bool:
     """Whether anything speaks against a higher learning rate."""
     shown = f.broken or bool(f.signs) or bool(f.falls) or f.held_out_stays or f.failing > THRESHOLDS.safe
     pointless = f.rate_spent is not None or f.all_wrong or f.level > THRESHOLDS.near_top
     wasted = f.waste > THRESHOLDS.half or f.truncated > THRESHOLDS.truncated
-    return shown or pointless or wasted or _risk(f).p > THRESHOLDS.safe
+    return shown or pointless or wasted
 
 
 def _saved(f: Facts) -> str:
@@ -149,7 +142,7 @@ ACTIONS: dict[str, ActionRow] = {
     ),
     "lower rate": ActionRow(lambda f: f"lower {_rate(f, 0.5)}"),
     "raise rate": ActionRow(
-        lambda f: f"raise {_rate(f, 2)} ({_risk(f).text}), and watch the KL",
+        lambda f: f"raise {_rate(f, 2)}, and watch the KL",
         lambda f: f.kl < THRESHOLDS.calm_kl and f.rows >= THRESHOLDS.waste_rows,
         _risky,
     ),

@@ -15,7 +15,6 @@ from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, fallen_of, rate_spent_at, rise_chance
 from bayes_grpo.logs.run import Run
-from bayes_grpo.risk.failure import shared_rate
 from bayes_grpo.rows.series import is_share
 
 
@@ -53,7 +52,6 @@ class Facts:
         truncated_pays: Whether the reward is higher, or rose more, than complete completions could earn.
         not_finite: Signals that are NaN at the end.
         learning_rate: Highest learning rate; None where it is unknown.
-        shared_rate: The same on the scale that runs share; None without one.
         step_text: Function from a step to its name in sentences.
         group_size: Completions a prompt; None where it is unknown.
         entropy: Whether an entropy is logged.
@@ -93,7 +91,6 @@ class Facts:
     truncated_pays: bool = False
     not_finite: tuple[str, ...] = ()
     learning_rate: float | None = None
-    shared_rate: float | None = None
     step_text: Callable[[float], str] = "step {:.6g}".format
     group_size: float | None = None
     entropy: bool = False
@@ -175,7 +172,6 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
         learning_rate=None if rate is None else float(rate),
-        shared_rate=shared_rate(rate, settings.momentum_convention.value),
         step_text=run.step_text,
         group_size=group if group >= 2 else None,
         entropy="entropy" in rows.signals,
