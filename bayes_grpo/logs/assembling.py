@@ -209,6 +209,7 @@ def assemble(
         window=row_windows(run.step, settings.logging_window.value or 1),
         settings=settings,
         keys=used,
+        definitions={name: columns.definitions[name] for name in run.signals},
         notes=notes,
         unused=unused,
         step_counter=counter_of(columns.keys),

@@ -15,8 +15,9 @@ from bayes_grpo.common.text import counted, listed
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
 from bayes_grpo.logs.keyindex import COMPONENT, ENVIRONMENT, Columns, KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
+from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer, identify
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identify
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
@@ -40,7 +41,10 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     A log without reward and evaluation, or with several keys that could be the reward, is an error.
     """
     index = KeyIndex(table)
-    columns = Columns(index, hint or identify(index))
+    written_by = identify(index)
+    if hint is not None and not written_by.name.startswith(hint.name):  # "TRL AsyncGRPO" writes the files of "TRL"
+        written_by = hint
+    columns = Columns(index, written_by)
     columns.step = _step(columns, choices.get("step"))
     columns.evals = _evals(columns, choices.get("heldout"))
     signals = _signals(columns, choices)
@@ -77,7 +81,7 @@ def _broken(columns: Columns, components: Mapping[str, str]) -> dict[str, np.nda
     written = KeyIndex(table, numbers=False)
     named = {name: keys for name, keys in columns.raw.items() if name not in ("step", "eval_reward")}
     for name in _SIGNALS:
-        if name not in named and (key := _signal_key(written, columns.trainer, name)) is not None:
+        if name not in named and (key := _signal_key(written, columns.trainer, name)[0]) is not None:
             named[name] = [key]
     named |= {COMPONENT + name: [key] for name, key in components.items()}
     found = {name: np.logical_or.reduce([table.broken(k) for k in keys]) for name, keys in named.items()}
@@ -182,13 +186,22 @@ def _over_epochs(columns: Columns) -> None:
     columns.notes.append(f"steps count within an epoch; they go on from one {key!r} to the next")
 
 
-def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> str | None:
-    key = index.first(trainer.keys.get(name, ()), trainer.prefixes)
-    key = index.first(GENERIC.keys[name], GENERIC.prefixes) if key is None else key
-    if key is None and name == "frac_reward_zero_std":
+def _signal_key(index: KeyIndex, trainer: Trainer, name: str) -> tuple[str | None, str]:
+    """The raw key of a signal and the short name of its definition: the trainer's own keys come before those of all.
+
+    A key that the trainer has for another signal is not one of all trainers' keys: ``kl`` is of the sampler for some.
+    """
+    for pattern in trainer.keys.get(name, ()):
+        if (key := index.first((pattern,), trainer.prefixes)) is not None:
+            return key, trainer.definitions.get(pattern, "")
+    elsewhere = {k for other in trainer.keys if other != name for k in trainer.keys[other]}
+    for pattern in GENERIC.keys[name]:
+        if pattern not in elsewhere and (key := index.first((pattern,), GENERIC.prefixes)) is not None:
+            return key, GENERIC.definitions.get(pattern, "")
+    if name == "frac_reward_zero_std":
         shares = [k for words, k in index.raw.items() if _NO_SPREAD.search(words) and _is_share(index.table.column(k))]
-        return shares[0] if len(dict.fromkeys(shares)) == 1 else None
-    return key
+        return (shares[0] if len(dict.fromkeys(shares)) == 1 else None), ""
+    return None, ""
 
 
 def _is_share(values: np.ndarray) -> bool:
@@ -197,37 +210,68 @@ def _is_share(values: np.ndarray) -> bool:
 
 
 def _signals(columns: Columns, choices: Choices) -> dict[str, np.ndarray]:
+    """Signals by the key that the user named, by the trainer's keys, or by all trainers'; then those put together."""
     index, table = columns.index, columns.index.table
     signals: dict[str, np.ndarray] = {}
     for name in _SIGNALS:
-        key = index.named(choices[name], name) if name in choices else _signal_key(index, columns.trainer, name)
+        key, short = _signal_key(index, columns.trainer, name)
+        if name in choices:
+            named = index.named(choices[name], name)
+            key, short = named, short if named == key else ""
         if key == "train_loss" and "train_runtime" in table and name not in choices:
             key = None  # the closing summary's mean loss over the whole run
         if key is not None:
             columns.use(name, [key])
+            columns.definitions[name] = SIGNALS[name].word(short)
             signals[name] = table.column(key)
     # Combinations of keys: the trainer's own, then the others', whose keys scripts borrow.
     for derived in (d for t in (columns.trainer, *TRAINERS) for d in t.derived):
-        terms = [key for pattern in derived.terms if (key := index.first((pattern,))) is not None]
-        over = index.first((derived.over,)) if derived.over else None
-        if derived.signal in signals or len(terms) < len(derived.terms) or (derived.over and over is None):
-            continue
-        weights = derived.terms.values()
-        total = np.sum([weight * table.column(k) for k, weight in zip(terms, weights, strict=True)], axis=0)
-        if over is not None:
-            count = table.column(over)
-            total = total / np.where(count > 0.0, count, np.nan)
-        values = derived.constant + total
-        if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
-            if not any(derived.signal in note for note in columns.notes):
-                columns.notes.append(
-                    f"{derived.signal} is unknown: {derived.text(terms, over)} is always 0, as if zero-variance "
-                    "groups were filtered before logging"
-                )
-            continue
-        columns.use(derived.signal, [*terms, *([over] if over else [])], derived.text(terms, over))
-        signals[derived.signal] = values
+        if derived.signal not in signals and (values := _combined(columns, derived)) is not None:
+            signals[derived.signal] = values
     return signals
+
+
+def _combined(columns: Columns, derived: Derived) -> np.ndarray | None:
+    """A signal out of several keys, shape (n,), with its keys and definition put down; None where keys are missing."""
+    index = columns.index
+    terms = [found[0] for pattern in derived.terms if (found := index.find((pattern,)))]
+    over = index.first((derived.over,)) if derived.over else None
+    if len(terms) < len(derived.terms) or (derived.over and over is None):
+        return None
+    pooled = [_pooled(columns, keys, derived.pool) for keys in terms]
+    total = np.sum([weight * x for x, weight in zip(pooled, derived.terms.values(), strict=True)], axis=0)
+    if over is not None:
+        count = index.table.column(over)
+        total = total / np.where(count > 0.0, count, np.nan)
+    values = derived.constant + total
+    shown = [keys[0] if derived.pool == "first" else f"{derived.pool} of {listed(keys, 3)}" for keys in terms]
+    text = derived.text(shown, over)
+    if derived.zero_says_nothing and not np.any(np.abs(np.nan_to_num(values)) > _ZERO):
+        if not any(derived.signal in note for note in columns.notes):
+            columns.notes.append(
+                f"{derived.signal} is unknown: {text} is always 0, as if zero-variance groups were filtered before "
+                "logging"
+            )
+        return None
+    used = [key for keys in terms for key in (keys[:1] if derived.pool == "first" else keys)]
+    columns.use(derived.signal, [*used, *([over] if over else [])], text)
+    columns.definitions[derived.signal] = SIGNALS[derived.signal].word(derived.definition)
+    return values
+
+
+def _pooled(columns: Columns, keys: list[str], pool: str) -> np.ndarray:
+    """The first of some keys, or their sum or mean, shape (n,); a sum is 0 on rows with a reward and none of them."""
+    index = columns.index
+    if pool == "first":
+        return index.table.column(keys[0])
+    values = np.array(index.columns(keys, "parts of a signal"))
+    known = np.isfinite(values)
+    total = np.nansum(values, axis=0)
+    if pool == "mean":
+        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+    reward = index.first(columns.trainer.keys["reward"], columns.trainer.prefixes)
+    rewarded = np.isfinite(index.table.column(reward or ""))
+    return np.where(known.any(axis=0) | rewarded, total, np.nan)
 
 
 def _evals(columns: Columns, named: str | None) -> np.ndarray:

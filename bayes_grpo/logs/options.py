@@ -14,8 +14,8 @@ from typing import Any
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import clean, listed
-from bayes_grpo.logs.run import SIGNALS
 from bayes_grpo.logs.settings import Provenance, Setting
+from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import leaves, to_float
 from bayes_grpo.logs.trainers import Trainer
 

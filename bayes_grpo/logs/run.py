@@ -20,20 +20,6 @@ from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.settings import Setting, Settings
 
-SIGNALS: tuple[str, ...] = (
-    "reward_std", "frac_reward_zero_std", "entropy", "kl", "clip_ratio", "grad_norm", "completion_length",
-    "learning_rate", "loss", "accuracy", "completions_clipped_ratio", "gold_reward", "stiffness",
-    "stability_margin", "engine_mismatch", "staleness", "step_time", "step_cost", "total_cost",
-)  # fmt: skip
-"""Canonical names of the optional signals of a row. Readers map each trainer's own keys to these.
-
-`stiffness` and `stability_margin` are what a probe during the training measured (`bayes_grpo.probing`).
-Of the last five: how far the probabilities of the engine that writes completions lie from those of the trainer, mean
-absolute difference a token in whatever unit the trainer logs (nats, probability, KL); updates between the policy that
-wrote a row's completions and the one trained on them, mean over the completions; seconds a step; money a step; money
-since the start.
-"""
-
 
 class LoggedColumn(NamedTuple):
     """One logged column: the trainer's key, number of finite values, the range, first and last of them."""
@@ -106,6 +92,9 @@ class Run(Shown):
         resumes: Steps at which the training was resumed.
         trainings: All trainings in the file, where it holds several.
         suggested: Column that was not recognized → the keys of the log that it may be.
+        definitions: Signal → the word for what its key measures: one of the definitions of its row in
+            `bayes_grpo.logs.signals.SIGNALS`, "unknown" where the key does not say which, or "standard" where there is
+            one alone.
     """
 
     name: str
@@ -130,6 +119,7 @@ class Run(Shown):
     resumes: tuple[float, ...] = ()
     trainings: tuple[LoggedTraining, ...] = ()
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -138,7 +128,7 @@ class Run(Shown):
         put = partial(object.__setattr__, self)
         for name in ("step", "reward", "window", "eval_step", "eval_reward"):
             put(name, _read_only(getattr(self, name)))
-        for name in ("keys", "unused", "suggested"):
+        for name in ("keys", "unused", "suggested", "definitions"):
             put(name, MappingProxyType(dict(getattr(self, name))))
         shapes = {name: getattr(self, name).shape for name in ("reward", "window")}
         for name in _BY_ROW:
@@ -199,7 +189,7 @@ class Run(Shown):
             "evals": evals[1],
             "eval_rows": len(self.eval_step),
             "settings": settings,
-            **{name: getattr(self, name) for name in ("notes", "unused", "trainings", "suggested")},
+            **{name: getattr(self, name) for name in ("notes", "unused", "trainings", "suggested", "definitions")},
         }
         return _plain(json_safe(found))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from bayes_grpo.logs.keyindex import KeyIndex
 
@@ -28,6 +28,9 @@ class Derived:
         over: Raw key that the terms are divided by.
         zero_says_nothing: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
             batch before it was logged.
+        pool: What a pattern stands for: its "first" key, or the "sum" or "mean" of all its keys. A sum is 0 on rows
+            with a reward that have none of them.
+        definition: Short name of its definition (`CanonicalSignal.definitions`).
     """
 
     signal: str
@@ -35,6 +38,8 @@ class Derived:
     constant: float = 0.0
     over: str | None = None
     zero_says_nothing: bool = False
+    pool: Literal["first", "sum", "mean"] = "first"
+    definition: str = ""
 
     def text(self, keys: Sequence[str], over: str | None = None) -> str:
         """The combination of a log's keys as one reads it, e.g. "a + b" or "1 - a / b"."""
@@ -59,6 +64,7 @@ class Trainer:
             Those of the step are groups, with "|" between them.
         rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
             with them. Keys that share the first word of one of these are logged at its steps.
+        definitions: Key → short name of what it measures (`CanonicalSignal.definitions`).
         prefixes: Put before the keys of signature, reward and signals when they are looked up.
         derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
         defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
@@ -71,6 +77,7 @@ class Trainer:
     name: str
     signature: tuple[str, ...]
     keys: dict[str, tuple[str, ...]]
+    definitions: Mapping[str, str] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ("",)
     rollouts: tuple[str, ...] = ()
     derived: tuple[Derived, ...] = ()
@@ -94,12 +101,22 @@ _HELD_OUT = ("eval_{}", "eval/{}", "val_{}", "val/{}", "validation/{}", "validat
 
 
 def _keys(text: str) -> tuple[str, ...]:
-    """Keys of a text, in which "~" before a name means all spellings of its mean, "^" those of an evaluation."""
+    """Keys of a text, in which "~" before a name means all spellings of its mean, "^" those of an evaluation.
+
+    What stands after "=" is the short name of a definition.
+    """
     found: list[str] = []
     for word in text.split():
-        names = [form.format(word.lstrip("^~")) for form in (_MEANS if "~" in word else ("{}",))]
-        found += [form.format(name) for form in (_HELD_OUT if "^" in word else ("{}",)) for name in names]
+        name = word.partition("=")[0]
+        names = [form.format(name.lstrip("^~")) for form in (_MEANS if "~" in name else ("{}",))]
+        found += [form.format(mean) for form in (_HELD_OUT if "^" in name else ("{}",)) for mean in names]
     return tuple(found)
+
+
+def _definitions(text: str) -> dict[str, str]:
+    """Key → what stands after its "="."""
+    words = (word.strip(";").partition("=") for word in text.split() if "=" in word)
+    return {key: short for name, _, short in words for key in _keys(name)}
 
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
@@ -109,8 +126,20 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
 
 def _trainer(*, signature: str, keys: str, config: str = "", rollouts: str = "", **more: Any) -> Trainer:
     """A trainer whose keys are written as text, names and their keys as `_table` reads them."""
-    tables = {"keys": _table(keys), "config": _table(config)}
+    tables = {"keys": _table(keys), "config": _table(config), "definitions": _definitions(keys)}
     return Trainer(signature=_keys(signature), rollouts=_keys(rollouts), **tables, **more)
+
+
+def _like(trainer: Trainer, *, signature: str, keys: str, config: str = "", **more: Any) -> Trainer:
+    """Another trainer that writes the keys of one, but for some."""
+    return replace(
+        trainer,
+        signature=_keys(signature),
+        keys=trainer.keys | _table(keys),
+        definitions={**trainer.definitions, **_definitions(keys)},
+        config=_table(config) or trainer.config,
+        **more,
+    )
 
 
 GENERIC = _trainer(
@@ -141,10 +170,18 @@ GENERIC = _trainer(
         accuracy: ~accuracy acc train_accuracy correct;
         completions_clipped_ratio: completions_clipped_ratio completions/clipped_ratio truncation_rate truncated_ratio;
         gold_reward: gold_reward reward/gold gold_reward_mean gold_score true_reward reward/correctness_f reward/f;
-        engine_mismatch: engine_mismatch;
-        staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync;
-        step_time: step_time time/step step_seconds seconds_per_step; step_cost: step_cost cost_per_step;
-        total_cost: total_cost cumulative_cost""",
+        engine_mismatch: engine_mismatch kl_divergence_inference=kl;
+        staleness: staleness staleness_mean async/staleness_mean async/steps_since_sync policy_version_gap_mean
+        off_policy/lag_batches;
+        step_time: step_time time/step step_seconds seconds_per_step time/total timing/step timing_s/step perf/step_s
+        step_elapsed_sec; step_cost: step_cost cost_per_step; total_cost: total_cost cumulative_cost;
+        update_kl: ppo_kl approxkl; importance_ratio: importance_ratio/mean tis_mean=sampler;
+        importance_ess: importance_ess; ratio_clipped: seq_is_masked_frac;
+        dropped: dropped stale_results_dropped=samples stale_groups_dropped=groups;
+        filtered_groups: filtered_groups; turns: ~num_turns turns_per_episode ~turns;
+        tool_calls: ~tool_calls ~tool_call_counts tools/call_frequency; expert_load: aux_loss=loss;
+        advantage_max: advantage_max max_advantage advantages/max; completion_length_max: completion_length_max
+        completions/max_length response_length/max""",
     prefixes=("", "train/"),
 )
 
@@ -154,7 +191,9 @@ _TRL = _trainer(
         eval_runtime""",
     keys="""step: train/global_step global_step | step | _step; reward: reward;
         heldout: eval_reward eval/reward eval_*_reward eval/*_reward;
-        engine_mismatch: sampling/sampling_logp_difference/mean; staleness: sample/staleness_mean""",
+        engine_mismatch: sampling/sampling_logp_difference/mean=abs;
+        importance_ratio: sampling/importance_sampling_ratio/mean=sampler; tool_calls: tools/call_frequency;
+        expert_load: aux_loss=loss; completion_length_max: completions/max_length""",
     prefixes=("", "train/"),
     defaults=ADAM | {"group_size": 8, "schedule": "linear"},
     rows_without_rollout=True,
@@ -167,10 +206,19 @@ _VERL = _trainer(
         heldout: val-core/**/mean@* val-core/** val/test_score/** val/**; entropy: actor/entropy actor/entropy_loss;
         kl: actor/kl_loss actor/reward_kl_penalty critic/kl; clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm;
         completion_length: response_length/mean response_length_non_aborted/mean;
-        learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss;
-        engine_mismatch: training/rollout_probs_diff_mean rollout_corr/log_ppl_abs_diff;
+        learning_rate: actor/lr actor/lr(1e-4); loss: actor/pg_loss actor/loss; update_kl: actor/ppo_kl;
+        engine_mismatch: rollout_corr/k3_kl=k3 training/rollout_probs_diff_mean=prob rollout_corr/kl=k1
+        rollout_corr/log_ppl_abs_diff=ppl; importance_ratio: rollout_corr/rollout_is_mean=sampler;
+        importance_ess: rollout_corr/rollout_is_eff_sample_size=sampler;
+        ratio_clipped: rollout_corr/rollout_is_ratio_fraction_high;
         staleness: training/off_policy/trajectory_staleness/mean; step_time: perf/time_per_step timing_s/step;
+        dropped: training/off_policy/evicted_samples=groups training/off_policy/dropped_samples=groups
+        fully_async/count/dropped_stale_samples=sofar;
+        filtered_groups: training/filter_groups/evicted_samples=groups training/filter_groups/dropped_samples=groups;
+        turns: num_turns/mean training/num_turns/mean; tool_calls: tool_call_counts/mean;
+        advantage_max: critic/advantages/max; completion_length_max: response_length/max;
         completions_clipped_ratio: response_length/clip_ratio""",
+    derived=(Derived("expert_load", {"rollout/moe/max_vio/*": 1.0}, pool="mean", definition="violation"),),
     defaults=ADAM | {"prompts_per_step": 1024, "schedule": "constant"},
     config="""group_size: actor_rollout_ref/rollout/n; prompts_per_step: data/train_batch_size;
         momentum: actor_rollout_ref/actor/optim/betas/0;
@@ -181,12 +229,19 @@ _VERL = _trainer(
 
 TRAINERS = (
     _TRL,
+    _like(  # whose kl is that of the sampler to the trainer
+        _TRL,
+        name="TRL AsyncGRPO",
+        signature=f"sample/staleness_mean sample/rollout_queue_size {' '.join(_TRL.signature)}",
+        keys="""engine_mismatch: sampling/sampling_logp_difference/mean=abs kl=kl; kl: ref_kl;
+            staleness: sample/staleness_mean; dropped: sample/dropped_stale_total=samples; step_time: perf/step_s""",
+    ),
     _trainer(
         name="TRL (PPO, RLOO)",
         signature="objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens",
         keys="""step: train/global_step global_step | step; reward: objective/scores;
             heldout: eval_reward eval/reward eval_objective/scores; entropy: policy/entropy_avg; kl: objective/kl;
-            clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss""",
+            update_kl: policy/approxkl_avg; clip_ratio: policy/clipfrac_avg; loss: loss/policy_avg loss""",
         prefixes=("", "train/"),
         defaults=ADAM | {"schedule": "linear"},
     ),
@@ -197,7 +252,10 @@ TRAINERS = (
         keys="""step: train/global_step eval/global_step | step; reward: train/reward;
             heldout: eval/*pass1 eval/*pass*; entropy: train/entropy_loss; clip_ratio: train/ppo_clip_ratio;
             grad_norm: train/actor_grad_norm; learning_rate: train/actor_lr; loss: train/policy_loss train/act_loss;
-            engine_mismatch: train/logprobs_diff; completions_clipped_ratio: train/truncated""",
+            update_kl: train/ppo_kl; engine_mismatch: train/logprobs_diff=abs train/vllm_kl=k1;
+            dropped: train/rollout/dropped/total=groups; step_time: train/timing/step_total;
+            completions_clipped_ratio: train/truncated""",
+        derived=(Derived("filtered_groups", {"train/dynamic_filtering_pass_rate": -0.01}, 1.0, definition="share"),),
         defaults=ADAM | {"prompts_per_step": 1024, "schedule": "cosine"},
         std_kind="within",
         config="""group_size: rollout/n_samples_per_prompt n_samples_per_prompt;
@@ -209,9 +267,12 @@ TRAINERS = (
         signature="train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**",
         keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
             heldout: eval/*/all/*/avg@* eval/*/effective/*/avg@* eval/**/avg@*; entropy: entropy/all/mean entropy/mean;
-            engine_mismatch: mismatch_kl/all/mean mismatch_kl/mean; clip_ratio: is_masked/all/mean is_masked/mean;
+            engine_mismatch: mismatch_kl/all/mean=k3 mismatch_kl/mean=k3; clip_ratio: is_masked/all/mean is_masked/mean;
             completion_length: train/agg/all/*/num_output_tokens/mean train/agg/effective/*/num_output_tokens/mean
             seq_len/all/mean; loss: loss/mean loss/all/mean; staleness: off_policy/mean;
+            importance_ratio: importance_ratio/all/mean=sampler importance_ratio/mean=sampler;
+            dropped: off_policy/dropped=samples; turns: train/agg/all/*/num_turns/mean;
+            expert_load: max_vio/mean=violation; completion_length_max: train/agg/all/*/num_output_tokens/max;
             completions_clipped_ratio: train/agg/all/*/is_truncated/mean""",
         derived=(
             Derived("frac_reward_zero_std", {"train/agg/all/*/solved_none": 1.0, "train/agg/all/*/solved_all": 1.0}),
@@ -228,9 +289,11 @@ TRAINERS = (
         keys="""reward: train/reward avg_reward; heldout: validation/accuracy validation/reward;
             entropy: train/approx_entropy; kl: train/kl_penalty; step_time: timing/train/total_step_time;
             completion_length: train/mean_gen_tokens_per_sample; staleness: train/avg_trajectory_age;
-            engine_mismatch: train/gen_kl_error generation_kl_error""",
+            engine_mismatch: train/gen_kl_error=k3 generation_kl_error=k3;
+            importance_ratio: train/sampling_importance_ratio=sampler; ratio_clipped: train/is_oob_ratio;
+            turns: train/avg_turns_per_sample train/turns_per_sample/mean""",
         derived=(
-            Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0),
+            Derived("engine_mismatch", {"train/token_mult_prob_error": 1.0}, -1.0, definition="factor"),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_mixed": -0.01}, 1.0),
             Derived("frac_reward_zero_std", {"train/baseline_reward/pct_0": 0.01, "train/baseline_reward/pct_1": 0.01}),
         ),
@@ -245,7 +308,12 @@ TRAINERS = (
         keys="""step: training_step | step | _step; reward: scores objective/verifiable_reward;
             heldout: eval/scores eval/pass_at_1; entropy: policy/entropy_avg;
             kl: loss/kl_avg objective/kl_avg objective/kl3_avg; clip_ratio: policy/clipfrac_avg;
-            completion_length: val/sequence_lengths; loss: loss/policy_avg loss/total_avg""",
+            completion_length: val/sequence_lengths; completion_length_max: val/sequence_lengths_max;
+            loss: loss/policy_avg loss/total_avg; update_kl: policy/approxkl_avg;
+            engine_mismatch: debug/vllm_vs_local_logprob_diff_mean=abs debug/vllm_local_reverse_kl=weighted;
+            importance_ratio: val/rho_weight=sampler; ratio_clipped: val/rho_clipfrac;
+            dropped: stale_results_dropped=samples; tool_calls: tools/aggregate/avg_calls_per_rollout;
+            filtered_groups: batch/filtered_prompts=groups""",
         defaults=ADAM | {"group_size": 4, "prompts_per_step": 16},
         config="""group_size: num_samples_per_prompt_rollout; prompts_per_step: num_unique_prompts_rollout;
             schedule: lr_scheduler_type; total_steps: num_training_steps""",
@@ -255,7 +323,11 @@ TRAINERS = (
         signature="ppo_actor/**",
         keys="""reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward;
             entropy: ppo_actor/update/entropy/avg;
-            kl: ppo_actor/update/approx_kl/avg ppo_actor/update/behave_approx_kl/avg;
+            update_kl: ppo_actor/update/approx_kl/avg;
+            engine_mismatch: ppo_actor/update/behave_approx_kl/avg=signed;
+            importance_ratio: ppo_actor/update/behave_imp_weight/avg=sampler
+            ppo_actor/update/importance_weight/avg=update; ratio_clipped: ppo_actor/update/behave_filtered_ratio/avg;
+            staleness: ppo_actor/update/version_stats/sample_staleness_theta_avg;
             clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm;
             completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr;
             completions_clipped_ratio: ppo_actor/no_eos_ratios/avg""",
@@ -270,9 +342,15 @@ TRAINERS = (
         keys="""step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*;
             entropy: train/entropy_loss rollout/entropy; clip_ratio: train/pg_clipfrac;
             completion_length: rollout/response_len/mean rollout/response_lengths; learning_rate: train/lr-pg_0;
-            loss: train/pg_loss train/loss; engine_mismatch: train/train_rollout_logprob_abs_diff;
-            step_time: perf/step_time; completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",
+            loss: train/pg_loss train/loss; update_kl: train/ppo_kl; step_time: perf/step_time;
+            engine_mismatch: train/train_rollout_logprob_abs_diff=abs train/train_rollout_kl=k3;
+            importance_ratio: train/tis=sampler train/ois=update;
+            importance_ess: train/rollout_ess_ratio=sampler train/ess_ratio=update; ratio_clipped: train/tis_clipfrac;
+            dropped: rollout/fully_async/stale_groups_dropped=groups rollout/stale_groups_dropped=groups;
+            completion_length_max: rollout/response_len/max;
+            completions_clipped_ratio: rollout/truncated_ratio rollout/truncated""",
         rollouts="rollout/step eval/step",
+        derived=(Derived("filtered_groups", {"rollout/zero_std/count_*": 1.0}, pool="sum", definition="flat"),),
         config="""group_size: n_samples_per_prompt; momentum: adam_beta1; schedule: lr_decay_style;
             completions_per_step: global_batch_size""",
         rows_without_rollout=True,
@@ -309,7 +387,8 @@ TRAINERS = (
         keys="""step: step | progress/batch | progress/step;
             reward: env/all/reward/total reward/total reward/mean env/all/reward/mean;
             heldout: test/env/all/reward/total test/env/all/correct test/**/reward/total eval/**/reward/total;
-            kl: optim/kl_sample_train_v1 optim/kl_sample_train_v2 kl_policy_base;
+            kl: kl_policy_base; engine_mismatch: optim/kl_sample_train_v1=k1 optim/kl_sample_train_v2=k2;
+            turns: env/all/turns_per_episode; step_time: time/total; staleness: async/staleness_mean;
             completion_length: env/all/ac_tokens_per_turn env/all/ac_tokens_per_trajectory; loss: optim/loss loss;
             total_cost: eval/snapshot/cumulative_cost_usd; accuracy: env/all/correct""",
         derived=(
@@ -324,11 +403,15 @@ TRAINERS = (
         config="""group_size: dataset_builder/group_size group_size;
             prompts_per_step: dataset_builder/batch_size groups_per_batch""",
     ),
-    replace(  # TRL's keys, with the step as text
+    _like(  # whose step is text
         _TRL,
         name="ms-swift",
-        signature=("global_step/max_steps", "entropy/mean", *_TRL.signature),
-        keys=_TRL.keys | _table("step: global_step/max_steps iteration | train/global_step global_step | step | _step"),
+        signature=f"global_step/max_steps entropy/mean rollout_correction/** {' '.join(_TRL.signature)}",
+        keys="""step: global_step/max_steps iteration | train/global_step global_step | step | _step;
+            engine_mismatch: rollout_correction/k3_kl=k3 rollout_correction/kl=k1
+            rollout_correction/log_ppl_abs_diff=ppl; importance_ratio: rollout_correction/is_weight_mean=sampler;
+            importance_ess: rollout_correction/ess=sampler; ratio_clipped: rollout_correction/clipped_frac;
+            turns: num_turns""",
     ),
     _trainer(
         name="SkyRL",
@@ -339,24 +422,36 @@ TRAINERS = (
             clip_ratio: policy/loss_metrics/clip_ratio policy/ppo_clip_ratio;
             grad_norm: policy/raw_grad_norm policy/grad_norm; completion_length: generate/avg_num_tokens;
             learning_rate: policy/policy_lr; loss: policy/policy_loss policy/final_loss;
-            engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean; step_time: timing/step""",
+            engine_mismatch: policy/rollout_train_logprobs_abs_diff_mean=abs; step_time: timing/step;
+            importance_ratio: policy/loss_metrics/is_ratio_mean=sampler; staleness: async/staleness_mean;
+            dropped: async/num_groups_dropped=groups; turns: generate/avg_num_turns;
+            filtered_groups: reward/num_zero_variance_filtered=groups reward/num_zero_variance_groups=flat;
+            completion_length_max: generate/max_num_tokens""",
         config="""group_size: generator/n_samples_per_prompt; prompts_per_step: trainer/train_batch_size;
             momentum: trainer/policy/optimizer_config/adam_betas/0;
             schedule: trainer/policy/optimizer_config/scheduler""",
     ),
-    replace(
+    _like(
         _VERL,
         name="EasyR1",
-        signature=_keys("""val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall
-            critic/score/mean critic/rewards/mean actor/**"""),
-        keys=_VERL.keys
-        | _table("""step: step | _step; reward: critic/score/mean critic/rewards/mean reward/overall;
-            heldout: val/reward_score val/overall_reward"""),
+        signature="""val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall
+            critic/score/mean critic/rewards/mean actor/**""",
+        keys="""step: step | _step; reward: critic/score/mean critic/rewards/mean reward/overall;
+            heldout: val/reward_score val/overall_reward""",
         derived=(Derived("clip_ratio", {"actor/pg_clipfrac_higher": 1.0, "actor/pg_clipfrac_lower": 1.0}),),
         defaults=ADAM | {"schedule": "constant"},
-        config=_table("""group_size: worker/rollout/n; prompts_per_step: data/rollout_batch_size;
+        config="""group_size: worker/rollout/n; prompts_per_step: data/rollout_batch_size;
             momentum: worker/actor/optim/betas/0; schedule: worker/actor/optim/lr_scheduler_type;
-            total_steps: trainer/max_steps; save_steps: trainer/save_freq"""),
+            total_steps: trainer/max_steps; save_steps: trainer/save_freq""",
+    ),
+    _like(  # over verl
+        _VERL,
+        name="rLLM",
+        signature="""batch/*/fractions/effective batch/*/fractions/too_easy batch/*/fractions/too_hard
+            critic/rewards/mean actor/**""",
+        keys="""reward: reward/*/mean critic/score/mean critic/rewards/mean; heldout: val/**/pass@1;
+            staleness: async/staleness_mean async/steps_since_sync; step_time: timing_s/step perf/time_per_step""",
+        derived=(Derived("frac_reward_zero_std", {"batch/*/fractions/effective": -1.0}, 1.0),),
     ),
     _trainer(
         name="ROLL",
@@ -364,7 +459,8 @@ TRAINERS = (
             actor_train/** critic/score/mean critic/rewards/mean actor/**""",
         keys="""reward: critic/score/mean critic/rewards/mean; heldout: val_correct/all/mean val_correct/*/mean;
             entropy: critic/entropy/mean actor/entropy_mean;
-            kl: actor/kl_loss* critic/kl actor/policykl* actor/approxkl*; clip_ratio: actor/ppo_ratio_clipfrac*;
+            kl: actor/kl_loss* critic/kl; update_kl: actor/policykl* actor/approxkl*;
+            clip_ratio: actor/ppo_ratio_clipfrac*;
             grad_norm: actor_train/grad_norm actor/grad_norm;
             completion_length: tokens/response_length/mean token/response_length/mean; learning_rate: actor/lr*;
             loss: actor/pg_loss* actor/total_loss*""",

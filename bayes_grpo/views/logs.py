@@ -10,6 +10,7 @@ from bayes_grpo.common.intervals import digits
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import LoggedColumn, Run
+from bayes_grpo.logs.signals import STANDARD, UNDEFINED
 from bayes_grpo.views.plots.logs import plot_run
 from bayes_grpo.views.view import shows
 
@@ -72,7 +73,10 @@ def columns(s: Run) -> Tabular:
 
     def line(name: str, x: LoggedColumn) -> tuple[object, ...]:
         ends = (number(digits(v)) for v in (x.low, x.high, x.first, x.last))
-        return name, words("" if x.key == name else x.key, limit=80), x.finite, *ends
+        word = s.definitions.get(name, STANDARD)
+        key = "" if x.key == name else x.key
+        defined = "" if word in (STANDARD, UNDEFINED) else f" ({word})"
+        return name, words(key + defined, limit=120), x.finite, *ends
 
     shown = {name: x for name, x in s.columns.items() if s.has_eval or name != "eval_reward"}
     heads = ("column", "key in the log", "values", "lowest", "highest", "first", "last")

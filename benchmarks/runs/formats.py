@@ -1,4 +1,4 @@
-"""Which trainer is read from which file, store and console: the page `docs/formats.md`, out of a sample of each.
+"""What is read from which trainer, file, store and console: the page `docs/formats.md`, out of a sample of each.
 
     python -m benchmarks.runs.formats
 
@@ -8,6 +8,7 @@ compare every number of it with what was written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from typing import NamedTuple
 from bayes_grpo import read_log
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.logs.settings import Provenance
+from bayes_grpo.logs.signals import SIGNALS, Healthy, healthy_text
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer
 from benchmarks.common import keep
 from tests.helpers.trainer_samples import SAMPLES, Sample
 
@@ -38,7 +41,26 @@ momentum, …). "–": the trainer does not write there, or not in a form that c
 on disk, without their packages, a server or an account, while a run goes on or after it.
 
 """
+_SIGNALS = """
+## Signals
+
+What each canonical signal means. A healthy range is what runs without trouble show, by the source that is named.
+
+"""
+_DEFINED = """Trainers measure some signals in several ways. `Run.definitions` says which one a log holds: a word from
+this table, "unknown" where the key does not say which, "standard" for the other signals. Here p is the probability that
+the trainer gives a token and q that of the engine which sampled it.
+
+"""
+_KEYS = """
+## Keys of each trainer
+
+A `*` stands for any text without "/", `**` for any text. A trainer's own keys come first, then those of "unknown
+trainer"; `--column SIGNAL=KEY` names another. Each key is tested on lines that hold it.
+"""
 _FOOT = """
+## Stores
+
 A `bayes_grpo.toml` of your own next to the log adds settings.
 Chart exports of W&B, tables as CSV or Parquet, and JSON of scripts are read by the names of their columns.
 
@@ -96,9 +118,49 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def signals() -> str:
+    """The table of signals, and that of the definitions that some have."""
+    lines = ["| signal | what it measures | unit | better | below 0 | healthy |", "|---" * 6 + "|"]
+    defined = ["| signal | definition | how it is computed | healthy |", "|---" * 4 + "|"]
+    for row in SIGNALS.values():
+        negative = "yes" if row.negative or any(d.negative for d in row.definitions.values()) else ""
+        cells = (f"`{row.name}`", row.meaning, row.unit, row.better, negative, _healthy(row.healthy))
+        lines.append(_line(cells))
+        defined += [_line((f"`{row.name}`", d.word, d.formula, _healthy(d.healthy))) for d in row.definitions.values()]
+    return "\n".join(lines) + "\n\n" + _DEFINED + "\n".join(defined) + "\n"
+
+
+def keys() -> str:
+    """For each trainer a table of signals and the keys that they are read from."""
+    return "".join(f"\n### {trainer.name}\n\n{_keys_of(trainer)}" for trainer in (*TRAINERS, GENERIC))
+
+
+def _keys_of(trainer: Trainer) -> str:
+    lines = ["| signal | keys, the first that the log has |", "|---|---|"]
+    for name, signal in SIGNALS.items():
+        named = [
+            f"`{key}`" + (f" ({signal.word(short)})" if (short := trainer.definitions.get(key, "")) else "")
+            for key in trainer.keys.get(name, ())
+        ]
+        for derived in (d for d in trainer.derived if d.signal == name):
+            pooled = "" if derived.pool == "first" else f"{derived.pool} of "
+            word = f" ({signal.word(derived.definition)})" if derived.definition else ""
+            named.append(f"{pooled}`{derived.text(list(derived.terms), derived.over)}`{word}")
+        lines += [_line((f"`{name}`", ", ".join(named)))] if named else []
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _healthy(healthy: Healthy | None) -> str:
+    return "" if healthy is None else f"{healthy_text(healthy)}: {healthy.source}"
+
+
 def page() -> str:
     """The page."""
-    return _HEAD + table() + _FOOT
+    return _HEAD + table() + _SIGNALS + signals() + _KEYS + keys() + _FOOT
 
 
 def main() -> None:

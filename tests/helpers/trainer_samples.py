@@ -150,7 +150,8 @@ def without_step(key: str) -> str:
 VALUES = {
     "reward_std": 0.25, "frac_reward_zero_std": 0.5, "entropy": 0.4, "kl": 0.01, "clip_ratio": 0.02, "grad_norm": 0.3,
     "completion_length": 200.0, "learning_rate": 1e-6, "loss": 0.01, "completions_clipped_ratio": 0.1,
-    "engine_mismatch": 0.02, "step_time": 30.0, "accuracy": 0.5,
+    "engine_mismatch": 0.02, "step_time": 30.0, "accuracy": 0.5, "update_kl": 0.003, "staleness": 0.0, "dropped": 2.0,
+    "filtered_groups": 3.0,
 }  # fmt: skip
 """Signal → what every sample logs of it."""
 
@@ -199,10 +200,28 @@ SAMPLES: Sequence[Sample] = (
         TRL,
         trainer="ms-swift",
         label="ms-swift",
-        signals={**TRL.signals, "entropy": ("train/entropy/mean", 0.4)},
+        signals={
+            **TRL.signals,
+            "entropy": ("train/entropy/mean", 0.4),
+            "engine_mismatch": ("train/rollout_correction/k3_kl", 0.02),
+        },
         stores=("wandb", "tensorboard"),
         file=("logging.jsonl", jsonl(lambda s, row: {**row, "global_step/max_steps": f"{s}/300"})),
         console=lambda s, row: str({**row, "global_step/max_steps": f"{s}/300"}),
+    ),
+    replace(
+        TRL,
+        trainer="TRL AsyncGRPO",
+        label="TRL AsyncGRPO",
+        signals={
+            **{name: x for name, x in TRL.signals.items() if name != "kl"},
+            "engine_mismatch": ("train/kl", 0.02),
+            "staleness": ("train/sample/staleness_mean", 0.0),
+            "dropped": ("train/sample/dropped_stale_total", 2.0),
+        },
+        stores=("wandb", "tensorboard", "trackio"),
+        console=None,
+        settings={k: v for k, v in TRL_SETTINGS.items() if k != "refresh_interval"},
     ),
     Sample.of(
         "trainer: verl; label: verl; step: training/global_step; reward: critic/score/mean; "
@@ -242,6 +261,18 @@ SAMPLES: Sequence[Sample] = (
         },
         settings={"group_size": 16, "prompts_per_step": 256, "momentum": 0.95, "total_steps": 300},
         file=("experiment_log.jsonl", jsonl(beside("step"))),
+    ),
+    Sample.of(
+        "trainer: rLLM; label: rLLM; step: training/global_step; reward: critic/rewards/mean; "
+        "held_out: val/math/pass@1; stores: wandb tensorboard",
+        signals=logged(
+            "frac_reward_zero_std: batch/policy/fractions/effective=0.5; entropy: actor/entropy; "
+            "clip_ratio: actor/pg_clipfrac; grad_norm: actor/grad_norm; completion_length: response_length/mean; "
+            "learning_rate: actor/lr; loss: actor/pg_loss; update_kl: actor/ppo_kl; step_time: timing_s/step"
+        ),
+        more={"batch/policy/fractions/too_easy": 0.25, "batch/policy/fractions/too_hard": 0.25},
+        config={"actor_rollout_ref": {"rollout": {"n": 16}}, "data": {"train_batch_size": 256}},
+        settings={"group_size": 16, "prompts_per_step": 256},
     ),
     Sample.of(
         "trainer: ROLL; label: ROLL; reward: critic/score/mean; held_out: val_correct/all/mean; "
@@ -314,7 +345,8 @@ SAMPLES: Sequence[Sample] = (
         "trainer: AReaL; label: AReaL; reward: ppo_actor/task_reward/avg; held_out: eval-rollout/reward; "
         "stores: wandb tensorboard trackio",
         signals=logged(
-            "entropy: ppo_actor/update/entropy/avg; kl: ppo_actor/update/approx_kl/avg; "
+            "entropy: ppo_actor/update/entropy/avg; update_kl: ppo_actor/update/approx_kl/avg; "
+            "engine_mismatch: ppo_actor/update/behave_approx_kl/avg; "
             "clip_ratio: ppo_actor/update/clip_ratio/avg; grad_norm: ppo_actor/update/grad_norm; "
             "completion_length: ppo_actor/seq_len/avg; learning_rate: ppo_actor/update/lr; "
             "completions_clipped_ratio: ppo_actor/no_eos_ratios/avg"
@@ -364,7 +396,8 @@ SAMPLES: Sequence[Sample] = (
         "held_out: test/env/all/reward/total; stores: wandb",
         signals=logged(
             "frac_reward_zero_std: env/all/by_group/frac_mixed; entropy: optim/entropy; "
-            "kl: optim/kl_sample_train_v1; completion_length: env/all/ac_tokens_per_turn; learning_rate: optim/lr; "
+            "kl: kl_policy_base; engine_mismatch: optim/kl_sample_train_v1; "
+            "completion_length: env/all/ac_tokens_per_turn; learning_rate: optim/lr; "
             "accuracy: env/all/correct"
         ),
         more={"progress/done_frac": 0.5},

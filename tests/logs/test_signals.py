@@ -1,0 +1,102 @@
+"""Each key of each trainer is read as the signal, and with the definition, that the table of trainers says."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.logs import SIGNALS, read_log
+from bayes_grpo.logs.signals import STANDARD, UNDEFINED, CanonicalSignal
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer
+from tests.logs.log_samples import assert_read
+
+KNOWN = (*TRAINERS, GENERIC)
+CELLS = [(t, name, key) for t in KNOWN for name in SIGNALS for key in t.keys.get(name, ())]
+COMBINED = [(t, derived) for t in TRAINERS for derived in t.derived]
+VALUES = (0.25, 0.375)
+NO_MARKS = ("step", "steps", "runtime")
+"""Ends of signature keys that count steps or close a training."""
+
+
+def one_key(pattern: str) -> str:
+    """A key that a pattern matches."""
+    return pattern.replace("**", "a").replace("*", "a")
+
+
+def lines(trainer: Trainer, name: str, columns: dict[str, tuple[float, float]]) -> list[dict[str, float]]:
+    """Two rows with a trainer's signature and reward, without its other keys of a signal, and with some columns."""
+    own = {one_key(key) for key in trainer.keys.get(name, ())}
+    own |= {one_key(key) for d in trainer.derived if d.signal == name for key in d.terms}
+    marks = [key for key in map(one_key, trainer.signature) if key not in own and not key.endswith(NO_MARKS)]
+    reward = one_key(trainer.keys["reward"][0])
+    return [
+        {"step": i + 1, **dict.fromkeys(marks, 0.5), reward: 0.5 + i / 8} | {key: x[i] for key, x in columns.items()}
+        for i in range(2)
+    ]
+
+
+def id_of(x) -> str:
+    return x.name if isinstance(x, Trainer) else x.signal if isinstance(x, Derived) else str(x)
+
+
+@pytest.mark.parametrize(("trainer", "name", "key"), CELLS, ids=id_of)
+def test_a_key_is_read_as_its_signal(trainer, name, key):
+    written = one_key(key)
+    run = read_log(lines(trainer, name, {written: VALUES}))
+    short = trainer.definitions.get(key, "")
+    assert_read(run, signals={name: VALUES}, keys={name: written})
+    assert run.definitions[name] == SIGNALS[name].word(short)
+    assert name == "kl" or "kl" not in run.signals or run.keys["kl"] != written
+
+
+@pytest.mark.parametrize(("trainer", "derived"), COMBINED, ids=id_of)
+def test_a_combination_of_keys_is_read_as_its_signal(trainer, derived):
+    columns = {one_key(key): VALUES for key in derived.terms}
+    if derived.over:
+        columns[derived.over] = (2.0, 2.0)
+    run = read_log(lines(trainer, derived.signal, columns))
+    total = sum(derived.terms.values()) * np.array(VALUES) / (2.0 if derived.over else 1.0)
+    assert_read(run, signals={derived.signal: derived.constant + total})
+    assert run.definitions[derived.signal] == SIGNALS[derived.signal].word(derived.definition)
+
+
+def test_rows_are_whole():
+    for name, signal in SIGNALS.items():
+        assert signal.name == name
+        assert signal.meaning
+        assert signal.unit
+        words = [d.word for d in signal.definitions.values()]
+        assert len({*words, STANDARD, UNDEFINED}) == len(words) + 2
+        for healthy in (signal.healthy, *(d.healthy for d in signal.definitions.values())):
+            assert healthy is None or (healthy.low < healthy.high and healthy.source)
+    shorts = {(name, t.definitions[key]) for t, name, key in CELLS if key in t.definitions}
+    assert all(short in SIGNALS[name].definitions for name, short in shorts)
+
+
+def test_a_healthy_range_is_that_of_the_definition():
+    mismatch = SIGNALS["engine_mismatch"]
+    assert mismatch.healthy_range("k3") == mismatch.definitions["k3"].healthy
+    assert mismatch.healthy_range(UNDEFINED) is None
+    assert SIGNALS["importance_ess"].healthy_range("trainer to sampler") == SIGNALS["importance_ess"].healthy
+    assert isinstance(mismatch, CanonicalSignal)
+
+
+def test_the_sampler_is_not_the_reference(write):
+    rows = [
+        {"step": i, "env/all/reward/total": 0.5, "optim/kl_sample_train_v1": 0.002, "kl_policy_base": 0.1}
+        for i in range(1, 4)
+    ]
+    run = read_log(write("metrics.jsonl", rows))
+    assert_read(run, signals={"kl": 0.1, "engine_mismatch": 0.002})
+    assert run.definitions == {"kl": STANDARD, "engine_mismatch": "k1"}
+    own = read_log(rows, columns={"engine_mismatch": "kl_policy_base"})
+    assert own.definitions["engine_mismatch"] == UNDEFINED
+    with pytest.raises(TypeError):
+        run.definitions["kl"] = "k3"  # type: ignore[index]
+
+
+def test_counts_by_reward_are_added_up_and_absent_ones_are_none(write):
+    rows = [{"rollout/step": i, "rollout/raw_reward": 0.5, "rollout/response_len/mean": 9.0} for i in range(4)]
+    rows[1] |= {"rollout/zero_std/count_0.0": 2.0, "rollout/zero_std/count_1.0": 1.0}
+    rows[3] |= {"rollout/zero_std/count_1.0": 4.0}
+    run = read_log(write("log.jsonl", rows))
+    assert_read(run, signals={"filtered_groups": [0.0, 3.0, 0.0, 4.0]})
+    assert run.definitions["filtered_groups"] == "groups without spread"
