@@ -15,16 +15,16 @@ from typing import Any
 from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.conditional import unless_changed
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case, split
+from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Shown, json_safe
 from bayes_grpo.common.runtime import StageProgress, or_silent
 from bayes_grpo.common.text import clean
-from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import MODES, Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
@@ -106,7 +106,9 @@ def page_of(run: Run, found: Analysis) -> Document:
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
     if decision is not None:
         events["recommended stop"] = decision.recommended
-    answer, why = ("Too early to tell.", "") if status is None else split(sentence_case(status.headline), ": ")
+    answer, why = "Too early to tell.", ""
+    if status is not None:
+        answer, why = sentence_case(status.finding.lead), sentence_case(status.finding.detail)
     whole = view(run)
     parts = [
         _signals(run),
@@ -127,7 +129,7 @@ def page_of(run: Run, found: Analysis) -> Document:
         chance=None if status is None else status.chance,
         answer=answer,
         why=why,
-        do="" if status is None else status.action,
+        do="" if status is None else status.action.sentence,
         tone="doubt" if status is None else TONES[status.status],
         points=_points(found),
         plot=Drawing(partial(plot_overview, run, forecast, events), f"The logged rewards and the forecast. {answer}"),
@@ -209,7 +211,7 @@ def _check(found: Analysis, c: Any) -> Section:
 
 
 def _stability(s: Any, status: Status | None) -> Section:
-    if status is not None and status.alarming and status.finding == "dynamical_instability":
+    if status is not None and status.alarming and status.finding.mode == "dynamical_instability":
         return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
     return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
 

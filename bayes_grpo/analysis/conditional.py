@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bayes_grpo.analysis.result import UNCHANGED
-from bayes_grpo.common.document import TONES, Document, sentence_case, split
+from bayes_grpo.common.document import TONES, Document, sentence_case
 from bayes_grpo.diagnosis.status import Status
 
 
 def given_status(document: Document, status: Status) -> Document:
     """A document under the status of its run: a failure comes first, and the answer is conditional."""
+    do = status.action.sentence
     if not status.alarming:
-        return document if document.do else replace(document, do=status.action)
-    answer, rest = split(sentence_case(status.headline), ": ")
+        return document if document.do else replace(document, do=do)
+    detail = sentence_case(status.finding.detail)
     return replace(
         document,
-        answer=answer,
-        why=" ".join(x for x in (rest, unless_changed(document, status).answer) if x),
-        do=status.action,
+        answer=sentence_case(status.finding.lead),
+        why=" ".join(x for x in (detail, unless_changed(document, status).answer) if x),
+        do=do,
         status=status.status,
         chance=status.chance,
         tone=TONES[status.status],

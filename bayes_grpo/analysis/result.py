@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.status import ALARMING, GO_BACK, START_OVER, Status, StatusWord
+from bayes_grpo.diagnosis.records import Action
+from bayes_grpo.diagnosis.status import ALARMING, Status, StatusWord
 
 if TYPE_CHECKING:
     from bayes_grpo.checking import Check
@@ -149,45 +149,52 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
         return _priced(status, decision)
     if ahead is None:
         return status
-    chance = f"{percent(ahead.p_gain)} chance of a gain above {ahead.threshold:.2g} by step {ahead.until:g}"
-    evidence = f"{status.evidence} and the forecast"
+    numbers = {"p_gain": ahead.p_gain, "threshold": ahead.threshold, "until": ahead.until}
+    go_on = Action(kind="go_on", step=ahead.until, reason="forecast", numbers=numbers)
     if status.status == "done" and ahead.p_gain >= LIKELY:
-        return replace(status, status="fine", action=f"go on: {chance}.", evidence=evidence)
+        return replace(status, status="fine", action=go_on)
     if status.status == "fine":
-        do = f"no further gain expected: {chance}." if ahead.p_gain <= 1.0 - LIKELY else f"go on: {chance}."
-        return replace(status, action=do, evidence=evidence)
+        return replace(status, action=go_on if ahead.p_gain > 1.0 - LIKELY else replace(go_on, kind="no_further_gain"))
     return status
 
 
 def _priced(status: Status, decision: Decision) -> Status:
     """What the costs say of a run that does not fail."""
-    evidence = f"{status.evidence} and the costs given"
     if decision.back is not None:
-        return replace(status, action=_small(decision.back.sentence), evidence=evidence)
-    if status.status == "watch" and not status.action.startswith("go on"):
+        return replace(status, action=decision.back.action)
+    if status.status == "watch" and not status.action.goes_on:
         return status  # what was found is to be looked at, whatever further steps are worth
-    pays = f"{percent(decision.probability_pays)} chance that going on pays"
+    numbers = {"pays": decision.probability_pays}
     if decision.choice is not None and decision.stops_now:
-        do = f"stop: {pays}; take the checkpoint of step {decision.choice.step:g}."
-        return status if status.status == "done" else replace(status, action=do, evidence=evidence)
+        take = Action(kind="take_checkpoint", step=decision.choice.step, reason="costs", numbers=numbers)
+        return status if status.status == "done" else replace(status, action=take)
     if decision.recommended > decision.now:
-        do = f"go on to step {decision.recommended:g}: {pays}."
-        return replace(status, status=_moving(status), action=do, evidence=evidence)
+        go_on = Action(kind="go_on", step=decision.recommended, reason="costs", numbers=numbers)
+        return replace(status, status=_moving(status), action=go_on)
     if status.status == "done":
         return status
-    return replace(status, action=f"stop: no later step is expected to pay; {pays}.", evidence=evidence)
+    return replace(status, action=Action(kind="stop", step=decision.now, reason="costs", numbers=numbers))
 
 
 def _moving(status: Status) -> StatusWord:
     return "fine" if status.status == "done" else status.status
 
 
+def conditional(status: Status | None) -> bool:
+    """Whether a status says to stop, so that a forecast is what comes without a change."""
+    return status is not None and (status.alarming or (status.status == "watch" and status.action.stops))
+
+
 def given(status: Status | None, sentence: str) -> str:
-    """A sentence of forecast or decision under a status; if that says stop, it is what comes without a change."""
-    stops = status is not None and (status.alarming or (status.status == "watch" and status.action.startswith("stop")))
-    if not stops or not sentence or sentence.startswith((GO_BACK, START_OVER)):
+    """A sentence of a forecast under a status; if that says to stop, it is what comes without a change."""
+    if not sentence or not conditional(status):
         return sentence
-    return f"{UNCHANGED}{_small(sentence)}"
+    return f"{UNCHANGED}{sentence[:1].lower()}{sentence[1:]}"
+
+
+def decision_given(status: Status | None, decision: Decision) -> str:
+    """The sentence of a decision likewise, unless it goes back too."""
+    return decision.sentence if decision.back is not None else given(status, decision.sentence)
 
 
 def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
@@ -206,7 +213,3 @@ def forecast_given(status: Status, summary: ForecastSummary) -> ForecastSummary:
     found = f"{status.named}: {status.headline}"
     notes = (f"{found} What to do about it: bayes-grpo diagnose", *summary.notes)
     return replace(summary, sentence=given(status, summary.sentence), notes=notes)
-
-
-def _small(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"

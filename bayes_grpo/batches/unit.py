@@ -133,7 +133,7 @@ def _columns(found: Analysis, parts: tuple[str, ...]) -> BatchRow:
         row |= _diagnosis(found.diagnosis.value)
     if found.status is not None:
         status = found.status
-        row |= {"status": status.status, "p_status": status.probability, "to_do": plain(status.action, 500)}
+        row |= {"status": status.status, "p_status": status.probability, "to_do": plain(status.action.sentence, 500)}
     if found.fit.value is not None:
         row |= _fit(found.fit.value.summary)
     if found.forecast.value is not None:

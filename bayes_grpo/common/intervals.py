@@ -60,6 +60,11 @@ def percent(probability: float) -> str:
     return "<1%" if probability < 0.01 else f"{probability:.0%}"
 
 
+def rounded(value: float) -> float:
+    """A number, 0 where it has the size of a rounding error."""
+    return 0.0 if abs(value) < 1e-8 else value
+
+
 def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
     """Median and interval in words, or the median alone where all three print alike; 0 for a number of rounding's size.
 
@@ -69,7 +74,7 @@ def span_text(draws: Any, form: str = ".2g", level: bool = True) -> str:
         level: Whether to name the interval's level; a clause names it once.
     """
     found = draws if isinstance(draws, Interval) else interval(draws)
-    median, low, high = (0.0 if abs(x) < 1e-8 else x for x in found[:3])
+    median, low, high = map(rounded, found[:3])
     middle, *ends = (f"{x:{form}}" for x in (median, low, high))
     if ends == [middle, middle]:
         return middle

@@ -6,6 +6,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
+from typing import NamedTuple
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,4000}(?:\x07|\x1b\\)?|[@-Z\\-_])")
 """Terminal escape sequences: colors, cursor moves, window titles."""
@@ -53,3 +54,41 @@ def listed(items: Iterable[object], limit: int = 12) -> str:
         return "nothing"
     more = len(texts) - limit
     return ", ".join(texts[:limit]) + (f" and {more} more" if more > 0 else "")
+
+
+def amount(value: float) -> str:
+    """A cost or value in words, with no more digits than it has meaning."""
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if size >= 0.1 else f"{value:.2g}"
+
+
+class StepName(NamedTuple):
+    """A step as a log counts it.
+
+    Attributes:
+        step: The step.
+        counter: What counts it: "step", or "row" where the log has no steps.
+        second: Name of a second counter of the log; "" without one.
+        second_value: What that counts there.
+    """
+
+    step: float
+    counter: str = "step"
+    second: str = ""
+    second_value: float = 0.0
+
+    @property
+    def first(self) -> str:
+        """The first counter, such as "step 141"."""
+        return f"{self.counter} {self.step:.6g}"
+
+    @property
+    def other(self) -> str:
+        """The second counter, such as " (grpo_step 36)"; "" without one."""
+        return f" ({self.second} {self.second_value:g})" if self.second else ""
+
+    def __str__(self) -> str:
+        """Both, as sentences name the step."""
+        return f"{self.first}{self.other}"

@@ -9,8 +9,10 @@ import numpy as np
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result, frame_of
+from bayes_grpo.common.text import amount
 from bayes_grpo.decision.checkpoints import Choice
-from bayes_grpo.diagnosis.status import GO_BACK, START_OVER
+from bayes_grpo.diagnosis.records import Action, ActionKind
+from bayes_grpo.diagnosis.wording import as_sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,15 +39,15 @@ class Back(Result):
     at_once: bool = False
 
     @property
+    def action(self) -> Action:
+        """What to do."""
+        kind: ActionKind = "start_over" if self.at_once else "go_back"
+        return Action(kind=kind, step=self.step, reason="costs", numbers={"gain": self.gain, "net": self.net})
+
+    @property
     def sentence(self) -> str:
         """What to do, in words."""
-        do, there = f"{GO_BACK} to the checkpoint of about step {self.step:.0f}", "that checkpoint"
-        if self.at_once:
-            do, there = START_OVER, "the policy that it began with"
-        return (
-            f"{do}: the reward has fallen by {self.gain:.2g} since, and {there} is worth {amount(self.net)} more than "
-            "the present one."
-        )
+        return as_sentence(self.action.clause)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +158,3 @@ class Decision(Result):
         table = frame_of(self.table, "step")
         table.attrs["interval_level"] = self.level
         return table
-
-
-def amount(value: float) -> str:
-    """A cost or value in words, with no more digits than it has meaning."""
-    size = abs(value)
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.3g}" if size >= 0.1 else f"{value:.2g}"

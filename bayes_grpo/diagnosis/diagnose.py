@@ -12,16 +12,18 @@ from bayes_grpo.common.results import AboutLog
 from bayes_grpo.diagnosis.actions import advice
 from bayes_grpo.diagnosis.facts import Facts, facts_of
 from bayes_grpo.diagnosis.mode import HELD_OUT, Timeline, all_modes, timeline_of
-from bayes_grpo.diagnosis.modes.lost_gradient import zeros_text
+from bayes_grpo.diagnosis.modes.lost_gradient import zeros_of
 from bayes_grpo.diagnosis.parts import parts_of
 from bayes_grpo.diagnosis.plausibility import implausible, of_groups
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import CANNOT_TELL, MODES, ModeProbabilities, Status
+from bayes_grpo.diagnosis.status import MODES, ModeProbabilities, Status
 from bayes_grpo.diagnosis.status_of import status_of
 from bayes_grpo.diagnosis.story import progress_text, resume_behind, story, sudden_events
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, trends_of
+from bayes_grpo.diagnosis.wording import joined
 from bayes_grpo.logs.reading import RunLike, as_run
 
 if TYPE_CHECKING:
@@ -66,19 +68,21 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
 
         gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
     rows, trends = RunSoFar.of(shown, gain), trends_of(shown)
-    do = f"check again when the log has {THRESHOLDS.waste_rows} rewards."
-    status = Status("unclear", CANNOT_TELL, 1.0, "The log has fewer than three rewards.", do, "the number of rewards")
-    sentence, timeline, evidence = f"Cannot tell: t{status.headline[1:]}", None, {}
+    wait = Action(kind="wait", numbers={"rewards": THRESHOLDS.waste_rows})
+    status = Status("unclear", Finding(kind="too_few_rewards", probability=1.0), wait)
+    sentence, timeline, evidence, zeros = f"Cannot tell: {status.finding.clause}.", None, {}, None
     estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
     onsets, remedies, missing = {}, {}, ("reward",)
     if trends is not None:
         timeline = timeline_of(rows, trends)
         estimate = timeline.now
-        evidence = _evidence(timeline, rows, trends)
+        zeros = zeros_of(rows, shown)
+        evidence = _evidence(timeline, rows, trends) | ({} if zeros is None else {"zero_loss": zeros.clause})
         resumed = resume_behind(timeline, rows, shown)
         facts = facts_of(trends, rows, estimate.failing, resumed)
         if resumed is not None:
-            evidence["resume"] = "; ".join((f"a fall begins at {shown.step_text(resumed.step)}", *resumed.changes))
+            changes = (x.clause for x in resumed.changes)
+            evidence["resume"] = joined((f"a fall begins at {shown.step_name(resumed.step)}", *changes))
         onsets, remedies = _what_to_do(timeline, facts)
         logged = {*shown.signals, *([HELD_OUT] if rows.held_out.rows else [])}
         wanted = dict.fromkeys(x for m in all_modes() for x in m.wants if x not in logged)
@@ -86,7 +90,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         missing = tuple("train reward" if x == HELD_OUT and rows.uses_eval else x for x in wanted)
         happened = sudden_events(rows, shown)
         status = status_of(timeline, rows, facts, happened)
-        sentence = story(timeline, trends, status.finding, happened)
+        sentence = story(timeline, trends, status.finding.mode, happened)
     return Diagnosis(
         status=status,
         sentence=f"{sentence} {gain.sentence}" if gain else sentence,
@@ -101,6 +105,7 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         trends=trends,
         timeline=timeline,
         gain=gain,
+        zeros=zeros,
         parts=() if trends is None else parts_of(trends),
     )
 
@@ -111,11 +116,10 @@ def _evidence(timeline: Timeline, rows: RunSoFar, trends: RunTrends) -> dict[str
     for mode in all_modes():
         if mode.is_failure and mode.name in timeline.modes:
             found[mode.name] = mode.text(rows, trends, float(rows.reward.step[0]), rows.last_step)
-    found["zero_loss"] = zeros_text(rows, trends.run)
     return {name: text for name, text in found.items() if text}
 
 
-def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dict[str, tuple[str, ...]]]:
+def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dict[str, tuple[Action, ...]]]:
     """Onsets and remedies of the failures that are suspected; where none is, remedies of what the reward does."""
     onsets, remedies, probability = {}, {}, timeline.now.probability
     for mode in all_modes():
@@ -126,5 +130,5 @@ def _what_to_do(timeline: Timeline, facts: Facts) -> tuple[dict[str, Onset], dic
             onsets[mode.name] = Onset(episode.onset, episode.severity_text)
         calm = not mode.is_failure and timeline.modes[mode.name].under_way >= THRESHOLDS.probable
         if suspected or (calm and facts.failing < THRESHOLDS.probable):
-            remedies[mode.name] = tuple(x.rstrip(".") for x in advice(mode.name, facts))
+            remedies[mode.name] = advice(mode.name, facts)
     return onsets, remedies

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.logged import Logged, fall_text
+from bayes_grpo.common.text import StepName, plain
+from bayes_grpo.diagnosis.logged import Logged, fall_of
+from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.story import Resume
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -19,9 +20,9 @@ from bayes_grpo.rows.series import is_share
 
 
 class Sign(NamedTuple):
-    """A sign of instability: a clause with the signal and its change, and whether it warrants a look alone."""
+    """A sign of instability: a signal with its change, and whether it warrants a look alone."""
 
-    words: str
+    finding: Finding
     strong: bool
 
 
@@ -52,7 +53,7 @@ class Facts:
         truncated_pays: Whether the reward is higher, or rose more, than complete completions could earn.
         not_finite: Signals that are NaN at the end.
         learning_rate: Highest learning rate; None where it is unknown.
-        step_text: Function from a step to its name in sentences.
+        step_name: Function from a step to its name in the log.
         group_size: Completions a prompt; None where it is unknown.
         entropy: Whether an entropy is logged.
         noise: Standard deviation of a row.
@@ -62,7 +63,7 @@ class Facts:
         rows_planned: Rewards that the log has at its planned end; None where that is unknown or reached.
         every_step: Whether a row follows each step, so that no more can be logged.
         stuck: Step at which the reward jumped down to the value of all rows since, but the evaluation reward did not.
-        falls: Components and environments in [0, 1] that are being lost, in words.
+        falls: Components and environments in [0, 1] that are being lost.
         held_out_falls: Whether the evaluation reward lies below its best beyond noise.
         held_out_stays: Whether it stays unchanged while the train reward rises.
         suggested: Column that was not recognized → candidate keys of the log.
@@ -91,7 +92,7 @@ class Facts:
     truncated_pays: bool = False
     not_finite: tuple[str, ...] = ()
     learning_rate: float | None = None
-    step_text: Callable[[float], str] = "step {:.6g}".format
+    step_name: Callable[[float], StepName] = StepName
     group_size: float | None = None
     entropy: bool = False
     noise: float = np.nan
@@ -101,7 +102,7 @@ class Facts:
     rows_planned: float | None = None
     every_step: bool = False
     stuck: float | None = None
-    falls: tuple[str, ...] = ()
+    falls: tuple[Finding, ...] = ()
     held_out_falls: bool = False
     held_out_stays: bool = False
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -172,7 +173,7 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         truncated_pays=bool(truncated > THRESHOLDS.truncated) and (rows.rise > 1.0 or rows.level > 1.0 - truncated),
         not_finite=tuple(n for n, x in rows.nan.items() if x.rows >= few and x.value[-few:].all()),
         learning_rate=None if rate is None else float(rate),
-        step_text=run.step_text,
+        step_name=run.step_name,
         group_size=group if group >= 2 else None,
         entropy="entropy" in rows.signals,
         noise=y.noise,
@@ -182,7 +183,9 @@ def facts_of(trends: RunTrends, rows: RunSoFar, failing: float, resumed: Resume 
         rows_planned=rows_planned,
         every_step=bool(y.rows > 1 and y.step[-1] - y.step[0] <= y.rows - 1),
         stuck=rows.stuck if scored and held_out.now > THRESHOLDS.half * held_out.best else None,
-        falls=tuple(fall_text(plain(n, 40), x) for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0),
+        falls=tuple(
+            fall_of(plain(n, 40), x, "component_fell") for n, x in parts.items() if is_share(x.value) and x.loss() > 1.0
+        ),
         held_out_falls=scored and held_out.fell(THRESHOLDS.rose_errors, THRESHOLDS.held_out_fall),
         held_out_stays=_held_out_stays(rows),
         suggested=run.suggested,
@@ -204,14 +207,14 @@ def _plan(run: Run, y: Logged) -> tuple[float | None, float | None]:
 def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
     """Signs of instability, the strongest first."""
     found = []
-    for name, y in (("the reward", rows.reward), ("the evaluation reward", rows.held_out)):
+    for name, y in (("reward", rows.reward), ("eval_reward", rows.held_out)):
         if y.rows >= THRESHOLDS.held_out_rows - 1 and y.fell():
             clear = y is not rows.reward and y.best - y.now > THRESHOLDS.gain_errors * y.error
-            found.append(Sign(words=fall_text(name, y), strong=clear))
-    for name, signal, most, strong in (
-        ("the gradient norm", "grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
-        ("the entropy", "entropy", THRESHOLDS.calm_entropy, np.inf),
-        ("the KL", "kl", THRESHOLDS.kl_times, np.inf),
+            found.append(Sign(fall_of(name, y), clear))
+    for signal, most, strong in (
+        ("grad_norm", THRESHOLDS.sign_grad, THRESHOLDS.strong_grad),
+        ("entropy", THRESHOLDS.calm_entropy, np.inf),
+        ("kl", THRESHOLDS.kl_times, np.inf),
     ):
         size = np.abs(rows.signal(signal).value)
         if len(size) < THRESHOLDS.trend_rows:
@@ -223,8 +226,8 @@ def _signs(rows: RunSoFar) -> tuple[Sign, ...]:
         if signal == "kl" and late < THRESHOLDS.calm_kl:
             continue
         if early > 0.0 and late > max(most * early, THRESHOLDS.doubled * ordinary):
-            words = f"{name} grew {late / early:.2g}-fold, from {early:.2g} to {late:.2g}"
-            found.append(Sign(words=words, strong=late > strong * early))
+            grew = Finding(kind="signal_grew", signals=(signal,), numbers={"early": early, "late": late})
+            found.append(Sign(grew, late > strong * early))
     return tuple(sorted(found, key=lambda s: not s.strong))
 
 

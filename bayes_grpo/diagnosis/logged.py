@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.rows.reward_range import RewardRange
 from bayes_grpo.rows.series import is_share, stretches
@@ -192,6 +194,7 @@ NOTHING = Logged(np.empty(0), np.empty(0))
 """A signal without rows."""
 
 
-def fall_text(name: str, y: Logged) -> str:
-    """A fall in words, the same wherever it is named."""
-    return f"{name} fell from {y.best:.2g} to {y.now:.2g}"
+def fall_of(name: str, y: Logged, kind: FindingKind = "signal_fell", **more: Any) -> Finding:
+    """A fall of a signal or component from its best to its last values."""
+    numbers = {"best": y.best, "now": y.now, **more.pop("numbers", {})}
+    return Finding(kind=kind, signals=(name,), numbers=numbers, **more)

@@ -28,6 +28,7 @@ from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES, ModeProbabilities
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import stretches
 
@@ -79,7 +80,6 @@ class Mode:
 
     Attributes:
         name: Standard name, as in results.
-        label: The name in words.
         is_failure: Whether it needs an action.
         required_signal: Signal that it requires, in words; "" where the reward suffices.
         wants: Further useful signals, by their canonical names, or `HELD_OUT`.
@@ -88,12 +88,16 @@ class Mode:
     """
 
     name: ClassVar[str]
-    label: ClassVar[str]
     is_failure: ClassVar[bool] = True
     required_signal: ClassVar[str] = ""
     wants: ClassVar[tuple[str, ...]] = ()
     chances: ClassVar[Calibration] = MEASURED
     remedies: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def label(self) -> str:
+        """The name in words."""
+        return label_of(self.name)
 
     def strength(self, rows: RunSoFar) -> float:
         """Evidence over its threshold: above 1 the mode is under way, below 1 it is not.
@@ -110,7 +114,7 @@ class Mode:
         """Interval of its onset, where all rows date it better than the first look that shows it."""
         return None
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Evidence for it, a clause with the run's numbers; "" without a measure.
 
         Args:
@@ -118,6 +122,7 @@ class Mode:
             trends: Trends of the run.
             first: First step that counts.
             last: Last step.
+            level: Whether to name the level of its intervals.
         """
         return ""
 
@@ -149,11 +154,6 @@ def _modes_in(path: tuple[str, ...]) -> tuple[Mode, ...]:
 def failure_names() -> frozenset[str]:
     """Names of the modes that need an action."""
     return frozenset(mode.name for mode in all_modes() if mode.is_failure)
-
-
-def label_of(name: str) -> str:
-    """A mode in words."""
-    return next((m.label for m in all_modes() if m.name == name), name.replace("_", " "))
 
 
 def probabilities_of(rows: RunSoFar) -> ModeProbabilities:
@@ -190,6 +190,7 @@ class Episode(Result):
         end: Step at which it ends, given that it does; the last step where it goes on.
         goes_on: Probability that it goes on at the last step, given that it is one.
         severity_text: How bad it is there, in words; "" where the mode has no measure.
+        severity_short: The same without the level of its intervals, of a mode that goes on.
     """
 
     mode: str
@@ -198,11 +199,9 @@ class Episode(Result):
     end: Interval
     goes_on: float
     severity_text: str
+    severity_short: str = ""
 
-    @property
-    def severity(self) -> str:
-        """How bad it is, as the end of a sentence."""
-        return f": {self.severity_text}" if self.severity_text else ""
+    not_in_json = ("severity_short",)
 
     @property
     def probable(self) -> bool:
@@ -302,9 +301,13 @@ def _episodes(mode: Mode, p: np.ndarray, rows: RunSoFar, trends: RunTrends) -> l
         while p[peak] >= THRESHOLDS.probable and out and step[int(np.median(begins))] <= out[-1].end.median:
             out.pop()  # at most thresholds the previous episode and this one are one
         until = float(step[last]) if last < last_row else rows.last_step
-        severity_text = mode.text(rows, trends, float(step[first]), until)
+        begin = float(step[first])
+        severity_text = severity_short = mode.text(rows, trends, begin, until)
+        if mode.is_failure and last == last_row:
+            severity_short = mode.text(rows, trends, begin, until, level=False)
         shown = float(p[last] if last == last_row else p[peak])
-        out.append(Episode(mode.name, shown, interval(step[begins]), interval(closed), goes_on, severity_text))
+        onset, end = interval(step[begins]), interval(closed)
+        out.append(Episode(mode.name, shown, onset, end, goes_on, severity_text, severity_short))
     if out and not out[-1].over and (began := mode.began(rows)) is not None:
         before = [e for e in out[:-1] if e.end.median < began.median]  # one that ended since then is the same fall
         out = [*before, replace(out[-1], onset=began)]

@@ -125,7 +125,7 @@ def _material(parts: Sequence[PartTrend]) -> list[PartTrend]:
     return sorted(found, key=lambda p: -size[p.name])
 
 
-def functions_text(parts: Sequence[PartTrend]) -> str:
+def functions_text(parts: Sequence[PartTrend], level: bool = True) -> str:
     """Which reward function rises, which one falls, and how much of the rise is lost; "" where none moves."""
     rises, falls = rise_and_fall(parts)
     names = [plain(p.name, 40) for p in (rises, falls) if p is not None]
@@ -136,11 +136,11 @@ def functions_text(parts: Sequence[PartTrend]) -> str:
             lost = f"more than that rise, by a factor of {back.median:.2g} or more"
         elif back.median > 1.0:
             lost = f"more than that rise, by a factor of {span_text(back, level=False)}"
-        gain, loss = span_text(rises.change, "+.3g"), span_text(falls.change, "+.3g", level=False)
+        gain, loss = span_text(rises.change, "+.3g", level=level), span_text(falls.change, "+.3g", level=False)
         return f"of the reward functions, {names[0]} adds {gain} and {names[1]} {loss}, which offsets {lost}"
     one = rises or falls
     if one is None:
         return ""
     how = f"{'rises' if one is rises else 'falls'} {'alone' if len(_material(parts)) == 1 else 'most'}"
     count = sum(p.kind == FUNCTION for p in parts)
-    return f"of {count} reward functions, {names[0]} {how}, by {span_text(one.change, '+.3g')}"
+    return f"of {count} reward functions, {names[0]} {how}, by {span_text(one.change, '+.3g', level=level)}"

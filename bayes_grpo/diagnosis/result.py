@@ -13,8 +13,10 @@ from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.common.results import AboutLog, Result, frame_of
 from bayes_grpo.diagnosis.mode import Timeline
 from bayes_grpo.diagnosis.parts import PartTrend
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.diagnosis.trend import RunTrends
+from bayes_grpo.diagnosis.wording import joined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +56,7 @@ class Diagnosis(ModeProbabilities, Result):
         trends: Trends of the signals, for pictures; None without enough rows.
         timeline: Every mode over time, with its episodes; None likewise.
         gain: Decomposition of its gain by rollouts; None without rollouts.
+        zeros: A loss or clip ratio that reads as 0; None without one.
         suggested: Column that was not recognized → candidate keys of the log.
         parts: Reward functions and environments, the largest contribution first; empty where fewer than two are logged.
     """
@@ -63,13 +66,14 @@ class Diagnosis(ModeProbabilities, Result):
     probability: Mapping[str, float]
     evidence: Mapping[str, str]
     onsets: Mapping[str, Onset]
-    remedies: Mapping[str, tuple[str, ...]]
+    remedies: Mapping[str, tuple[Action, ...]]
     missing: tuple[str, ...]
     about: AboutLog
     notes: tuple[str, ...]
     trends: RunTrends | None
     timeline: Timeline | None
     gain: Decomposition | None = None
+    zeros: Finding | None = None
     suggested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parts: tuple[PartTrend, ...] = ()
 
@@ -80,8 +84,9 @@ class Diagnosis(ModeProbabilities, Result):
         """One row a mode: the probability that it is under way, when it began, and what to do."""
 
         def row(mode: str, p: float) -> dict[str, Any]:
+            remedies = (x.clause for x in self.remedies.get(mode, ()))
             onset = self.onsets[mode].step if mode in self.onsets else interval(math.nan)
-            return {"mode": mode, "probability": p, "onset": onset, "remedies": "; ".join(self.remedies.get(mode, ()))}
+            return {"mode": mode, "probability": p, "onset": onset, "remedies": joined(remedies)}
 
         return frame_of(starmap(row, self.probability.items()), "mode")
 

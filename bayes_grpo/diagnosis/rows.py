@@ -17,6 +17,7 @@ from bayes_grpo.diagnosis.parts import weights_of
 from bayes_grpo.diagnosis.plausibility import of_groups
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import TREND_ROWS
+from bayes_grpo.diagnosis.wording import signal_words
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.reward_range import RewardRange, both_ends
 from bayes_grpo.rows.series import is_share, stretches
@@ -127,9 +128,14 @@ class RunSoFar:
         return max(float(x.step[-1]) for x in (self.reward, self.held_out) if x.rows)
 
     @property
+    def reward_key(self) -> str:
+        """Name of the reward that counts: "reward" or "eval_reward"."""
+        return "eval_reward" if self.uses_eval else "reward"
+
+    @property
     def reward_name(self) -> str:
         """The reward in sentences."""
-        return "the evaluation reward" if self.uses_eval else "the reward"
+        return signal_words(self.reward_key)
 
     @property
     def span(self) -> float:

@@ -9,12 +9,12 @@ from typing import Literal
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
+from bayes_grpo.diagnosis import wording
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 
 MODES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures."""
-CANNOT_TELL = "cannot_tell"
-"""Finding of a log with too little information."""
 
 StatusWord = Literal["fine", "watch", "failing", "failed", "done", "unclear"]
 
@@ -27,8 +27,6 @@ MEANING: Mapping[StatusWord, str] = {
     "unclear": "the log has too little information",
 }
 """Status → what it means, for a first reading."""
-GO_BACK, START_OVER = "Stop, and go back", "Stop, and start over"
-"""How the advice on a run begins whose reward has fallen."""
 ALARMING: tuple[StatusWord, ...] = ("failing", "failed")
 """Statuses that warrant paging."""
 SEVERITY: Mapping[str, int] = {"fine": 0, "done": 0, "unclear": 0, "watch": 1, "failing": 2, "failed": 3}
@@ -65,25 +63,24 @@ class Status(Result):
 
     Attributes:
         status: One of `MEANING`.
-        finding: Mode behind the status, or `CANNOT_TELL`.
-        probability: Probability of the finding; of any failure where no single one is probable.
-        headline: The finding, a sentence.
-        action: The one action to take now, a sentence.
-        evidence: Evidence for both.
-        remedies: Further actions, the most useful first.
-        earlier: Earlier episodes that are over, a sentence; "" without any.
+        finding: What it is about.
+        action: The one action to take now.
+        actions: Further actions, the most useful first.
+        earlier: Earlier events and episodes that are over.
     """
 
     status: StatusWord
-    finding: str
-    probability: float
-    headline: str
-    action: str
-    evidence: str
-    remedies: tuple[str, ...] = ()
-    earlier: str = ""
+    finding: Finding
+    action: Action
+    actions: tuple[Action, ...] = ()
+    earlier: tuple[Finding, ...] = ()
 
-    also_in_json = ("sentence", "meaning")
+    also_in_json = ("probability", "sentence", "headline", "evidence", "meaning")
+
+    @property
+    def probability(self) -> float:
+        """Probability of the finding; of any failure where no single one is probable."""
+        return self.finding.probability
 
     @property
     def meaning(self) -> str:
@@ -96,9 +93,25 @@ class Status(Result):
         return self.status in ALARMING
 
     @property
+    def headline(self) -> str:
+        """The finding, a sentence."""
+        return self.finding.sentence
+
+    @property
+    def evidence(self) -> str:
+        """What status and action rest on."""
+        return wording.basis_of(self)
+
+    @property
+    def past(self) -> str:
+        """What is over, a sentence; "" without anything."""
+        return f"Earlier: {wording.joined(x.clause for x in self.earlier)}." if self.earlier else ""
+
+    @property
     def sentence(self) -> str:
         """The line in words."""
-        return " ".join(x for x in (f"{self.named}: {self.headline}", self.earlier, f"Do now: {self.action}") if x)
+        parts = (f"{self.named}: {self.headline}", self.past, f"Do now: {self.action.sentence}")
+        return " ".join(part for part in parts if part)
 
     @property
     def chance(self) -> float | None:

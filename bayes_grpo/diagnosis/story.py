@@ -7,33 +7,36 @@ the place in the learning-rate schedule, the order of the data, the reference po
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from bayes_grpo.common.intervals import LEVEL, percent, span_text
+from bayes_grpo.common.intervals import interval, percent, rounded, span_text
+from bayes_grpo.common.text import StepName
 from bayes_grpo.diagnosis.logged import Logged
-from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names, label_of
+from bayes_grpo.diagnosis.mode import Episode, Timeline, all_modes, failure_names
+from bayes_grpo.diagnosis.records import Finding, FindingKind
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends, rise_chance, total_change
+from bayes_grpo.diagnosis.wording import joined, label_of
 from bayes_grpo.logs.run import Run
 
 LEFT_BY_SOLVED = ("advantage_degeneracy", "policy_concentration", "idle_steps", "one_sided_groups")
 """Modes that a solved task causes: zero-variance groups and low entropy are no failure there."""
 
 
-def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequence[str] = ()) -> str:
+def story(timeline: Timeline, trends: RunTrends, first: str = "", happened: Sequence[Finding] = ()) -> str:
     """The verdict in words.
 
     Args:
         timeline: Of the run.
         trends: Its trends.
-        first: Finding of the status; the story begins with it where it is under way.
-        happened: Sudden events that are over, a clause each.
+        first: Mode of the status; the story begins with it where it is under way.
+        happened: Sudden events that are over.
     """
-    over = "; ".join((*happened, *over_texts(timeline)))
+    over = joined(x.clause for x in (*happened, *over_findings(timeline)))
     parts = [_now(timeline, trends, first), over and f"Earlier, now over: {over}.", _unseen(timeline)]
     return " ".join(part for part in parts if part)
 
@@ -42,7 +45,7 @@ def progress_text(trends: RunTrends) -> str:
     """Change of the reward, the evidence behind every verdict."""
     trend = trends.reward
     name = "train reward" if trends.run.has_reward else "evaluation reward"
-    p, level = rise_chance(trends), span_text(trend.draws[:, -1], ".3g").partition(" ")[0]
+    p, level = rise_chance(trends), f"{rounded(interval(trend.draws[:, -1]).median):.3g}"
     change = span_text(total_change(trend), ".3g")
     return f"the {name} changed by {change} to {level}; {percent(p)} chance that the rise exceeds one row's noise"
 
@@ -73,8 +76,13 @@ def _now(timeline: Timeline, trends: RunTrends, first: str) -> str:
     return f"No failure is likely ({which}). {shown}."
 
 
-def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
-    """Failures that are over, a clause each: of all modes, or of some."""
+def kind_of(mode: str) -> FindingKind:
+    """The kind of a mode's finding: its name."""
+    return cast(FindingKind, mode)
+
+
+def over_findings(timeline: Timeline, modes: Collection[str] = ()) -> list[Finding]:
+    """Failures that are over: of all modes, or of some."""
     failures = modes or failure_names()
     by_mode: dict[str, list[Episode]] = {}
     for e in timeline.probable(over=True):
@@ -83,15 +91,16 @@ def over_texts(timeline: Timeline, modes: Collection[str] = ()) -> list[str]:
     return [_over(episodes) for episodes in by_mode.values()]
 
 
-def _over(episodes: Sequence[Episode]) -> str:
+def _over(episodes: Sequence[Episode]) -> Finding:
     """Past episodes of one mode: a single one with its severity, several as a count."""
-    e, last = episodes[0], episodes[-1]
-    if len(episodes) > 1:
-        span = f"between about step {e.onset.median:.0f} and {last.end.median:.0f}"
-        p = percent(max(x.probability for x in episodes))
-        return f"{label_of(e.mode)} in {len(episodes)} episodes {span} (at most {p})"
-    steps = f"from about step {e.onset.median:.0f} to {e.end.median:.0f}"
-    return f"{label_of(e.mode)} {steps} ({percent(e.probability)}){e.severity}"
+    first, last = episodes[0], episodes[-1]
+    return Finding(
+        kind=kind_of(first.mode),
+        step=first.onset,
+        numbers={"end": last.end.median, "episodes": len(episodes)},
+        probability=max(e.probability for e in episodes),
+        severity=first.severity_text if len(episodes) == 1 else "",
+    )
 
 
 def _unseen(timeline: Timeline) -> str:
@@ -102,9 +111,10 @@ def _unseen(timeline: Timeline) -> str:
 
 def _episode(e: Episode) -> str:
     """A failure under way, with its onset and severity."""
-    text = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
-    level = f" ({LEVEL:.0%})"
-    return text + (e.severity.replace(level, "") if level in text else e.severity)  # a clause names the level once
+    sharp = f"{e.onset.low:.0f}" == f"{e.onset.high:.0f}"
+    severity = e.severity_text if sharp else e.severity_short  # a clause names the level once
+    since = f"{label_of(e.mode)} ({percent(e.probability)}) since about step {span_text(e.onset, '.0f')}"
+    return f"{since}: {severity}" if severity else since
 
 
 _COMPARED = ("learning_rate", "grad_norm", "kl", "entropy", "completion_length")
@@ -117,12 +127,12 @@ class Resume(NamedTuple):
     Attributes:
         step: Its step.
         modes: Failures whose onset covers it.
-        changes: What else changed there, a clause each.
+        changes: Signals that changed there.
     """
 
     step: float
     modes: tuple[str, ...]
-    changes: tuple[str, ...]
+    changes: tuple[Finding, ...]
 
 
 def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None:
@@ -137,8 +147,8 @@ def resume_behind(timeline: Timeline, rows: RunSoFar, run: Run) -> Resume | None
     return None
 
 
-def changes_at(run: Run, step: float) -> tuple[str, ...]:
-    """Signals whose median over six rows changed at a step by a factor that counts, a clause each."""
+def changes_at(run: Run, step: float) -> tuple[Finding, ...]:
+    """Signals whose median over six rows changed at a step by a factor that counts."""
     out, size = [], THRESHOLDS.trend_rows // 2
     for key in _COMPARED:
         y = Logged.of(run.step, run.values(key))
@@ -147,31 +157,37 @@ def changes_at(run: Run, step: float) -> tuple[str, ...]:
             continue
         before, after = (float(np.median(np.abs(x))) for x in sides)
         if max(before, after) > THRESHOLDS.resumed * min(before, after):
-            out.append(f"the {key.replace('_', ' ')} went from {before:.2g} to {after:.2g}")
+            out.append(Finding(kind="signal_changed", signals=(key,), numbers={"before": before, "after": after}))
     return tuple(out)
 
 
-def sudden_events(rows: RunSoFar, run: Run) -> tuple[str, ...]:
-    """Dips that are over, jumps and resumes, in the order of their steps, a clause each."""
-    y, found, named = rows.reward, [], set()
+def sudden_events(rows: RunSoFar, run: Run) -> tuple[Finding, ...]:
+    """Dips that are over, jumps and resumes, in the order of their steps."""
+    y, named = rows.reward, set[float]()
     steps = run.step if len(run.step) else y.step  # a log of evaluations alone has no rows
+    found: list[Finding] = []
 
-    def where(step: float) -> str:
-        """The step, and the resume at it or at most two rows before."""
+    def add(kind: FindingKind, step: float, **numbers: float) -> None:
+        """Adds an event with the resume at it or at most two rows before."""
         first = steps[max(int(np.searchsorted(steps, step)) - 2, 0)]
-        at = max((s for s in run.resumes if first <= s <= step), default=None)
-        named.add(at)
-        return run.step_text(step) + ("" if at is None else f", after the resume at {run.step_text(at)},")
+        behind = sorted(s for s in run.resumes if first <= s <= step)[-1:]
+        named.update(behind)
+        parts = tuple(resume_at(run.step_name(s)) for s in behind)
+        at = run.step_name(step)
+        found.append(Finding(kind=kind, step=interval(step), at=at, numbers=numbers, parts=parts))
 
     for a, b in y.dips:
         usual, part = float(np.median(y.value)), y.value[a : b + 1]
         low = float(part[np.abs(part - usual).argmax()])
-        how = "fell" if low < usual else "rose"
-        back = f"and came back by step {y.step[b + 1]:g}" if b > a else "in one row"
-        found.append((y.step[a], f"the reward {how} to {low:.2g} at {where(y.step[a])} {back}"))
+        back = {"back": float(y.step[b + 1])} if b > a else {}
+        add("dip", float(y.step[a]), low=low, usual=usual, **back)
     for i, before, after in y.jumps:
-        text = f"the reward jumped from {before:.2g} to {after:.2g} at {where(y.step[i])}"
-        found.append((y.step[i], text.rstrip(",")))
+        add("jump", float(y.step[i]), before=before, after=after)
     begun = [s for s in run.resumes if s > y.step[0] and s not in named]
-    found += [(s, f"the training was resumed at {run.step_text(s)}") for s in begun]
-    return tuple(text for _, text in sorted(found))
+    found += [resume_at(run.step_name(s)) for s in begun]
+    return tuple(sorted(found, key=lambda x: 0.0 if x.at is None else x.at.step))
+
+
+def resume_at(at: StepName) -> Finding:
+    """A resume of the training."""
+    return Finding(kind="resumed", step=interval(at.step), at=at)

@@ -16,9 +16,10 @@ from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.results import Result
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import failure_of, label_of, probabilities_of
+from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.trend import rows_collapsed
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.options import CONFIG_KEYS
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting

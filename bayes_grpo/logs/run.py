@@ -17,7 +17,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import FitError, SettingError
 from bayes_grpo.common.results import Shown, json_safe
-from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.common.text import StepName, clean, counted, listed
 from bayes_grpo.logs.settings import Setting, Settings
 
 
@@ -223,14 +223,14 @@ class Run(Shown):
         begun = np.logical_or.accumulate(finite) | ~finite.any()  # a buffer may have to fill first
         return self.logged.get(name, np.zeros_like(finite)) & ~finite & begun
 
-    def step_text(self, step: float) -> str:
+    def step_name(self, step: float) -> StepName:
         """A step as sentences name it: "step 141", or "step 141 (grpo_step 36)" where the log has a second counter."""
-        text = f"{'row' if self.step_counter == 'log row' else 'step'} {step:.6g}"
+        counter = "row" if self.step_counter == "log row" else "step"
         if self.second_counter is None:
-            return text
+            return StepName(step, counter)
         name, values = self.second_counter
         known = np.flatnonzero(np.isfinite(values) & (self.step <= step))
-        return f"{text} ({name} {values[known[-1]]:g})" if len(known) else text
+        return StepName(step, counter, name, float(values[known[-1]])) if len(known) else StepName(step, counter)
 
     def once[T](self, name: Hashable, make: Callable[[], T]) -> T:
         """What ``make`` computes of this run, once and kept with it under a name; a changed copy computes it again."""

@@ -19,14 +19,14 @@ from bayes_grpo.common.document import (
     section,
     sentence_case,
     span,
-    split,
     table,
     words,
 )
 from bayes_grpo.common.intervals import percent, probability_text
 from bayes_grpo.common.text import counted
-from bayes_grpo.diagnosis.mode import Episode, label_of
+from bayes_grpo.diagnosis.mode import Episode
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.views.view import shows
 
 _MOVES = ("growing", "plateaued")
@@ -39,7 +39,7 @@ _PART_HEADS = (
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
-    answer, why = split(sentence_case(d.status.headline), ": ")
+    answer, why = sentence_case(d.status.finding.lead), sentence_case(d.status.finding.detail)
     a, found = d.about, episodes(d)
     logged = None if d.trends is None else d.trends.reward.logged
     missing = ", ".join(d.missing)
@@ -50,8 +50,8 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.status.status,
         chance=d.status.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"Based on {d.status.evidence}.", d.status.earlier, _zeros(d)) if x),
-        do=d.status.action,
+        why=" ".join(x for x in (why or f"Based on {d.status.evidence}.", d.status.past, _zeros(d)) if x),
+        do=d.status.action.sentence,
         tone=TONES[d.status.status],
         table=_modes(d),
         plot=Drawing(partial(_drawn, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
@@ -68,7 +68,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
             section(
                 "What to do",
                 *(
-                    f"{sentence_case(label_of(m))}: {x}"
+                    f"{sentence_case(label_of(m))}: {x.clause}"
                     for m, lines in d.remedies.items()
                     if m not in _MOVES or any(e.mode == m and not e.over for e in found)
                     for x in lines
@@ -93,8 +93,7 @@ def _drawn(d: Diagnosis, figure: Any) -> object:
 
 def _zeros(d: Diagnosis) -> str:
     """Why a loss of 0 is normal, which belongs on the first screen; "" where the loss is not 0."""
-    text = d.evidence.get("zero_loss", "")
-    return f"{sentence_case(text)}." if text.startswith("the loss") else ""
+    return sentence_case(d.zeros.sentence) if d.zeros is not None and "loss" in d.zeros.signals else ""
 
 
 def _gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
@@ -138,7 +137,7 @@ def episodes(d: Diagnosis) -> list[Episode]:
         return []
     found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
     now = [e for e in found if not e.over and e.mode in _MOVES]
-    shown = max(now, key=lambda e: (e.mode == d.status.finding, e.probability), default=None)
+    shown = max(now, key=lambda e: (e.mode == d.status.finding.mode, e.probability), default=None)
     kept = [e for e in found if e is shown or not any(e is x for x in now)]
     return [e for e in kept if e is shown or not any(_covers(x, e) for x in kept)]
 
@@ -154,7 +153,7 @@ def _covers(one: Episode, other: Episode) -> bool:
 def marks(d: Diagnosis) -> dict[str, float]:
     """Events to mark on a curve, label → step: the onsets of three failures, the first that of the status; resumes."""
     failures = [e for e in episodes(d) if e.mode not in _MOVES]
-    failures.sort(key=lambda e: (e.mode != d.status.finding, -e.probability))
+    failures.sort(key=lambda e: (e.mode != d.status.finding.mode, -e.probability))
     resumes = () if d.trends is None else d.trends.run.resumes[-2:]
     found = {"resumed" if i == 0 else "resumed again": step for i, step in enumerate(resumes)}
     return {label_of(e.mode): float(round(e.onset.median)) for e in failures[:3]} | found
@@ -168,7 +167,7 @@ def _weighed(d: Diagnosis, name: str) -> str:
 
 def _modes(d: Diagnosis) -> Tabular:
     def line(name: str, p: float) -> tuple[Cell, ...]:
-        mark, onset = name == d.status.finding, d.onsets.get(name)
+        mark, onset = name == d.status.finding.mode, d.onsets.get(name)
         sharp = onset is not None and onset.step.low == onset.step.high
         since = "" if onset is None else f"{onset.step.median:.0f}" if sharp else ranged(onset.step, ".0f")
         label = label_of(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayes_grpo.common.document import TONES, Document, Section, Tabular, number, section, sentence_case, table
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import label_of
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.views.view import shows
 from bayes_grpo.watching.result import Update
 
@@ -23,7 +23,7 @@ def update_document(u: Update) -> Document:
         about=f"step {u.step:g}, {u.rows} rows, last reward {u.reward:.4g} ({u.seconds:.1f} s)",
         answer=sentence_case(status.headline) if status else u.diagnosis or "Too early to tell.",
         why=f"Based on {status.evidence}." if status else "",
-        do=status.action if status else "",
+        do=status.action.sentence if status else "",
         status=status.status if status else "",
         chance=status.chance if status else None,
         tone=TONES[status.status] if status else "doubt",
@@ -41,7 +41,7 @@ def update_document(u: Update) -> Document:
 def _alarms(u: Update) -> tuple[Section, ...]:
     new = {a.finding for a in u.alarms}
     before = ", ".join(f"{label_of(name)} at step {step:g}" for name, step in u.alarmed.items() if name not in new)
-    lines = [f"ALARM  {plain(a.sentence, 600)} {' '.join(a.remedies)}" for a in u.alarms]
+    lines = [f"ALARM  {plain(a.sentence, 600)} {' '.join(x.clause for x in a.remedies)}" for a in u.alarms]
     return (section("Alarms", *lines, before and f"Reported before: {before}", tone="alarm"),)
 
 

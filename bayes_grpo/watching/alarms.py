@@ -11,8 +11,9 @@ from collections.abc import Collection
 
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import label_of, probabilities_after
+from bayes_grpo.diagnosis.mode import probabilities_after
 from bayes_grpo.diagnosis.result import Diagnosis
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.run import Run
 from bayes_grpo.watching.result import LASTING, LEAST_LOOK_ROWS, Alarm, Watching
 
@@ -38,7 +39,7 @@ def alarms_of(run: Run, diagnosis: Diagnosis, watching: Watching, alarmed: Colle
     rows = len(run.rewards[0])
     if rows < LEAST_LOOK_ROWS or diagnosis.status.status == "done":  # a solved task leaves zero-variance groups
         return ()
-    first = diagnosis.status.finding
+    first = diagnosis.status.finding.mode
     new = [mode for mode in diagnosis.alarming(watching.alarm) if mode not in alarmed]
     new.sort(key=lambda mode: mode != first)
     alarms = [_alarm(mode, diagnosis, rows, watching.alarm) for mode in new]
@@ -67,9 +68,9 @@ def _alarm(mode: str, diagnosis: Diagnosis, rows: int, level: float) -> Alarm:
         step=diagnosis.about.last_step,
         rows=rows,
         since=None if onset is None else onset.step,
-        sentence=plain(f"{text[:1].upper()}{text[1:]}. Do now: {status.action}", 1200),
-        remedies=tuple(plain(x, 500) for x in diagnosis.remedies.get(mode, ())),
+        sentence=plain(f"{text[:1].upper()}{text[1:]}. Do now: {status.action.sentence}", 1200),
+        remedies=diagnosis.remedies.get(mode, ()),
         name=plain(diagnosis.about.name),
         status=status.status,
-        action=plain(status.action, 500),
+        action=status.action,
     )

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from bayes_grpo.common.errors import MissingExtraError, SettingError
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.status import ALARMING
+from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.watching.result import Alarm
 
 LIMIT = 30.0

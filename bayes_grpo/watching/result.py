@@ -11,6 +11,7 @@ from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import Result
 from bayes_grpo.decision.decide import StoppingCosts
+from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.forecasting.expected import Expected
 
@@ -81,7 +82,7 @@ class Alarm(Result):
         remedies: What to do about it.
         name: Name of the run.
         status: Status of the run, a word of `diagnosis.status.MEANING`.
-        action: The one thing to do now, a sentence.
+        action: The one thing to do now.
     """
 
     finding: str
@@ -90,10 +91,10 @@ class Alarm(Result):
     rows: int
     since: Interval | None
     sentence: str
-    remedies: tuple[str, ...]
+    remedies: tuple[Action, ...]
     name: str
     status: str = ""
-    action: str = ""
+    action: Action | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +163,9 @@ class Update(ModeProbabilities, Result):
         status, o = self.status, self.outlook
         parts = [self.diagnosis or "No result yet."]
         if status is not None:
-            parts = [f"{status.named}: {status.headline.partition(': ')[0].rstrip('.')}."]
+            parts = [f"{status.named}: {status.finding.lead}"]
             parts += [f"ALARM: {alarm.finding.replace('_', ' ')}." for alarm in self.alarms]
-            parts.append(f"Do now: {status.action}")
+            parts.append(f"Do now: {status.action.sentence}")
         if o is not None:
             parts += [f"Underlying reward {o.reward_text(o.at_horizon)} at step {o.until:g}, {o.now.median:.3g} now."]
             parts.append(o.advice)

@@ -20,7 +20,7 @@ from typing import Any
 import platformdirs
 
 from bayes_grpo.analysis.analyze import AnalysisSettings, analyze
-from bayes_grpo.analysis.result import Forecasted, Part, given
+from bayes_grpo.analysis.result import Forecasted, Part, decision_given, given
 from bayes_grpo.batches.unit import fingerprint
 from bayes_grpo.common.errors import BayesGrpoWarning, LogReadError, OutputError, SettingError
 from bayes_grpo.common.files import check_writable, written_whole
@@ -107,7 +107,7 @@ def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
     return Outlook(
         **shared,
         stop=None if decision is None else decision.recommended,
-        advice="" if decision is None else given(status, decision.sentence),
+        advice="" if decision is None else decision_given(status, decision),
         take=None if decision is None or decision.choice is None else decision.choice.step,
     )
 

@@ -127,7 +127,7 @@ def measured(run: Run) -> bool:
 def look(run: Run) -> Look:
     """What is said of a run."""
     d = diagnose(run)
-    probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.status.finding}
+    probable = {m for m in MODES if (d.probability.get(m) or 0.0) >= 0.5} | {d.status.finding.mode}
     return Look(
         d.status.alarming,
         frozenset(probable if d.status.alarming else ()),

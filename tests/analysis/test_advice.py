@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 
 import bayes_grpo as bg
-from bayes_grpo.analysis.result import UNCHANGED, advised, given
-from bayes_grpo.decision.result import Decision
+from bayes_grpo.analysis.result import UNCHANGED, advised, decision_given, given
+from bayes_grpo.decision.result import Back, Decision
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import MEANING, SEVERITY, Status
 from tests.decision.test_decision import saturating
 
-FINE = Status("fine", "growing", 0.8, "the reward rises, and nothing fails.", "go on.", "the timeline")
-FAILED = Status("failed", "dynamical_instability", 0.9, "the reward has fallen.", "stop, and go back.", "the trend")
-REST = Status("done", "plateaued", 0.8, "the reward is at rest at 0.8.", "stop if that is what you need.", "the trend")
+FELL = {"best": 0.6, "now": 0.1}
+FINE = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
+FAILED = Status(
+    "failed",
+    Finding(kind="lost_reward", signals=("reward",), numbers=FELL, probability=0.9),
+    Action(kind="go_back", step=3.0, subject="reward"),
+)
+REST = Status("done", Finding(kind="at_rest", numbers={"now": 0.8}, probability=0.8), Action(kind="stop"))
 
 
 def ahead(p_gain: float) -> Any:
@@ -35,11 +41,11 @@ def test_a_forecast_by_itself_says_what_it_does_not_know():
     summary: Any = Expected("the train reward is expected to rise.")
     told = bg.forecast_given(FAILED, summary)
     assert told.sentence == UNCHANGED + summary.sentence
-    assert told.notes[0].startswith("FAILED (90%): the reward has fallen.")
+    assert told.notes[0].startswith("FAILED (90%): The reward fell from 0.6 to 0.1.")
     assert told.notes[1:] == summary.notes
-    stops = replace(FAILED, status="watch", probability=0.3)
+    stops = replace(FAILED, status="watch", finding=replace(FAILED.finding, probability=0.3))
     assert bg.forecast_given(stops, summary).sentence == UNCHANGED + summary.sentence
-    watch = replace(stops, action="look again.")
+    watch = replace(stops, action=Action(kind="watch"))
     assert bg.forecast_given(watch, summary).sentence == summary.sentence
     assert bg.forecast_given(watch, summary).notes[0].startswith("WATCH (30%)")
     assert bg.forecast_given(FINE, summary) is summary
@@ -49,20 +55,22 @@ def test_nothing_that_is_to_come_changes_what_a_failing_run_needs():
     for decision in (None, decided(0.0), decided(1.0)):
         assert advised(FAILED, ahead(0.99), decision) is FAILED
     assert given(FAILED, "The reward rises.") == f"{UNCHANGED}the reward rises."
-    assert given(FAILED, "Stop, and start over: it fell.") == "Stop, and start over: it fell."
-    assert given(FAILED, "Stop, and go back to 3.") == "Stop, and go back to 3."
+    stays = decided(1.0)
+    assert decision_given(FAILED, stays).startswith(UNCHANGED)
+    back = replace(stays, back=Back(3.0, 0.2, 0.2))
+    assert decision_given(FAILED, back).startswith("Stop, and go back to the checkpoint of about step 3: ")
     assert given(FINE, "The reward rises.") == given(None, "The reward rises.") == "The reward rises."
 
 
 def test_the_forecast_and_the_costs_say_whether_to_go_on():
-    assert advised(FINE, ahead(0.9)).action == "go on: 90% chance of a gain above 0.01 by step 90."
-    assert advised(FINE, ahead(0.1)).action.startswith("no further gain expected")
+    assert advised(FINE, ahead(0.9)).action.sentence == "go on: 90% chance of a gain above 0.01 by step 90."
+    assert advised(FINE, ahead(0.1)).action.kind == "no_further_gain"
     assert advised(REST, ahead(0.9)).status == "fine"
     assert advised(REST, ahead(0.5)) is REST
-    assert advised(FINE, ahead(0.9), decided(1.0)).action.startswith("stop: no later step is expected to pay")
+    assert advised(FINE, ahead(0.9), decided(1.0)).action.sentence.startswith("stop: no later step is expected to pay")
     onward = advised(REST, ahead(0.9), decided(1e-6))
-    assert (onward.status, onward.action.startswith("go on to step ")) == ("fine", True)
-    watched = replace(FINE, status="watch", action="raise the limit on completions.")
+    assert (onward.status, onward.action.sentence.startswith("go on to step ")) == ("fine", True)
+    watched = replace(FINE, status="watch", action=Action(kind="change_setting", setting="max_completion_length"))
     assert advised(watched, ahead(0.1), decided(1.0)) is watched
 
 
@@ -70,5 +78,8 @@ def test_every_status_has_a_meaning_and_a_level():
     assert MEANING.keys() == SEVERITY.keys()
     assert FAILED.alarming
     assert not FINE.alarming
-    assert FAILED.sentence == "FAILED (90%): the reward has fallen. Do now: stop, and go back."
+    assert FAILED.sentence == (
+        "FAILED (90%): The reward fell from 0.6 to 0.1. "
+        "Do now: stop, and go back to the checkpoint of about step 3, the best by train reward."
+    )
     assert FAILED.to_dict()["meaning"] == FAILED.meaning

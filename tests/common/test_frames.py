@@ -12,6 +12,7 @@ from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import frame_of
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.decision.result import Decision
+from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.result import Diagnosis, Onset
 from bayes_grpo.forecasting.summary import ForecastSummary
 
@@ -81,10 +82,13 @@ def test_diagnosis():
         Diagnosis,
         probability={"policy_concentration": 0.1, "reward_hacking": 0.4},
         onsets={"reward_hacking": Onset(some(30.0), "")},
-        remedies={"reward_hacking": ("stop", "look")},
+        remedies={"reward_hacking": (Action(kind="stop"), Action(kind="new_run"))},
     ).to_frame()
     assert table.loc["reward_hacking", "onset_high"] == 31.0
-    assert table.loc["reward_hacking", "remedies"] == "stop; look"
+    assert table.loc["reward_hacking", "remedies"] == (
+        "stop here if this reward level is enough; "
+        "stop; the next run needs more steps, other prompts or another learning rate"
+    )
     assert list(table["onset"].isna()) == [True, False]
 
 

@@ -38,7 +38,7 @@ def test_a_diagnosis_says_its_top_line_and_shows_a_table_and_a_picture():
     page = found._repr_html_()
     assert "<table" in page
     assert page.count("data:image/png;base64,") == 1
-    assert found.status.action in page
+    assert found.status.action.sentence in page
 
 
 def test_what_a_log_holds_is_escaped():

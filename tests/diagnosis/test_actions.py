@@ -9,12 +9,13 @@ import pytest
 from bayes_grpo import diagnose, view
 from bayes_grpo.diagnosis.actions import ACTIONS, advice, remedies_for
 from bayes_grpo.diagnosis.facts import Facts, Sign
+from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from tests.helpers.runs import evaluated, make_run, steps
 from tests.helpers.trends import there
 
-FALLS = Sign(words="the evaluation reward fell from 0.3 to 0.2", strong=True)
-GROWS = Sign(words="the entropy grew 3-fold, from 0.5 to 1.5", strong=False)
+FALLS = Sign(Finding(kind="signal_fell", signals=("eval_reward",), numbers={"best": 0.3, "now": 0.2}), strong=True)
+GROWS = Sign(Finding(kind="signal_grew", signals=("entropy",), numbers={"early": 0.5, "late": 1.5}), strong=False)
 
 
 def every_run():
@@ -44,7 +45,7 @@ RUNS = tuple(every_run())
 @pytest.mark.parametrize("finding", remedies_for())
 def test_no_finding_leads_past_a_row(finding):
     for f in RUNS:
-        lines = advice(finding, f)
+        lines = [x.sentence for x in advice(finding, f)]
         text = " ".join(lines)
         assert lines
         if "raise the learning rate" in text:
@@ -74,7 +75,7 @@ def test_flat_rows_are_not_told_to_go_on():
     y = 0.03 + 0.01 * np.random.default_rng(0).standard_normal(200)
     top = diagnose(make_run(steps(200), np.abs(y), signals={"kl": 0.01})).status
     assert top.status == "watch"
-    assert not top.action.startswith("go on")
+    assert not top.action.sentence.startswith("go on")
 
 
 def test_no_higher_rate_beside_a_falling_held_out_score_or_a_growing_gradient():
@@ -84,14 +85,14 @@ def test_no_higher_rate_beside_a_falling_held_out_score_or_a_growing_gradient():
     for signals, evals in (({"kl": 0.01}, held), ({"kl": 0.01, "grad_norm": np.geomspace(1.0, 60.0, 120)}, {})):
         top = diagnose(make_run(steps(120), y, signals=signals, evals=evals)).status
         assert top.status == "watch"
-        assert not any("raise the learning rate" in x for x in (top.action, *top.remedies))
+        assert not any("raise the learning rate" in x.sentence for x in (top.action, *top.actions))
 
 
 def test_truncated_completions_that_earn_are_not_called_worthless():
     y = np.linspace(0.3, 0.65, 100) + 0.02 * np.random.default_rng(2).standard_normal(100)
     top = diagnose(make_run(steps(100), y, signals={"completions_clipped_ratio": 0.9})).status
-    assert top.finding == "truncated_completions"
-    assert "some truncated completions earn reward" in top.action
+    assert top.finding.mode == "truncated_completions"
+    assert "some truncated completions earn reward" in top.action.sentence
 
 
 def test_solved_needs_a_held_out_score():
@@ -99,7 +100,7 @@ def test_solved_needs_a_held_out_score():
     alone = diagnose(make_run(steps(80), np.minimum(y, 1.0), reward_low=0.0, reward_high=1.0)).status
     assert alone.status == "done"
     assert "solved" not in alone.headline
-    assert "best evaluation reward" not in alone.action
+    assert "best evaluation reward" not in alone.action.sentence
     at = np.arange(4.0, 81.0, 4.0)
     both = make_run(
         steps(80), np.minimum(y, 1.0), evals=evaluated(at, np.full(len(at), 0.97)), reward_low=0.0, reward_high=1.0
@@ -128,11 +129,11 @@ def test_a_held_out_score_that_falls_or_stays_is_neither_fine_nor_done():
     assert fell.status == "watch"
     assert fell.headline.startswith("The evaluation reward fell from 0.2")
     assert "while the train reward rose" in fell.headline
-    assert "best evaluation reward" in fell.action
+    assert "best evaluation reward" in fell.action.sentence
     stays = diagnose(both_rewards((0.2, 0.5), (0.5, 0.5))).status
     assert stays.status == "watch"
     assert "while the evaluation reward stays at 0.5" in stays.headline
-    assert not any("raise the learning rate" in x for x in (stays.action, *stays.remedies))
+    assert not any("raise the learning rate" in x.sentence for x in (stays.action, *stays.actions))
     for train, held in (((0.2, 0.5), (0.4, 0.6)), ((0.4, 0.4), (0.5, 0.5))):
         assert "evaluation" not in diagnose(both_rewards(train, held)).status.headline
 
@@ -144,12 +145,12 @@ def test_what_happened_at_once_and_is_over_is_told_with_its_step():
     jump[30:] += 0.3
     told = diagnose(make_run(steps(120), dip)).status
     assert told.status not in ("fine", "failed", "failing")
-    assert told.earlier.startswith("Earlier: the reward fell to 0.2")
-    assert "at step 81 and came back by step 89" in told.earlier
+    assert told.past.startswith("Earlier: the reward fell to 0.2")
+    assert "at step 81 and came back by step 89" in told.past
     assert "jumped from 0.59 to 0.9 at step 31" in diagnose(make_run(steps(120), jump)).sentence
     resumed = replace(make_run(steps(120), dip[:80].tolist() + dip[:40].tolist()), resumes=(61.0,))
-    assert diagnose(resumed).status.earlier == "Earlier: the training was resumed at step 61."
-    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).status.earlier == ""
+    assert diagnose(resumed).status.past == "Earlier: the training was resumed at step 61."
+    assert diagnose(make_run(steps(120), 0.6 + 0.02 * rng.standard_normal(120))).status.past == ""
 
 
 def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
@@ -160,22 +161,22 @@ def test_a_fall_that_begins_at_a_resume_is_attributed_to_it_first():
     found = diagnose(replace(made, resumes=(61.0,)))
     assert found.status.status == "failed"
     assert "after the resume at step 61" in found.status.headline
-    assert found.status.action == (
+    assert found.status.action.sentence == (
         "stop, and compare both sides of the resume at step 61: the optimizer state is loaded, the learning rate and "
         "the data order continue (here the learning rate went from 1e-06 to 1e-05)."
     )
-    assert any(x.startswith("stop, and go back") for x in found.status.remedies)
+    assert any(x.kind == "go_back" for x in found.status.actions)
     assert found.evidence["resume"] == "a fall begins at step 61; the learning rate went from 1e-06 to 1e-05"
     assert there(view(found).series).events["resumed"] == 61.0
     for other in ((), (20.0,)):
         top = diagnose(replace(made, resumes=other)).status
-        assert "resume" not in top.headline + top.action
+        assert "resume" not in top.headline + top.action.sentence
 
 
 def test_a_dip_after_a_resume_is_named_with_it():
     dip = 0.6 + 0.02 * np.random.default_rng(6).standard_normal(120)
     dip[80:88] -= 0.35
-    told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.earlier
+    told = diagnose(replace(make_run(steps(120), dip), resumes=(80.0,))).status.past
     assert "at step 81, after the resume at step 80, and came back by step 89." in told
     assert told.count("resume") == 1
 
@@ -185,19 +186,19 @@ def test_a_plateau_far_from_the_planned_end_is_no_reason_to_stop():
     far = diagnose(make_run(steps(35), y, total_steps=299))
     assert far.status.status == "fine"
     assert "after 35 of 299 planned rewards" in far.status.headline
-    assert far.status.action == "go on, and check again when the log has 70 rewards."
-    assert not any("stop" in x for x in (*far.status.remedies, *far.remedies["plateaued"]))
+    assert far.status.action.sentence == "go on, and check again when the log has 70 rewards."
+    assert not any(x.stops for x in (*far.status.actions, *far.remedies["plateaued"]))
     for planned in (None, 50):
         near = diagnose(make_run(steps(35), y, total_steps=planned)).status
-        assert (near.status, near.action) == ("done", "stop here if this reward level is enough.")
+        assert (near.status, near.action.sentence) == ("done", "stop here if this reward level is enough.")
 
 
 @pytest.mark.parametrize(("noise", "status"), [(0.05, "fine"), (0.002, "done")])
 def test_few_noisy_rows_are_no_plateau_while_a_rise_may_go_on_beneath(noise, status):
     pattern = np.tile([1.0, -1.0, 0.5, -0.5], 6)
     top = diagnose(make_run(steps(24), np.minimum(0.2 + 0.03 * steps(24), 0.45) + noise * pattern)).status
-    assert (top.status, top.finding) == (status, "plateaued")
-    assert ("stop" in top.action) == (status == "done")
+    assert (top.status, top.finding.mode) == (status, "plateaued")
+    assert ("stop" in top.action.sentence) == (status == "done")
     assert ("after 24 rewards; no failure detected" in top.headline) == (status == "fine")
 
 

@@ -69,23 +69,24 @@ def test_groups_without_spread_fail_only_without_progress():
 
 def test_one_reward_in_every_row_is_measured_and_named_at_ten_rows():
     found = diagnose(make_run(steps(10), np.zeros(10), signals={"reward_std": 0.0}))
-    assert (found.status.status, found.status.finding) == ("failing", "advantage_degeneracy")
+    assert (found.status.status, found.status.finding.mode) == ("failing", "advantage_degeneracy")
     assert "every row" in found.status.headline
-    assert "verifier" in found.status.action
+    assert "verifier" in found.status.action.sentence
     assert diagnose(make_run(steps(5), np.zeros(5), signals={"reward_std": 0.0})).status.status not in ALARMING
 
 
 def test_hacking_is_a_rise_next_to_nothing_or_to_a_loss(rising, hacked):
     at = np.arange(4.0, ROWS + 1, 4)
     hollow = make_run(steps(ROWS), rising, evals=evaluated(at, np.zeros(len(at))))
-    assert diagnose(hollow).status.finding == "reward_hacking"
-    assert diagnose(hacked).status.finding == "reward_hacking"
+    assert diagnose(hollow).status.finding.mode == "reward_hacking"
+    assert diagnose(hacked).status.finding.mode == "reward_hacking"
 
 
 def test_a_gradient_norm_or_a_kl_that_explodes_is_instability(rising):
     norm = np.where(np.arange(ROWS) < 60, 1.0, 500.0)
     assert (
-        diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).status.finding == "dynamical_instability"
+        diagnose(make_run(steps(ROWS), rising, signals={"grad_norm": norm})).status.finding.mode
+        == "dynamical_instability"
     )
     kl = np.where(np.arange(ROWS) < 70, 0.01, 30.0)
     assert diagnose(make_run(steps(ROWS), rising, signals={"kl": kl})).probability["dynamical_instability"] > 0.5
@@ -95,7 +96,7 @@ def test_entropy_that_is_spent_counts_where_nothing_was_earned():
     entropy = {"entropy": np.geomspace(1.0, 0.01, 60)}
     flat = 0.2 + 0.02 * np.random.default_rng(3).standard_normal(60)
     ends: Any = {"reward_low": 0.0, "reward_high": 1.0}
-    assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).status.finding == "policy_concentration"
+    assert diagnose(make_run(steps(60), flat, signals=entropy, **ends)).status.finding.mode == "policy_concentration"
     assert diagnose(make_run(steps(60), flat + 0.7, signals=entropy, **ends)).probability["policy_concentration"] < 0.1
 
 

@@ -10,8 +10,9 @@ from bayes_grpo import diagnose
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.common.picture import save_plot
 from bayes_grpo.diagnosis.mode import all_modes
+from bayes_grpo.diagnosis.records import CANNOT_TELL
 from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import ALARMING, CANNOT_TELL, MODES
+from bayes_grpo.diagnosis.status import ALARMING, MODES
 from bayes_grpo.views.diagnosis import episodes
 from bayes_grpo.views.plots.diagnosis import plot_diagnosis
 from tests.diagnosis.conftest import ROWS
@@ -77,7 +78,7 @@ def test_rows_after_a_step_play_no_part(hacked):
 
 def test_a_log_of_two_rows_cannot_tell():
     result = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert result.status.finding == CANNOT_TELL
+    assert result.status.finding.mode == CANNOT_TELL
     assert text_of(result).startswith("UNCLEAR")
     plot_diagnosis(result)
 
@@ -178,7 +179,7 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
     assert two.sentence == "Cannot tell: the log has fewer than three rewards."
-    assert two.status.action == "check again when the log has 20 rewards."
+    assert two.status.action.sentence == "check again when the log has 20 rewards."
 
 
 def test_a_reward_rises_or_rests_but_not_both_and_a_small_rise_is_none():

@@ -18,9 +18,9 @@ def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
     at_end[-8:], before[[20, 21]] = np.nan, np.nan
     dead = np.where(np.isnan(at_end), 0.0, RISING)
     found = diagnose(make_run(steps(ROWS), dead, signals={"grad_norm": at_end}, written=["grad_norm"]))
-    assert (found.status.status, found.status.finding) == ("failed", "lost_values")
+    assert (found.status.status, found.status.finding.mode) == ("failed", "lost_values")
     assert found.status.headline == "Grad norm is NaN since about step 33."
-    assert "NaN cannot be recovered" in found.status.action
+    assert "NaN cannot be recovered" in found.status.action.sentence
     over = diagnose(make_run(steps(ROWS), RISING, signals={"grad_norm": before}, written=["grad_norm"]))
     assert over.status.status == "fine"
     assert "Earlier, now over: NaN or infinite values" in over.sentence
@@ -29,8 +29,8 @@ def test_values_that_are_nan_at_the_end_lead_and_others_are_over():
 def test_a_nan_in_the_last_row_alone_leads_to_its_batch():
     loss = np.where(steps(ROWS) == ROWS, np.nan, 0.1)
     top = diagnose(make_run(steps(ROWS), RISING, signals={"loss": loss}, written=["loss"])).status
-    assert (top.status, top.finding) == ("watch", "lost_values")
-    assert top.action.startswith("check the batch that caused it")
+    assert (top.status, top.finding.mode) == ("watch", "lost_values")
+    assert top.action.sentence.startswith("check the batch that caused it")
 
 
 @pytest.mark.parametrize("kept", [steps(ROWS) > 3, steps(ROWS) < ROWS - 10, np.arange(ROWS) % 10 == 0])
@@ -60,7 +60,7 @@ def test_one_sided_groups_need_opposite_prompts(level, word, prompts):
     found = diagnose(run)
     assert found.probability["one_sided_groups"] > 0.8
     assert word in found.evidence["one_sided_groups"]
-    assert prompts in found.remedies["one_sided_groups"][0]
+    assert prompts in found.remedies["one_sided_groups"][0].sentence
 
 
 def test_both_kinds_of_groups_add_up_to_those_without_spread():
@@ -92,7 +92,7 @@ def test_engines_that_part_are_told_from_those_that_do_not():
     )
     assert apart.probability["engine_gap"] > 0.9 > 0.1 > near.probability["engine_gap"]
     assert apart.evidence["engine_gap"].startswith("the mismatch is ")
-    assert "weight sync" in apart.remedies["engine_gap"][0]
+    assert "weight sync" in apart.remedies["engine_gap"][0].sentence
 
 
 def test_bursts_of_single_rows_are_no_instability():
@@ -144,19 +144,21 @@ def test_the_last_checkpoint_is_nothing_to_go_back_to():
         )
     )
     assert not found.status.alarming
-    assert "go back" not in " ".join((found.status.action, *found.status.remedies))
+    assert "go back" not in " ".join(x.sentence for x in (found.status.action, *found.status.actions))
 
 
 def test_what_to_wait_for_fits_the_plan():
     reward = np.array([0.3, 0.32, 0.31])
     coarse = diagnose(make_run([10, 20, 30], reward, window=10.0, total_steps=43)).status
-    assert "log more often: at its planned end the log has 4 rewards" in coarse.action
+    assert "log more often: at its planned end the log has 4 rewards" in coarse.action.sentence
     assert (
         "28 rewards"
-        in diagnose(make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)).status.action
+        in diagnose(
+            make_run(steps(20)[:18], 0.3 + 0.1 * np.sin(np.arange(18.0)), total_steps=28)
+        ).status.action.sentence
     )
     over = diagnose(make_run(steps(5), np.array([1.0, 1.1, 1.0, 1.1, 0.6]), total_steps=5)).status
-    assert over.action.startswith("plan more steps")
+    assert over.action.sentence.startswith("plan more steps")
     passed = diagnose(make_run(steps(30), 0.3 + 0.01 * steps(30), total_steps=7)).status
     assert passed.status == "fine"
 
@@ -164,8 +166,8 @@ def test_what_to_wait_for_fits_the_plan():
 def test_nearly_all_completions_truncated_is_measured_in_a_few_rows():
     signals = {"completions_clipped_ratio": np.array([0.3, 0.97, 0.995])}
     top = diagnose(make_run([10, 20, 30], np.array([1.9, 0.5, 0.9]), signals=signals)).status
-    assert (top.status, top.finding) == ("watch", "truncated_completions")
-    assert "length limit" in top.action
+    assert (top.status, top.finding.mode) == ("watch", "truncated_completions")
+    assert "length limit" in top.action.sentence
     signals = {"completions_clipped_ratio": np.full(30, 0.9)}
     always = diagnose(make_run(10.0 * steps(30), np.linspace(0.0, 0.1, 30), signals=signals)).status
     assert "since about step 10:" in always.headline
@@ -183,7 +185,7 @@ def test_a_run_that_is_over_is_not_to_be_watched():
     run = make_run(steps(n), 0.1 + 0.008 * steps(n), signals=signals, schedule="logged")
     top = diagnose(run).status
     assert "gradient norm" in top.headline
-    assert "check again" not in top.action
+    assert "check again" not in top.action.sentence
 
 
 def test_steps_from_0_are_over_one_step_before_their_number():
@@ -213,10 +215,10 @@ def test_a_gradient_of_0_in_groups_with_spread_is_a_finding(reward, why):
     noisy = reward + 0.02 * np.random.default_rng(2).standard_normal(ROWS)
     signals = {"loss": 0.0, "grad_norm": 0.0, "reward_std": 0.44, "frac_reward_zero_std": 0.0, "kl": 0.0}
     found = diagnose(make_run(steps(ROWS), noisy, signals=signals))
-    assert (found.status.status, found.status.finding) == ("watch", "lost_gradient")
+    assert (found.status.status, found.status.finding.mode) == ("watch", "lost_gradient")
     assert why in found.status.headline
     assert "40 of 40 rows with reward variance have a gradient norm of exactly 0" in found.status.headline
-    assert found.status.action.startswith("upgrade DeepSpeed")
+    assert found.status.action.sentence.startswith("upgrade DeepSpeed")
     assert "zero_loss" not in found.evidence
 
 
@@ -242,13 +244,13 @@ def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late, middle):
     scores = np.linspace(0.0, late, len(at))
     scores[len(at) // 2] += middle
     found = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
-    assert (found.status.status, found.status.finding) == ("failing", "reward_hacking")
-    assert found.status.action.startswith("stop, and start over with a corrected reward")
-    assert "go back to" not in found.status.action.partition(":")[0]
+    assert (found.status.status, found.status.finding.mode) == ("failing", "reward_hacking")
+    assert found.status.action.sentence.startswith("stop, and start over with a corrected reward")
+    assert "go back to" not in found.status.action.sentence.partition(":")[0]
     scores[2:5] = 0.04, 0.045, 0.04
     better = diagnose(make_run(steps(ROWS), np.linspace(0.2, 0.8, ROWS), evals=evaluated(at, scores)))
-    lines = (better.status.action, *better.status.remedies)
-    assert better.status.action.startswith("stop, and go back to the checkpoint")
+    lines = [x.sentence for x in (better.status.action, *better.status.actions)]
+    assert better.status.action.sentence.startswith("stop, and go back to the checkpoint")
     assert not any("start over" in x for x in lines)
 
 
@@ -257,7 +259,8 @@ def test_few_rows_that_fell_are_not_called_calm():
     assert fell.status == "unclear"
     assert "no failure detected, but the reward fell from 0.767 to 0.333; 6 rows are too few" in fell.sentence.lower()
     assert (
-        fell.action == "check again when the log has 12 rewards; if it still falls, stop and lower the learning rate."
+        fell.action.sentence
+        == "check again when the log has 12 rewards; if it still falls, stop and lower the learning rate."
     )
     mixed = diagnose(make_run(steps(6), np.array([0.77, 0.3, 0.59, 0.26, 0.43, 0.31]))).status
     assert "fell" not in mixed.sentence
@@ -265,10 +268,10 @@ def test_few_rows_that_fell_are_not_called_calm():
 
 def test_more_rows_are_not_asked_of_a_log_of_every_step():
     plan = diagnose(make_run(steps(6), 0.3 + 0.1 * np.sin(np.arange(6.0)), total_steps=9)).status
-    assert "plan more steps: at its planned end the log has 9 rewards" in plan.action
+    assert "plan more steps: at its planned end the log has 9 rewards" in plan.action.sentence
     wrong = diagnose(make_run(steps(6), np.zeros(6), total_steps=9)).status
     assert "in all 6 rows so far" in wrong.sentence
-    assert "test the verifier" in wrong.action
+    assert "test the verifier" in wrong.action.sentence
 
 
 def test_a_spent_learning_rate_ends_a_run_whose_plan_is_unknown():
@@ -314,5 +317,5 @@ def test_a_reward_stuck_at_0_is_the_verifier_where_the_evaluation_holds(late, wo
     at = np.arange(5.0, 100.0, 5.0)
     found = diagnose(make_run(steps(100), y, evals=evaluated(at, np.where(at < 71, 0.5, late) + 0.01 * np.cos(at))))
     assert found.status.headline.startswith(words)
-    assert found.status.action.startswith(first)
+    assert found.status.action.sentence.startswith(first)
     assert found.onsets["dynamical_instability"].step.median == 71.0

@@ -41,7 +41,10 @@ def test_where_a_held_out_score_is_logged_diagnosis_and_decision_go_back_to_its_
     scored = replace(run, eval_step=run.step, eval_reward=score)
     found = there(fallen_in(scored, rows_of(scored)))
     assert found.saved_step == 20.0 < found.best_step
-    assert "go back to the checkpoint of about step 20, the best by evaluation reward" in diagnose(scored).status.action
+    assert (
+        "go back to the checkpoint of about step 20, the best by evaluation reward"
+        in diagnose(scored).status.action.sentence
+    )
 
 
 def test_what_the_diagnosis_calls_lost_is_lost_to_fit_and_forecast():

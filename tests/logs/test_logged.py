@@ -61,7 +61,7 @@ def test_a_step_is_said_with_both_counters():
     rows = [{"step": i + 1, "grpo_step": 1 + i // 4, "reward": 0.1 + 0.01 * (i // 4)} for i in range(40)]
     run = read_log(rows)
     assert run.step_counter == "optimizer step"
-    assert run.step_text(21) == "step 21 (grpo_step 6)"
+    assert str(run.step_name(21)) == "step 21 (grpo_step 6)"
     second = run.until(20).second_counter
     assert second is not None
     assert second[1].tolist() == [1, 2, 3, 4, 5]

@@ -16,6 +16,7 @@ from bayes_grpo.analysis.conditional import given_status
 from bayes_grpo.cli.plan import plan as plan_command
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import percent
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.logs.settings import Provenance, Setting
@@ -119,7 +120,7 @@ def test_a_run_that_failed_itself_is_not_taken_for_one_that_worked():
     assert found.kept.failure_risk == failure_risk(Change(), rate=1e-6, failed=True).p
     assert at(found, learning_rate=5e-7).failure_risk < found.kept.failure_risk
     assert any("has probably failed" in c for c in found.cautions)
-    top = Status("failed", "dynamical_instability", 0.9, "the reward fell.", "stop.", "the reward")
+    top = Status("failed", Finding(kind="dynamical_instability", probability=0.9), Action(kind="stop"))
     assert found.answer in given_status(view(found), top).why
     assert "priors" in view(found).unchecked
 

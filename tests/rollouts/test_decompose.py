@@ -124,10 +124,10 @@ def test_a_diagnosis_takes_in_what_the_gain_is_made_of():
     found = diagnose(run, rollouts=rollouts)
     assert found.gain is not None
     assert found.probability["apparent_gain"] > 0.8
-    assert found.status.finding == "apparent_gain"
+    assert found.status.finding.mode == "apparent_gain"
     assert "of the gain is formatted answers" in found.sentence
     assert any("mean of these completions in 100% of 40 rows" in note for note in found.notes)
-    assert "judge the run by" in found.remedies["apparent_gain"][0]
+    assert "judge the run by" in found.remedies["apparent_gain"][0].sentence
     assert "apparent_gain" not in diagnose(run).probability
 
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.training.callback import SENTENCE, entries_of
 from tests.training.test_callback import alarm, update
@@ -15,7 +16,7 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.read_text(encodi
 def test_every_key_of_the_table_is_one_that_we_write():
     kept = update(5, stop=9.0)
     assert kept.outlook is not None
-    status = Status("fine", "growing", 0.8, "the reward rises.", "go on.", "the timeline")
+    status = Status("fine", Finding(kind="rising", probability=0.8), Action(kind="go_on"))
     kept = replace(kept, status=status, outlook=replace(kept.outlook, take=4.0))
     written = {*entries_of(kept, (alarm(),)), SENTENCE}
     told = re.findall(r"`bayes_grpo/([\w/]+)`", SECTIONS["TRL, unsloth, ms-swift"])

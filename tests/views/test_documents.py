@@ -12,6 +12,8 @@ from rich.console import Console
 from bayes_grpo import diagnose, fit, forecast, summarize
 from bayes_grpo.analysis.conditional import given_status
 from bayes_grpo.common.document import Document, Sparkline, section, table
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.terminal import print_document, sparkline
@@ -42,7 +44,7 @@ def test_the_first_screen_answers_in_few_words(kind: str):
         assert document.docs
     given = given_status(view(ahead), top.status)
     assert words_before_the_table(given) <= MOST_BEFORE
-    assert given.do == top.status.action
+    assert given.do == top.status.action.sentence
     assert given.first_lines[0].startswith(top.status.status.upper()) == top.status.alarming
 
 
@@ -60,12 +62,15 @@ def test_a_fit_shows_six_quantities_and_all_of_them_on_request():
 
 
 def test_a_failure_comes_before_the_answer():
-    found = Status("failing", "reward_hacking", 0.9, "reward hacking since step 4: the gold fell.", "stop.", "the log")
+    onset = Interval(4.0, 4.0, 4.0, 0.9)
+    hacking = Finding(kind="reward_hacking", step=onset, probability=0.9, severity="the gold fell")
+    found = Status("failing", hacking, Action(kind="start_over"))
     given = given_status(Document("run", "The reward rises until step 9.", do="go on."), found)
     assert given.first_lines == (
-        "FAILING (90%): Reward hacking since step 4.",
+        "FAILING (90%): Reward hacking since about step 4.",
         "The gold fell. If nothing changes: the reward rises until step 9.",
-        "Do now: stop.",
+        "Do now: stop, and start over with a corrected reward: by the evaluation reward, no checkpoint is worth "
+        "going back to.",
     )
 
 

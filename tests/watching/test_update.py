@@ -83,7 +83,7 @@ def test_a_look_on_a_terminal_begins_with_the_alarm_or_the_verdict():
         told = " ".join(text_of(found).split())
         assert found.status is not None
         assert told.startswith(found.status.status.upper())
-        assert " ".join(found.status.action.split()) in told
+        assert " ".join(found.status.action.sentence.split()) in told
         assert found.status.status == ("failed" if found.alarms else "fine")
         assert f"ALARM {found.alarms[0].sentence[:60]}" in told if found.alarms else "ALARM" not in told
 
@@ -166,7 +166,9 @@ def test_an_alarm_says_what_to_do():
     assert alarm.since == diagnose(collapsing()).onsets[alarm.finding].step
     assert found.status is not None
     assert (alarm.status, alarm.action) == (found.status.status, found.status.action)
-    assert alarm.action.startswith("stop, and go back to the checkpoint of about step ")
+    assert alarm.action is not None
+    assert alarm.action.kind == "go_back"
+    assert alarm.action.sentence.startswith("stop, and go back to the checkpoint of about step ")
     assert found.sentence.startswith(f"Step 80, 80 rows. {found.status.sentence} ALARM: {alarm.sentence}")
     assert json.loads(json.dumps(alarm.to_dict(), allow_nan=False))["since"]["median"] == alarm.since[0]
     assert "ALARM: dynamical instability. Do now: stop" in found.line

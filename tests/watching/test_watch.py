@@ -13,6 +13,7 @@ import pytest
 
 from bayes_grpo.common.errors import LogReadError, OutputError, SettingError
 from bayes_grpo.common.intervals import Interval
+from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.watching import watch as watch_module
 from bayes_grpo.watching.notify import checked_url, content_for, message_of, post
 from bayes_grpo.watching.result import Alarm, Memory, Update, Watching
@@ -27,7 +28,7 @@ ALARM = Alarm(
     rows=60,
     since=Interval(52.0, 50.0, 54.0, 0.9),
     sentence="Dynamical instability.",
-    remedies=("lower the learning rate",),
+    remedies=(Action(kind="change_setting", setting="learning_rate", factor=0.5),),
     name="run\nwith \x1b[31mcolour",
 )
 

@@ -19,7 +19,6 @@ class AdvantageDegeneracy(Mode):
     """Advantage degeneracy."""
 
     name = "advantage_degeneracy"
-    label = "advantage degeneracy"
     required_signal = "the share of zero-variance groups"
     wants = ("frac_reward_zero_std",)
     chances = Calibration(0.02, 0.03, 0.85)
@@ -41,7 +40,7 @@ class AdvantageDegeneracy(Mode):
             return 0.0
         return waste / THRESHOLDS.waste
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Share of zero-variance groups or rows, the effective batch, and whether the prompts are the cause."""
         draws = trends.share_without_spread(first, last)
         if draws is None:
@@ -49,7 +48,7 @@ class AdvantageDegeneracy(Mode):
             return f"{int(dead.sum())} of the last {len(dead)} rows show zero reward variance" if len(dead) else ""
         share, hard = interval(np.clip(draws, 0.0, 1.0)), rows.level < THRESHOLDS.hard
         live = f"{1.0 - share.median:.0%} of each batch contributes a gradient"
-        text = f"{span_text(share, '.0%')} of the groups have zero reward variance, so {live}"
+        text = f"{span_text(share, '.0%', level=level)} of the groups have zero reward variance, so {live}"
         if share.median > THRESHOLDS.share_named and (hard or rows.level > THRESHOLDS.easy):
             text += f"; at a reward of {rows.level:.2f} most of their prompts are too {'hard' if hard else 'easy'}"
         return text

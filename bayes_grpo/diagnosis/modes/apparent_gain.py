@@ -22,7 +22,6 @@ class ApparentGain(Mode):
     """A rise from formatting, length or finishing."""
 
     name = "apparent_gain"
-    label = "gain in formatting, not correctness"
     required_signal = "each reward function separately"
     remedies = ("judge by task", "read completions")
 
@@ -42,12 +41,12 @@ class ApparentGain(Mode):
         form, task = (max(x, 0.0) for x in parts)
         return min((form + task) / least, form / max(THRESHOLDS.half * (form + task), 1e-12))
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Changes of form and task rewards up to a step."""
         gain = rows.gain
         if gain is not None and gain.shares and gain.has_gain:
             best = max(gain.shares, key=lambda s: s.share.median)
-            return f"{span_text(best.share, '.0%')} of the gain is {best.words}"
+            return f"{span_text(best.share, '.0%', level=level)} of the gain is {best.words}"
         parts = _gains(rows.until(last))
         if parts is None:
             return ""

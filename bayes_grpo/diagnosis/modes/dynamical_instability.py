@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_grpo.common.intervals import LEVEL, Interval, interval
-from bayes_grpo.diagnosis.logged import Logged, fall_text
+from bayes_grpo.diagnosis.logged import Logged, fall_of
 from bayes_grpo.diagnosis.mode import Calibration, Mode
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
@@ -20,7 +20,6 @@ class DynamicalInstability(Mode):
     """Dynamical instability."""
 
     name = "dynamical_instability"
-    label = "dynamical instability"
     wants = ("grad_norm", "kl")
     chances = Calibration(0.03, 0.05, 0.85)
     remedies = ("compare resume", "go back", "compare checkpoints", "lower rate", "KL term", "log KL", "log evaluation")
@@ -49,12 +48,12 @@ class DynamicalInstability(Mode):
         first, last = (float(y.step[i + y.window - 1]) for i in y.fall)
         return Interval(0.5 * (first + last), first, last, LEVEL)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """The fall, or the exploded signal, by the end of the episode."""
         then = rows.until(last)
         found = _lost(then)
         if found is not None:
-            return fall_text(*found)
+            return fall_of(*found).clause
         y = then.reward
         parts = [f"{rows.reward_name} is at {y.now:.2g}, its best running mean was {y.best:.2g}"] if y.rows else []
         for key, words in (("grad_norm", "the gradient norm"), ("kl", "the KL")):
@@ -67,9 +66,9 @@ class DynamicalInstability(Mode):
 def _lost(rows: RunSoFar) -> tuple[str, Logged] | None:
     """Which reward is lost, with its name; None where none is."""
     if rows.loss > 1.0:
-        return rows.reward_name, rows.reward
+        return rows.reward_key, rows.reward
     if rows.held_out.loss(least_rows=THRESHOLDS.held_out_rows) > 1.0:
-        return "the evaluation reward", rows.held_out
+        return "eval_reward", rows.held_out
     return None
 
 

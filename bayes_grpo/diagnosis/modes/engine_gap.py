@@ -18,7 +18,6 @@ class EngineGap(Mode):
     """Growing mismatch of trainer and inference engine."""
 
     name = "engine_gap"
-    label = "trainer-inference mismatch"
     remedies = ("same engine", "lower rate")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -28,10 +27,10 @@ class EngineGap(Mode):
             return np.nan
         return max(gap.now / gap.start - 1.0, 0.0) / (THRESHOLDS.engines - 1.0)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Growth factor of the mismatch."""
         grown = np.exp(trends.signals["engine_mismatch"].change(trends.reward.step[0], last))
-        return f"the mismatch is {span_text(grown)} times that of the first rows"
+        return f"the mismatch is {span_text(grown, level=level)} times that of the first rows"
 
 
 MODE = EngineGap()

@@ -15,7 +15,6 @@ class Growing(Mode):
     """A reward that rises."""
 
     name = "growing"
-    label = "growing"
     is_failure = False
     chances = Calibration(0.05, 0.3, 0.9)
     remedies = ("go on", "look again")
@@ -31,13 +30,13 @@ class Growing(Mode):
         goes_on = y.since_best < y.window and new > THRESHOLDS.half  # a rise long ago is no rise now
         return max(new, rows.rise if goes_on else 0.0, 0.0)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Reward at the start and the end of the episode; "" for a small part of its range in the log."""
         begin, end = (interval(x) for x in trends.reward.at(np.array([first, last])).T)
         least = THRESHOLDS.described * float(np.ptp(rows.reward.means))
         if end.median - begin.median <= least or f"{begin.median:.2g}" == f"{end.median:.2g}":
             return ""
-        return f"the reward changed from {span_text(begin)} to {span_text(end, level=False)}"
+        return f"the reward changed from {span_text(begin, level=level)} to {span_text(end, level=False)}"
 
 
 MODE = Growing()

@@ -15,14 +15,13 @@ class IdleSteps(Mode):
     """Steps without reward variance."""
 
     name = "idle_steps"
-    label = "steps without reward variance"
     remedies = ("mixed prompts", "larger groups", "harder prompts", "easier prompts")
 
     def strength(self, rows: RunSoFar) -> float:
         """Share of the last rows that are idle."""
         return _idle(rows).lately / THRESHOLDS.dead
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Number of idle rows, and their time where it is logged."""
         idle, run = _idle(rows), trends.run
         if not idle.between(first, last).any():

@@ -14,24 +14,18 @@ import numpy as np
 from bayes_grpo.common.intervals import Interval, interval
 from bayes_grpo.diagnosis.logged import Logged
 from bayes_grpo.diagnosis.mode import Mode
+from bayes_grpo.diagnosis.records import Finding
 from bayes_grpo.diagnosis.rows import RunSoFar
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.trend import RunTrends
 from bayes_grpo.logs.run import Run
 from bayes_grpo.rows.series import stretches
 
-_WHY = {
-    "loss": ("centered advantages average to 0", "the ratios stay near 1"),
-    "clip_ratio": ("every ratio is 1", "no ratio leaves the clip range"),
-}
-"""Why each is 0 with one update a rollout, and with several."""
-
 
 class LostGradient(Mode):
     """Zero gradient norm although groups have reward variance."""
 
     name = "lost_gradient"
-    label = "zero gradient norm despite reward variance"
     remedies = ("update path",)
 
     def strength(self, rows: RunSoFar) -> float:
@@ -44,7 +38,7 @@ class LostGradient(Mode):
         lost = lost_rows(rows)
         return interval(lost.step[stretches(lost.value)[-1][0]]) if lost.rows and lost.value[-1] else None
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Number of such rows, and whether the reward rises all the same."""
         since = self.began(rows)
         lost = lost_rows(rows).between(first if since is None else min(first, since.median), last)
@@ -62,29 +56,25 @@ def lost_rows(rows: RunSoFar) -> Logged:
     return Logged(norm.step[kept], norm.value[kept] == 0.0)
 
 
-def zeros_text(rows: RunSoFar, run: Run) -> str:
-    """Whether a loss or clip ratio that reads as 0 is normal, by all rows; "" where neither reads as 0."""
-    zero = {}
-    for name in _WHY:
+def zeros_of(rows: RunSoFar, run: Run) -> Finding | None:
+    """A loss or clip ratio that reads as 0, by all rows, and what tells whether that is normal; None without one."""
+    zero, numbers = [], dict[str, float]()
+    for name in ("loss", "clip_ratio"):
         signal = rows.signal(name)
         many = int(np.sum(np.abs(signal.value) <= THRESHOLDS.reads_as_zero))
         if signal.rows >= THRESHOLDS.direct_rows and many >= THRESHOLDS.mostly_zero * signal.rows:
-            zero[name] = f"the {name.replace('_', ' ')} is 0 in {many} of {signal.rows} rows"
+            zero.append(name)
+            numbers |= {name: many, f"{name}_rows": signal.rows}
     if not zero or lost_rows(rows).lately > THRESHOLDS.half:
-        return ""
-    shown, whys = " and ".join(zero.values()), [_WHY[name] for name in zero]
-    if rows.idle.rows and rows.idle.value.mean() > THRESHOLDS.half:
-        return f"{shown}: most rows have no group with reward variance, so their gradient is 0 too"
-    updates = run.settings.refresh_interval
+        return None
+    updates, norm = run.settings.refresh_interval, rows.signal("grad_norm")
+    if rows.idle.rows and (idle := float(rows.idle.value.mean())) > THRESHOLDS.half:
+        numbers["idle"] = idle
     if float(updates.given or 1.0) > 1.0:
-        return f"{shown}. With {updates.value:g} updates a rollout that means small updates: {whys[0][1]}"
-    why = f"{shown}. That is normal with one update a rollout: {' and '.join(one for one, _ in whys)}"
-    norm = rows.signal("grad_norm")
-    if norm.rows < THRESHOLDS.least_rows:
-        return f"{why}. Log the gradient norm: it should be above 0"
-    if not np.any(norm.value > 0.0):
-        return f"{shown}, and so is the gradient norm in every row: nothing is learned"
-    return f"{why}. The gradient norm is not 0 (median {np.median(norm.value):.2g})"
+        numbers["updates"] = float(updates.value)
+    if norm.rows >= THRESHOLDS.least_rows:
+        numbers |= {"grad_norm": float(np.median(norm.value)), "grad_norm_most": float(norm.value.max())}
+    return Finding(kind="reads_zero", signals=tuple(zero), numbers=numbers)
 
 
 MODE = LostGradient()

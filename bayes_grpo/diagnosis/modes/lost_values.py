@@ -13,7 +13,6 @@ class LostValues(Mode):
     """Rows with NaN or infinite values."""
 
     name = "lost_values"
-    label = "NaN or infinite values"
     remedies = ("precision", "find batch", "lower rate")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -22,7 +21,7 @@ class LostValues(Mode):
             return np.nan
         return np.inf if any(x.value[-rows.block :].any() for x in rows.nan.values()) else 0.0
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Number of such rows, and their signals."""
         inside = [x.between(first, last) for x in rows.nan.values()]
         lost = np.logical_or.reduce(inside)

@@ -22,7 +22,6 @@ class OneSidedGroups(Mode):
     """Prompts that are too easy, or too hard, for most groups to differ."""
 
     name = "one_sided_groups"
-    label = "prompts too easy or too hard"
     remedies = ("harder prompts", "easier prompts", "mixed prompts")
 
     def strength(self, rows: RunSoFar) -> float:
@@ -34,14 +33,14 @@ class OneSidedGroups(Mode):
             return 0.0
         return float(np.maximum(*_sides(rows, np.array(share.now)))) / THRESHOLDS.one_sided
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """How many groups are of either kind."""
         share = trends.share_without_spread(first, last)
         if share is None:
             return ""
         right, wrong = map(interval, _sides(rows.until(last), share))
         others = span_text(wrong, ".0%", level=False)
-        return f"{span_text(right, '.0%')} of the groups are all correct, {others} all wrong"
+        return f"{span_text(right, '.0%', level=level)} of the groups are all correct, {others} all wrong"
 
 
 def _sides(rows: RunSoFar, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

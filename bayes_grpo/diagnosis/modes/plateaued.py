@@ -13,7 +13,6 @@ class Plateaued(Mode):
     """A reward that has plateaued."""
 
     name = "plateaued"
-    label = "plateaued"
     is_failure = False
     chances = Calibration(0.05, 0.3, 0.85)
     remedies = (
@@ -27,9 +26,9 @@ class Plateaued(Mode):
             return 0.0
         return min(y.rows / THRESHOLDS.waste_rows, 2) / max(abs(rows.late_change), 0.5)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Mean reward of the episode."""
-        return f"the reward is at {span_text(trends.reward.over(first, last))}"
+        return f"the reward is at {span_text(trends.reward.over(first, last), level=level)}"
 
 
 MODE = Plateaued()

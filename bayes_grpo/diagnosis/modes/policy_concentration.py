@@ -19,7 +19,6 @@ class PolicyConcentration(Mode):
     """Policy concentration."""
 
     name = "policy_concentration"
-    label = "policy concentration"
     required_signal = "the entropy"
     wants = ("entropy",)
     chances = Calibration(0.01, 0.02, 0.75)
@@ -35,15 +34,15 @@ class PolicyConcentration(Mode):
             return 0.0
         return THRESHOLDS.entropy_gone * entropy.start / max(entropy.now, 1e-9)
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Entropy as a share of its starting value, or a multiple where it has more than doubled."""
         entropy = trends.signals.get("entropy")
         if entropy is None:
             return ""
         left = interval(np.exp(entropy.change(last=last)))
         if left.high > THRESHOLDS.doubled:
-            return f"the entropy is {span_text(left, '.3g')} times its starting value"
-        return f"the entropy is {span_text(left, '.0%')} of its starting value"
+            return f"the entropy is {span_text(left, '.3g', level=level)} times its starting value"
+        return f"the entropy is {span_text(left, '.0%', level=level)} of its starting value"
 
 
 MODE = PolicyConcentration()

@@ -22,7 +22,6 @@ class RewardHacking(Mode):
     """Reward hacking."""
 
     name = "reward_hacking"
-    label = "reward hacking"
     required_signal = "an evaluation or gold reward"
     wants = (HELD_OUT, "kl")
     chances = Calibration(0.01, 0.03, 0.85)
@@ -47,12 +46,12 @@ class RewardHacking(Mode):
             turned = min(fall / (THRESHOLDS.fall_errors * held_out.error), fall / max(THRESHOLDS.turned * level, 1e-9))
         return min(rose, max(hollow, turned))
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Changes of both rewards up to a step, and the reward function that rose."""
         train, held_out = trends.reward, trends.held_out
         functions = parts_of(trends)
         rises, _ = rise_and_fall(functions)
-        parts = [text] if (text := functions_text(functions)) else []
+        parts = [text] if (text := functions_text(functions, level)) else []
         if held_out is None:
             alone = "without a train reward, a fall can be hacking or instability"
             honest = "without an evaluation reward, a hacked rise looks like a real one"
@@ -63,7 +62,7 @@ class RewardHacking(Mode):
         rise, carried = train.change_since(begin, end), held_out.change(begin, end)
         if rises is not None and np.median(carried) < THRESHOLDS.half * np.median(rise):
             parts.append(f"the {trends.held_out_name} reward does not share the rise of {plain(rises.name, 40)}")
-        both = f"the train reward changed by {span_text(rise)}, the {trends.held_out_name} reward by "
+        both = f"the train reward changed by {span_text(rise, level=level)}, the {trends.held_out_name} reward by "
         return "; ".join([f"since step {begin:g} {both}{span_text(carried, level=False)}", *parts])
 
 

@@ -15,7 +15,6 @@ class Truncated(Mode):
     """Truncated completions."""
 
     name = "truncated_completions"
-    label = "truncated completions"
     required_signal = "the share of truncated completions"
     remedies = ("longer limit", "read completions")
 
@@ -32,11 +31,11 @@ class Truncated(Mode):
         cut = rows.signal("completions_clipped_ratio")
         return interval(cut.step[0]) if cut.value.min() > THRESHOLDS.truncated else None
 
-    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float) -> str:
+    def text(self, rows: RunSoFar, trends: RunTrends, first: float, last: float, level: bool = True) -> str:
         """Share of truncated completions."""
         trend = trends.signals["completions_clipped_ratio"]
         share = interval(np.clip(trend.over(first, last), 0.0, 1.0))
-        return f"{span_text(share, '.0%')} of the completions hit the length limit"
+        return f"{span_text(share, '.0%', level=level)} of the completions hit the length limit"
 
 
 MODE = Truncated()

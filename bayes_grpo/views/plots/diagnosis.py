@@ -9,9 +9,9 @@ import numpy as np
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.picture import canvas, headline, one_panel
 from bayes_grpo.common.text import drawable
-from bayes_grpo.diagnosis.mode import label_of
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.trend import LIVE, LOGARITHMIC, RunTrends, Trend
+from bayes_grpo.diagnosis.wording import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

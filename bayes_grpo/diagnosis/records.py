@@ -1,0 +1,168 @@
+"""What is found of a run and what to do, as records; `bayes_grpo.diagnosis.wording` makes their sentences.
+
+Code decides by `kind`, numbers and steps, never by a sentence. Imports nothing that computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bayes_grpo.common.intervals import Interval
+from bayes_grpo.common.results import Result
+from bayes_grpo.common.text import StepName
+from bayes_grpo.diagnosis import wording
+
+CANNOT_TELL = "cannot_tell"
+"""Mode of the finding of a log with too little information."""
+
+FindingKind = Literal[
+    # Modes: without an onset merely possible, with an end an earlier episode.
+    "reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability",
+    "apparent_gain", "engine_gap", "growing", "idle_steps", "lost_gradient", "lost_values", "one_sided_groups",
+    "plateaued", "truncated_completions",
+    # What a log shows of them.
+    "not_finite", "constant_reward", "stuck_reward", "lost_reward", "instability_signs", "signal_fell", "signal_grew",
+    "component_fell", "evaluation_fell", "evaluation_stays", "solved", "mostly_solved", "at_ceiling",
+    # Runs without failure.
+    "ended", "ended_flat", "rising", "risen", "holding", "at_rest", "flat",
+    # Logs with too little information.
+    "too_early", "constant_so_far", "came_back", "falls_early", "too_few_rewards",
+    # Events that are over, and changes at a resume.
+    "dip", "jump", "resumed", "signal_changed",
+    # Why a loss or clip ratio reads as zero.
+    "reads_zero",
+]  # fmt: skip
+"""Kinds of findings."""
+
+_MODE_OF: Mapping[str, str] = {
+    **dict.fromkeys(("not_finite",), "lost_values"),
+    **dict.fromkeys(("constant_reward",), "advantage_degeneracy"),
+    **dict.fromkeys(("stuck_reward", "lost_reward", "instability_signs"), "dynamical_instability"),
+    **dict.fromkeys(("evaluation_fell", "evaluation_stays"), "reward_hacking"),
+    **dict.fromkeys(("solved", "mostly_solved", "at_ceiling", "holding", "at_rest", "flat", "ended_flat"), "plateaued"),
+    **dict.fromkeys(("rising", "risen", "ended"), "growing"),
+    **dict.fromkeys(("too_early", "constant_so_far", "came_back", "falls_early", "too_few_rewards"), CANNOT_TELL),
+}
+"""Kind that is no mode → mode that it belongs to, or `CANNOT_TELL`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Result):
+    """Something that a log shows.
+
+    Attributes:
+        kind: What it is.
+        signals: Signals, components or environments that show it.
+        step: When it began; None where the log does not date it, or it has no beginning.
+        at: The middle of that as the log counts steps; None likewise.
+        numbers: Name → value, as its template in `wording` uses them; rewards, steps, counts, shares of 1.
+        probability: Probability that it is so; NaN for something that is merely seen.
+        severity: How bad it is by the measure of its mode, a clause; "" without one.
+        parts: Findings that belong to it, such as signs of an instability or a resume behind a fall.
+    """
+
+    kind: FindingKind
+    signals: tuple[str, ...] = ()
+    step: Interval | None = None
+    at: StepName | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    probability: float = math.nan
+    severity: str = ""
+    parts: tuple[Finding, ...] = ()
+
+    also_in_json = ("mode", "sentence")
+    not_in_json = ("at",)
+
+    @property
+    def mode(self) -> str:
+        """Mode that it belongs to, `CANNOT_TELL`, or its kind where it belongs to none."""
+        return _MODE_OF.get(self.kind, self.kind)
+
+    @property
+    def clause(self) -> str:
+        """It in words, without a capital and a full stop."""
+        return ": ".join(x for x in wording.finding_clauses(self) if x)
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        return wording.as_sentence(self.clause)
+
+    @property
+    def lead(self) -> str:
+        """The first clause of its sentence, as a sentence."""
+        return wording.as_sentence(wording.finding_clauses(self)[0])
+
+    @property
+    def detail(self) -> str:
+        """The rest of its sentence, as a sentence; "" where there is none."""
+        return wording.as_sentence(wording.finding_clauses(self)[1])
+
+
+ActionKind = Literal[
+    "go_on", "look_again", "wait", "watch", "plan_more_steps", "no_further_gain",
+    "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
+    "restart", "new_run", "look", "check_update", "change_setting", "change_prompts", "log_signal", "judge_by_task",
+]  # fmt: skip
+"""Kinds of actions."""
+_GOING_ON: tuple[ActionKind, ...] = ("go_on", "look_again")
+_STOPPING: tuple[ActionKind, ...] = (
+    "stop", "go_back", "start_over", "take_checkpoint", "score_checkpoints", "compare_checkpoints", "compare_resume",
+    "restart", "new_run",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action(Result):
+    """Something to do.
+
+    Attributes:
+        kind: What to do.
+        step: Step of the checkpoint, resume or end that it names; None without one.
+        at: The same as the log counts steps; None likewise.
+        setting: Setting that it changes; "" for none.
+        factor: Factor by which it changes the setting; None where it names none.
+        subject: What it looks at, logs or replaces: a part of the run, a column of the log, a kind of prompts; "" for
+            none.
+        key: Key of the log that may be the column it names; "" without one.
+        reason: What it follows from: what was found, the forecast, or the costs given.
+        numbers: Name → value, as its template in `wording` uses them.
+        parts: Findings that it names.
+    """
+
+    kind: ActionKind
+    step: float | None = None
+    at: StepName | None = None
+    setting: str = ""
+    factor: float | None = None
+    subject: str = ""
+    key: str = ""
+    reason: Literal["finding", "forecast", "costs"] = "finding"
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    parts: tuple[Finding, ...] = ()
+
+    also_in_json = ("sentence",)
+    not_in_json = ("at",)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the training is to go on unchanged."""
+        return self.kind in _GOING_ON
+
+    @property
+    def stops(self) -> bool:
+        """Whether the training is to stop."""
+        return self.kind in _STOPPING
+
+    @property
+    def clause(self) -> str:
+        """It in words, without a full stop."""
+        return wording.action_clause(self)
+
+    @property
+    def sentence(self) -> str:
+        """It in words, as it follows "Do now:"."""
+        return f"{self.clause}."
