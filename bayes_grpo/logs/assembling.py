@@ -25,6 +25,7 @@ from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_ke
 from bayes_grpo.logs.run import LoggedTraining, Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
+from bayes_grpo.logs.trainers import GENERIC
 
 CLOSING = ("train_runtime", "train/train_runtime")
 """Keys that only the line has that closes a training."""
@@ -32,6 +33,10 @@ _LEAST = 2
 _ROWS_BEFORE = 3
 """Rows without a reward before the first one, from which on they are another training's."""
 _SHARE = 0.8
+_ROWS_AT_LIMIT = 5
+"""Rows from which on a length that most of them reach is a limit."""
+_LEAST_LIMIT = 16
+"""Tokens below which completions are equally long because their answers are."""
 
 
 def _closing_rows(table: Table) -> np.ndarray:
@@ -188,12 +193,12 @@ def assemble(
     row_steps = user.get("logging_window") or sidecar.get("logging_window", Setting(1)).value
     file = np.repeat(np.arange(len(files)), [part.table.n for part in files])
     run = tidy(columns, _closing_rows(parsed.table), row_steps, file)
-    finite = int(np.sum(np.isfinite(run.reward)))
-    if max(finite, len(run.eval_step)) < 2:
+    if not (run.has_reward or run.has_eval):
         raise LogReadError(
-            f"expected at least two rows with a finite reward, found {counted(len(run.step), 'row')} and "
-            f"{finite} finite; wait for more of the log, or name another key with --column reward=KEY"
+            f"expected a row with a finite reward, found {counted(len(run.step), 'row')} without one; wait for more of "
+            f"the log, or name another key with --column reward=KEY"
         )
+    run = _with_limit(run, columns)
     settings = resolve_settings(parsed, columns, run, sidecar, user)
     used = {k: v for k, v in columns.keys.items() if k in ("step", "reward", "eval_reward", *run.signals)}
     in_rows = settings_in_rows(parsed.table)
@@ -242,6 +247,32 @@ def _by_group(columns: Columns) -> Columns:
             f"with `bayes-grpo rollouts`, or name the step with --column step=KEY"
         )
     return columns
+
+
+def _with_limit(run: Run, columns: Columns) -> Run:
+    """The run, noted where a length limit cuts completions that the logged share of cut ones does not count.
+
+    Such a share is of another limit and is left out. Where a completion that ended by itself was as long, as TRL logs
+    it, there is no limit.
+    """
+    keys, index = columns.keys, columns.index
+    longest = run.values("completion_length_max")
+    longest = longest[np.isfinite(longest)]
+    cut = run.values("completions_clipped_ratio")
+    if len(longest) < _ROWS_AT_LIMIT or np.any(np.nan_to_num(cut) > 0.0):
+        return run
+    at_limit = float(np.mean(longest == longest.max()))
+    ended = index.table.column(index.first(("completions/max_terminated_length",), GENERIC.prefixes) or "")
+    if at_limit < _SHARE or longest.max() < _LEAST_LIMIT or np.any(ended == longest.max()):
+        return run
+    note = (
+        f"the longest completion has {longest.max():g} tokens in {at_limit:.0%} of the rows "
+        f"({clean(keys['completion_length_max'])!r}): a length limit cuts completions"
+    )
+    if "completions_clipped_ratio" in run.signals:
+        note += f"; {clean(keys['completions_clipped_ratio'])!r}, 0 throughout, is of another limit and left out"
+    signals = {k: v for k, v in run.signals.items() if k != "completions_clipped_ratio"}
+    return replace(run, signals=signals, notes=(*run.notes, note))
 
 
 def _seldom(columns: Columns, run: Run, settings: Settings) -> tuple[str, ...]:

@@ -36,8 +36,6 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         ("a.csv", "step,reward\n1,\n2,\n", "reward without a finite number in 2 rows"),
         ("a.csv", "step,reward\n1,nan\n2,inf\n", "reward without a finite number in 2 rows"),
         ("a.csv", "step,reward\n", "none"),
-        ("a.csv", "step,reward\n1,0.5\n", "1 row and 1 finite"),
-        ("a.jsonl", '{"step": 1, "reward": 0.5}\n', "1 row and 1 finite"),
         ("a.txt", "once upon a time\nthere was a reward\n", "no reader knows"),
     ],
 )

@@ -109,7 +109,10 @@ def test_all_that_take_a_run_take_what_makes_one(tmp_path):
         ([], "found an empty list"),
         (7, "expected the path of a log, several, or rows of metrics, found int"),
         ([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], "list: expected a train reward, found step, loss"),
-        (pd.DataFrame({"reward": [0.1]}), "pandas.DataFrame: expected at least two rows with a finite reward"),
+        (
+            pd.DataFrame({"reward": [np.nan]}),
+            "pandas.DataFrame: expected a train reward, found reward without",
+        ),
         (SimpleNamespace(columns=["a"]), "expected a data frame, columns or records"),
         ([{"a": 1}, 3], "expected a train reward"),
     ],

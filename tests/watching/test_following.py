@@ -68,9 +68,11 @@ def test_a_log_need_not_be_there_yet(log):
     follow = Following(log)
     assert follow.poll() is None
     assert follow.run is None
-    append(log, rows(1, 1))
+    log.write_text("")
     assert follow.poll() is None
-    assert "at least two rows" in follow.problem
+    assert "an empty file" in follow.problem
+    append(log, rows(1, 1))
+    check_rows(follow.poll(), 1)
     append(log, rows(2, 4))
     check_rows(follow.poll(), 4)
     assert follow.problem == ""

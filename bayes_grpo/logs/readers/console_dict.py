@@ -25,7 +25,7 @@ from bayes_grpo.logs.readers.console import (
     too_long,
     usual,
 )
-from bayes_grpo.logs.readers.json_text import parse_line
+from bayes_grpo.logs.readers.json_text import before_cut, parse_line
 from bayes_grpo.logs.table import to_float
 
 _OPEN = re.compile(r"\{\s*['\"]|\A\s{0,40}\{\s{0,8}\Z")
@@ -227,6 +227,8 @@ def _dicts(log: str) -> Iterator[_Found]:
                 yield found(_dict_counted(before, row))
                 counting = None if CLOSING[0] in row else frozenset(bars) if counting is None else counting
             at, text = end, ""
+    if counting is None and (row := parse_dict(before_cut(text))):  # one pasted line, cut off at its end
+        yield found(_dict_counted(before, row))
     yield _Found({}, _NO_BARS, passed)
 
 

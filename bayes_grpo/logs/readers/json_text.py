@@ -29,6 +29,9 @@ def load_json(source: Source) -> Any:
     try:
         return json.loads(source.text)
     except json.JSONDecodeError as error:
+        line = source.text.strip()
+        if "\n" not in line and isinstance(row := parse_line(before_cut(line)), dict):
+            return row
         cut = error.pos >= len(source.text.rstrip()) - 1 or "Unterminated" in error.msg
         raise LogReadError(
             f"expected JSON, found {'the end of the file' if cut else clean(error.msg)} at line "
@@ -47,6 +50,11 @@ def parse_line(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError, MemoryError):
         return None
+
+
+def before_cut(text: str) -> str:
+    """An object that is cut off, closed after its last whole pair; the number that the cut may have shortened goes."""
+    return f"{text[: max(text.rfind(','), 0)]}}}"
 
 
 _CONFIG_NAMES = (
