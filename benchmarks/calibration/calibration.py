@@ -1,7 +1,7 @@
 """Simulation-based calibration: are the posteriors what they claim to be, those of NUTS and the fast ones?
 
     python -m benchmarks.calibration [--runs 300] [--regime oscillator ...] [--posterior nuts fast] [--jobs 2]
-                                     [--plot OUT.png] [--json OUT]
+                                     [--json OUT]
 
 Parameters are drawn from fixed priors, rows are drawn from the law with these parameters, and the rows are fitted
 with the same priors. If sampler, likelihood and the drawing of the integrated-out levels are right, the rank of the
@@ -240,25 +240,6 @@ def outside(ranks: np.ndarray, family: int = 1) -> float:
     return float(max(np.max(low - ecdf), np.max(ecdf - high), 0.0))
 
 
-def plot(results: dict[str, dict[str, Any]], path: Path) -> None:
-    """ECDF differences of all parameters with the band."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(18, 3 * len(results)), layout="constrained")
-    widest = max(len(kind["ranks"]) for r in results.values() for kind in r.values())
-    axes = figure.subplots(len(results), widest, squeeze=False)
-    for row, (regime, kinds) in zip(axes, results.items(), strict=True):
-        for color, (kind, result) in zip(("#c2410c", "#1d4ed8"), kinds.items(), strict=False):
-            for a, (name, ranks) in zip(row, result["ranks"].items(), strict=False):
-                low, high = simultaneous_band(len(ranks), POINTS)
-                a.fill_between(POINTS, low - POINTS, high - POINTS, color="#9ca3af", alpha=0.2, lw=0)
-                a.plot(POINTS, np.searchsorted(np.sort(ranks), POINTS, side="right") / len(ranks) - POINTS, color)
-                a.set_title(f"{regime}: {name}", fontsize=8)
-                a.plot([], [], color, label=kind)
-        row[0].legend(fontsize=7)
-    figure.savefig(path, dpi=90)
-
-
 def report(results: dict[str, dict[str, Any]], runs: int) -> dict[str, Any]:
     """Prints the tables and returns their numbers."""
     out: dict[str, Any] = {}
@@ -297,7 +278,6 @@ def main() -> None:
     parser.add_argument("--posterior", nargs="+", choices=("nuts", "fast"), default=["nuts", "fast"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--plot", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", BayesGrpoWarning)
@@ -309,8 +289,6 @@ def main() -> None:
     found = report(results, options.runs)
     if set(options.regime) == set(FORECAST_REGIMES) and len(options.posterior) == 2:
         keep("calibration", found)
-    if options.plot:
-        plot(results, options.plot)
     if options.json:
         text = {
             name: {kind: {**v, "ranks": {n: list(r) for n, r in v["ranks"].items()}} for kind, v in kinds.items()}

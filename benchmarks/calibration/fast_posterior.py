@@ -1,7 +1,7 @@
 """The fast posterior against long NUTS and long importance sampling on real logs: quantiles, evidence, k-hat, seconds.
 
     python -m benchmarks.calibration.fast_posterior FOLDER... [--jobs 2] [--every 1] [--nuts-every 16]
-                                                    [--priors forecast] [--json OUT] [--plot OUT.png]
+                                                    [--priors forecast] [--json OUT]
 
 Every law that forecasts is put on every log. The fast posterior's 5, 50 and 95% quantiles of every sampled parameter
 are compared with two references, in posterior standard deviations and the sampler's coordinates: NUTS, 4 chains of
@@ -152,26 +152,6 @@ def report(found: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def plot(found: list[dict[str, Any]], path: Path) -> None:
-    """Distances of quantiles, and k-hat, by law."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    cases = [f for f in found if "long" in f]
-    for name in dict.fromkeys(f["regime"] for f in cases):
-        mine = [f for f in cases if f["regime"] == name]
-        away = np.sort([x for f in mine if f["long_passed"] for q in f["long"] for x in q])
-        left.plot(away, np.linspace(0.0, 1.0, len(away)), label=name)
-        right.hist([max(min(f["pareto_k"], 1.5), -1.0) for f in mine], np.linspace(-1.0, 1.5, 51), histtype="step")
-    left.axvline(WITHIN, color="0.6", lw=1)
-    left.set(xlabel="distance of a quantile from the long reference, posterior sd", ylabel="share", xlim=(0.0, 0.3))
-    left.legend()
-    right.axvline(0.7, color="0.6", lw=1)
-    right.set(xlabel="Pareto k", ylabel="posteriors")
-    figure.savefig(path, dpi=100)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, help="Folders of logs as tables (.csv).")
@@ -183,7 +163,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     paths = sorted((p for folder in options.folders for p in folder.glob("*.csv")), key=lambda p: -p.stat().st_size)
     found: list[dict[str, Any]] = []
@@ -203,8 +182,6 @@ def main() -> None:
         keep(f"fast_posterior_{options.priors}", numbers)
     if options.json:
         options.json.write_text(json.dumps(found))
-    if options.plot:
-        plot(found, options.plot)
 
 
 if __name__ == "__main__":

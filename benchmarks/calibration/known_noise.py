@@ -1,6 +1,6 @@
 """Measurement noise known before a fit: predicted against observed sd of rows, and how sure the prediction is.
 
-    python -m benchmarks.calibration.known_noise --index FOLDER/index.csv ... --rollouts FOLDER [--plot OUT.png]
+    python -m benchmarks.calibration.known_noise --index FOLDER/index.csv ... --rollouts FOLDER
 
 Every log is cut into windows of about 50 rows. In each, the sd of a row as `bayes_grpo.rows.known_noise` predicts it
 stands against the sd of the rows about a local line. Group size and prompts a step come from the index, as a user would
@@ -31,7 +31,6 @@ from scipy.special import digamma, polygamma
 
 from bayes_grpo import read_log
 from bayes_grpo.common.errors import BayesGrpoError
-from bayes_grpo.common.picture import canvas, save_plot
 from bayes_grpo.fitting.draws import fast_posterior
 from bayes_grpo.fitting.sampling.target import target_of
 from bayes_grpo.logs.run import Run
@@ -260,7 +259,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, nargs="+", required=True)
     parser.add_argument("--rollouts", type=Path, required=True)
-    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     kept: dict[str, list[Window]] = defaultdict(list)
     learned: list[dict[str, Any] | None] = []
@@ -292,24 +290,7 @@ def main() -> None:
     result[BY_GROUPS.name]["contraction"] = both | {"logs": len(own)}
     print(f"contraction, {len(own)} logs, medians without and with known noise: {json.dumps(both)}")
     print("prompts that come back:", json.dumps(repeated))
-    if options.plot is not None:
-        plot(kept, options.plot)
     keep("known_noise", result | {"repeated": repeated})
-
-
-def plot(kept: Mapping[str, Sequence[Window]], path: Path) -> None:
-    """Predicted against observed sd, one panel a kind of evidence."""
-    figure = canvas(None, (9.0, 8.0))
-    for place, (name, windows) in enumerate(kept.items(), 1):
-        axes = figure.add_subplot(2, 2, place)
-        for repo in sorted({w.repo for w in windows}):
-            own = [w for w in windows if w.repo == repo]
-            axes.loglog([w.predicted for w in own], [w.observed for w in own], ".", label=repo)
-        ends = [min(w.predicted for w in windows), max(w.predicted for w in windows)]
-        axes.loglog(ends, ends, "k-", lw=0.8)
-        axes.set(title=name, xlabel="predicted sd of a row", ylabel="observed")
-        axes.legend(fontsize=6)
-    save_plot(figure, path)
 
 
 if __name__ == "__main__":

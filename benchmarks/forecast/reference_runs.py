@@ -1,17 +1,12 @@
-"""What reference runs tell: shared orders of data, and forecasts beside reference runs.
+"""What reference runs tell: forecasts with and without them, and what they cost.
 
-    python -m benchmarks.forecast.reference_runs orders FOLDER ... [--index INDEX.csv ...]
     python -m benchmarks.forecast.reference_runs forecasts FOLDER ... [--index INDEX.csv ...] --cache DIR
-    python -m benchmarks.forecast.reference_runs simulated [--families 200]
     python -m benchmarks.forecast.reference_runs time
 
 A folder holds one log a run as CSV; an index names the repository and the task of each (columns run_id, repo, task).
-Families are the runs of one repository, task and signal, five at least. `orders` tells which of them share an order of
-data, and how often one is found where steps are permuted within each run and among runs of different repositories.
-`forecasts` forecasts every run after 30, 50 and 70% of its rows with and without its reference runs, which are known to
-their ends; paths without them are kept in the cache. Their largest share of paths is learned with the judged repository
-left out. `simulated` ranks true shares among those of the posterior in families drawn from the
-model.
+Families are the runs of one repository, task and signal, five at least. `forecasts` forecasts every run after 30, 50
+and 70% of its rows with and without its reference runs, which are known to their ends; paths without them are kept in
+the cache. Their largest share of paths is learned with the judged repository left out.
 """
 
 from __future__ import annotations
@@ -36,9 +31,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.forecasting.events import RewardPaths
 from bayes_grpo.forecasting.references import paths_with_references, with_effect
-from bayes_grpo.references.curve import cuts_of, smooth_curve
 from bayes_grpo.references.gather import gather_references
-from bayes_grpo.references.order import SHARE_GRID, order_among, orders_of
 from bayes_grpo.references.transfer import read_jointly
 from bayes_grpo.rows.series import Series
 from benchmarks.common import keep, run_process, write_log
@@ -83,53 +76,6 @@ def families_of(logs: Sequence[Log]) -> dict[str, list[Log]]:
     for log in logs:
         found.setdefault(f"{log.repo}, {log.task}, {log.table.signal}", []).append(log)
     return {name: some for name, some in found.items() if len(some) >= FEWEST}
-
-
-def found_in(tables: Sequence[Series]) -> Any:
-    """Orders of rows, and how many of the runs could be looked at."""
-    cuts = cuts_of(tables)
-    curves = [c for t in tables if (c := smooth_curve(t, cuts)) is not None]
-    return orders_of(curves), len(curves)
-
-
-def permuted(table: Series, rng: np.random.Generator) -> Series:
-    """The same curve with the residuals of its rows in another order."""
-    curve = smooth_curve(table)
-    if curve is None:
-        return table
-    known = np.isfinite(curve.smooth)
-    y = table.y.copy()
-    y[known] = curve.smooth[known] + rng.permutation((table.y - curve.smooth)[known])
-    return replace(table, y=y)
-
-
-def orders(logs: Sequence[Log], tries: int) -> dict[str, Any]:
-    """Table of families with their orders, and the rates at which orders are found where there are none."""
-    shares: dict[str, Any] = {}
-    for name, some in families_of(logs).items():
-        found, count = found_in([x.table for x in some])
-        shares[name] = {"runs": count, "orders": [[len(o.members), *o.share[:3]] for o in found]}
-        told = "; ".join(
-            f"{len(o.members)}: {o.share.median:.2f} [{o.share.low:.2f}, {o.share.high:.2f}]" for o in found
-        )
-        print(f"{name[:80]:80s} {count:3d} runs  {told or 'none'}", flush=True)
-    rng = np.random.default_rng(0)
-    groups, by_repo = list(families_of(logs).values()), {}
-    for log in logs:
-        if log.table.signal == "reward" and np.median(log.table.window) == 1.0:
-            by_repo.setdefault(log.repo, []).append(log.table)
-    again = []
-    for i in range(tries):
-        some = groups[i % len(groups)]
-        chosen = rng.permutation(len(some))[: rng.choice([2, 3, 5, 10])]
-        again.append(bool(found_in([permuted(some[j].table, rng) for j in chosen])[0]))
-    strange = []
-    for _ in range(tries):
-        repos = rng.permutation(list(by_repo))[: rng.choice([2, 3, 5, 8])]
-        strange.append(bool(found_in([by_repo[r][rng.integers(len(by_repo[r]))] for r in repos])[0]))
-    false = {"permuted": float(np.mean(again)), "unrelated": float(np.mean(strange)), "tries": tries}
-    print(f"found among permuted steps {false['permuted']:.3f}, unrelated runs {false['unrelated']:.3f} (of {tries})")
-    return {"families": shares, "false": false}
 
 
 def paths_of(origin: Origin, log: str, cache: Path) -> RewardPaths:
@@ -255,33 +201,6 @@ def forecasts(logs: Sequence[Log], cache: Path) -> dict[str, Any]:
 _SHOWN = ("mean10", "without", "moved", "with", "nested", "inside_without", "inside", "inside_nested", "share")
 
 
-def simulated(count: int) -> dict[str, Any]:
-    """Simulation-based calibration of the share."""
-    from tests.references.made import runs_of_orders
-
-    rng, ranks = np.random.default_rng(1), []
-    for i in range(count):
-        share, runs, rows = rng.uniform(0.02, 0.96), int(rng.integers(2, 8)), int(rng.choice([40, 60, 100]))
-        tables = [rows_of(r) for r in runs_of_orders([0] * runs, rows=rows, share=share, seed=10_000 + i, spread=0.0)]
-        cuts = cuts_of(tables)
-        curves = [c for t in tables if (c := smooth_curve(t, cuts)) is not None]
-        order = order_among(curves, range(len(curves)))
-        ranks.append(float(np.interp(share, SHARE_GRID, np.cumsum(order.probability))))
-    counts = np.histogram(ranks, np.linspace(0.0, 1.0, 11))[0]
-    draws = rng.multinomial(count, np.full(10, 0.1), size=4000)
-    band = np.quantile(draws.min(axis=1), 0.025), np.quantile(draws.max(axis=1), 0.975)
-    inside90 = float(np.mean(np.abs(np.array(ranks) - 0.5) <= 0.5 * LEVEL))
-    print(
-        f"ranks of the true share in tenths {counts.tolist()}, band for all {band}, 90% interval holds {inside90:.3f}"
-    )
-    return {
-        "families": count,
-        "tenths": counts.tolist(),
-        "band": [float(x) for x in band],
-        "inside": inside90,
-    }
-
-
 def timed() -> dict[str, Any]:
     """Seconds and memory of a warm `forecast` of a log of 100 rows, by the number of its reference runs of 200 rows."""
     from tests.references.made import runs_of_orders
@@ -308,25 +227,17 @@ def timed() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("orders", "forecasts", "simulated", "time"))
+    parser.add_argument("what", choices=("forecasts", "time"))
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--index", type=Path, nargs="+", default=[])
     parser.add_argument("--cache", type=Path)
-    parser.add_argument("--families", type=int, default=200)
-    parser.add_argument("--tries", type=int, default=200)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.what == "time":
         found = timed()
-    elif options.what == "simulated":
-        found = simulated(options.families)
     else:
-        logs = logs_of(options.folders, options.index)
-        if options.what == "forecasts":
-            options.cache.mkdir(parents=True, exist_ok=True)
-            found = forecasts(logs, options.cache)
-        else:
-            found = orders(logs, options.tries)
+        options.cache.mkdir(parents=True, exist_ok=True)
+        found = forecasts(logs_of(options.folders, options.index), options.cache)
     keep(f"reference_runs_{options.what}", found)
 
 

@@ -6,11 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from bayes_grpo import write_runs
 from benchmarks.lab.families import deep_families
-from benchmarks.lab.render import render_deep
 from benchmarks.lab.runs import simulate_deep
 
 
@@ -26,7 +23,11 @@ def main() -> None:
         parser.error(f"{args.out}: expected a new directory, found one that exists; choose another name")
     runs = simulate_deep(args.family, args.n, args.seed, lambda stage, _: print(stage, file=sys.stderr))
     paths = write_runs(runs, args.out, logging_steps=args.logging_steps)
-    render_deep(runs, paths, Console())
+    print(f"{len(runs)} runs of family {args.family} in {args.out}")
+    for path, run in zip(paths, runs, strict=True):
+        truth = run.truth
+        onset = "" if truth.onset is None else f" since step {truth.onset}"
+        print(f"{path.name}: {run.draw.setup.task}, causes {', '.join(truth.causes) or 'none'}, {truth.event}{onset}")
 
 
 if __name__ == "__main__":

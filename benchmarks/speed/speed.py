@@ -1,6 +1,6 @@
 """Speed beside peers, every number measured in this run, peers and ours taking turns.
 
-    python -m benchmarks.speed [--quick] [--only likelihood|sampling|process|many|memory] [--json OUT] [--keep]
+    python -m benchmarks.speed [--quick] [--only likelihood|sampling|process] [--json OUT] [--keep]
 
 likelihood  Value and gradient of the log posterior, compiled, float64, arguments on the device. Peer: tinygp's
             quasiseparable SHO kernel with the closed-form mean curve, fixed point and initial reward as explicit
@@ -13,18 +13,11 @@ sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 ch
             covariance of weighted points, found before, and its warm-up the default one. Our seconds hold these
             points and the drawing of fixed point and initial reward, with which come smoothing, curves and
             leave-one-out terms of every draw. Peers: tinygp in plain NumPyro; a scan with explicit levels under a
-            falling learning rate (`peers/scan_model.py`); and the latent path by Euler-Maruyama with every increment
-            sampled (default diagonal mass; it is run shorter, warm-up and draws cut by the same factor).
-process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, for a constant
-            and for a falling learning rate, beside `peers/plain_script.py` and `peers/plain_falling.py`, which have no
-            cache, as users have none by default; the full run shows them with JAX's own cache filled too. Defaults of
-            each: ours 4 × (150 + 1,000) from weighted points, the scripts 4 × (400 + 1,000).
-commands    `fit`, `forecast`, `compare` and `diagnose` on the logs that people have: learning rates that fall linearly
-            or as a cosine, windows of ten steps, gaps, 60, 400 and 2,000 rows; empty and warm cache
-            (`peers/commands.py`).
-many        50 logs of 60 to 120 rows in one process, beside a fresh MCMC object for each; the peer is timed on a
-            few of them and scaled unless --full. Compilation counts on both sides, imports do not.
-memory      Peak resident memory of one `bayes-grpo fit` process with an empty cache.
+            falling learning rate (`peers/scan_model.py`).
+process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, beside
+            `peers/plain_script.py`, which has no cache, as users have none by default; the full run shows it with JAX's
+            own cache filled too. Defaults of each: ours 4 × (150 + 1,000) from weighted points, the script
+            4 × (400 + 1,000).
 
 Before anything is timed the peers' likelihoods are checked against ours (`peers/agreement.py`). Ratios are peer over
 ours for times, ours over peer for ESS a second, ours over peer for whole processes, as the aims state them.
@@ -82,11 +75,10 @@ from benchmarks.common import (
     versions,
     write_log,
 )
-from benchmarks.speed.peers import latent_path, scan_model, tinygp_model
+from benchmarks.speed.peers import scan_model, tinygp_model
 from benchmarks.speed.peers.agreement import largest_differences
 from benchmarks.speed.peers.chains import compiled_sampler
-from benchmarks.speed.peers.commands import commands
-from benchmarks.speed.peers.processes import many, memory, process
+from benchmarks.speed.peers.processes import process
 
 OSCILLATOR = get_regime("oscillator")
 ROWS = 400
@@ -188,27 +180,17 @@ def _looped(value_and_gradient: Callable[..., Any], z: Any, *arguments: Any) -> 
 
 
 def sampling(quick: bool) -> list[Line]:
-    """Smallest bulk ESS a second beside tinygp and the latent path, and beside a scan under a falling learning rate."""
+    """Smallest bulk ESS a second beside tinygp, and beside a scan under a falling learning rate."""
     table = table_of(ROWS)
     rate = np.linspace(1.0, 0.01, ROWS)
     y, times = jnp.asarray(table.y), jnp.asarray(table.step - 0.5)
     constant = _beside(quick, table, "tinygp", tinygp_model.model, (times, y, float(ROWS)))
     fallen = table_of(ROWS, rate)
     falling = _beside(quick, fallen, "scan", scan_model.model, (jnp.asarray(fallen.y), jnp.asarray(rate), float(ROWS)))
-    short = 100 if quick else 300
-    say(f"sampling: latent path, 4 × ({short} + {short})")
-    arguments = (jnp.asarray(table.step), y, float(ROWS))
-    seconds, draws, extra = compiled_sampler(latent_path.model, arguments, warmup=short, draws=short)(1)
-    latent = smallest_ess({k: draws[k] for k in SITES}) / seconds
-    path = constant.ours / latent
-    what, unit = "smallest ESS a second, 400 rows", "1/s"
-    by_path = f"peer: latent path; {constant.steps:.0f} and {extra['num_steps'].mean():.0f} steps a draw; " + (
-        f"median R* {constant.median:.3f} and {float(np.median(draws['fixed_point'])):.3f}"
-    )
+    what = "smallest ESS a second, 400 rows"
     return [
         *constant.lines(what, 8.0),
         *falling.lines(f"{what}, falling learning rate", 5.0),
-        Line("sampling", what, unit, constant.ours, latent, path, "≥ 30", path >= 30, by_path),
     ]
 
 
@@ -279,20 +261,15 @@ def main() -> None:
     """Runs the sections that were asked for and prints one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
-    parser.add_argument("--full", action="store_true", help="time all 50 of the peer's MCMC objects")
     sections = {
         "likelihood": likelihood,
         "sampling": sampling,
         "process": process,
-        "commands": commands,
-        "many": partial(many, full=False),
-        "memory": memory,
     }
     parser.add_argument("--only", choices=sections, action="append", help="a section; may be given again")
     parser.add_argument("--json", type=Path, help="write the table to this file too")
     parser.add_argument("--keep", action="store_true", help="keep the result among the stored ones")
     options = parser.parse_args()
-    sections["many"] = partial(many, full=options.full)
     jax.config.update("jax_enable_x64", True)
     known, agreement = versions(), largest_differences(table_of(200))
     header = [

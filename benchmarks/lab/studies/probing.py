@@ -3,7 +3,7 @@
     python -m benchmarks.lab.studies.probing [--quick]
 
 Small transformers at interior fixed points of a KL penalty, as `lab_dynamics` has them. Each is probed with drawn
-batches; from one probe each, thresholds in the learning rate and in the refresh interval are foretold and kept, and
+batches; from one probe each, thresholds in the learning rate and in the refresh interval are foretold, and
 only then runs of the exact mean update are made across them, by bisection. Beside them stands what the curvature that
 the reward shows would have said.
 """
@@ -30,7 +30,6 @@ from benchmarks.lab.learners.held_policies import HeldPolicy, held_policies
 from benchmarks.lab.network import Network
 from benchmarks.lab.probed import drawn_updates
 from benchmarks.lab.settings import Lab, LabNumbers
-from benchmarks.lab.stiffness import learned_stiffness
 from benchmarks.lab.studies.cases import numbers_of
 from benchmarks.lab.studies.thresholds import LEFT, PUSH
 from benchmarks.lab.tasks import make_task
@@ -162,22 +161,19 @@ def calibration(p: np.ndarray, stable: np.ndarray, bins: int = 10) -> float:
 
 def asked(probes: list[tuple[HeldPolicy, Probe]], thresholds: dict[str, list[float]]) -> dict[str, Any]:
     """P(stable) at learning rates around what each probe foretells, beside where runs leave."""
-    told, by_reward, stable = [], [], []
-    ratio = learned_stiffness()
+    told, stable = [], []
     for held, found in probes:
         # Learning rates stand first in what was met; a policy that the chosen batch did not feel has no runs.
         for (momentum, interval), threshold in zip(SETTINGS, thresholds.get(held.name, []), strict=False):
             gain = critical_gain(momentum, interval, "hold")
             for rate in RATIOS * gain / found.stiffest.mean:
                 told.append(found.stiffest.below(gain / rate))
-                by_reward.append(ratio.stable(np.array([gain / (rate * held.shown)])))
                 stable.append(rate < threshold)
-    p, q, y = np.array(told), np.array(by_reward), np.array(stable, float)
+    p, y = np.array(told), np.array(stable, float)
     return {
         "questions": len(y),
         "calibration_error": calibration(p, y),
         "brier": float(np.mean((p - y) ** 2)),
-        "by_learned_ratio": {"calibration_error": calibration(q, y), "brier": float(np.mean((q - y) ** 2))},
         "by_reward_alone": float(np.mean([(held.shown <= held.stiffest) for held, _ in probes])),
     }
 
@@ -197,8 +193,6 @@ def main() -> None:
                 chosen[held.name] = found
     held_ones = [held for held in held_ones if held.name in chosen]
     predictions = {held.name: foretold(held, chosen[held.name]) for held in held_ones}
-    if not options.quick:
-        keep("lab_probing_foretold", {"settings": "before any run", "policies": predictions})
     runs, borders = [], {}
     for held in held_ones:
         say(f"runs: {held.name}")
