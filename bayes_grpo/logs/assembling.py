@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
-from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, parsed_rows
+from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, main_run, parsed_rows
 from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats, tidy, usual_spacing
 from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import Choices, counter_of, map_columns
@@ -131,6 +131,9 @@ def _chosen_training(
         found.append(LoggedTraining(name, len(steps), *ends, rewards))
     rewarded = [i for i, x in enumerate(found) if x.rewards >= _LEAST] or [len(found) - 1]
     taken, why = rewarded[-1], "the only one with rewards" if len(rewarded) == 1 else "the last with rewards"
+    main = main_run({x.name: x.rewards for x in found})
+    if len(rewarded) > 1 and main is not None:
+        taken, why = [x.name for x in found].index(main), "with ten times the rewards of any other"
     if wanted is not None:
         names = [x.name for x in found]
         taken, why = names.index(chosen_run(names, wanted)), "as --run names it"

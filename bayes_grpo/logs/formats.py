@@ -31,6 +31,8 @@ _BINARY = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x8
 """How files begin that are no logs → what they are."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
+_MOST_ODD = 0.1
+"""Share of characters that are none, or of control, up to which bytes are a text."""
 PARQUET = b"PAR1"
 _STORES = (MAGIC, b":W&B", PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
@@ -117,6 +119,8 @@ def _why_not_text(source: Source) -> str | None:
         # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
         between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
         kind = "binary data" if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2 else ""
+    odd = sum(not (c.isprintable() or c.isspace() or c in "\b\x1b") or c == "\ufffd" for c in source.head)
+    kind = kind or ("binary data" if odd > _MOST_ODD * len(source.head) else "")
     return f"{kind}; export the run as CSV or JSONL first" if kind else None
 
 
@@ -232,6 +236,7 @@ class Reader:
         read: Rows of the file, or of the run in it that is called so; raises `LogReadError` where it is broken.
         runs: The runs in a file or in its beginning, in the order in which they began, where it may hold several.
         takes_run: Whether it takes one of several runs by its name itself.
+        other_tables: What it saw in a file that holds no log, in words, for the refusal.
     """
 
     name: str
@@ -239,6 +244,17 @@ class Reader:
     read: Callable[[Source, str | None], Parsed]
     runs: Callable[[Source], list[RunName]] | None = None
     takes_run: bool = False
+    other_tables: Callable[[Source], list[str]] | None = None
+
+
+def main_run(rows: Mapping[str, int]) -> str | None:
+    """Of several runs by their number of rows the one that has ten times those of any other; None without one."""
+    *others, (most, name) = sorted((n, name) for name, n in rows.items())
+    return name if all(most >= _MAIN * n for n, _ in others) else None
+
+
+_MAIN = 10
+"""By how many times a training has more rows than any other next to it for it to be the one that is meant."""
 
 
 def chosen_run[T](runs: Sequence[T], wanted: str | None) -> T:
@@ -307,10 +323,12 @@ def pick_reader(source: Source, name: str | None = None) -> Reader:
         seen = [line for line in source.head.splitlines() if line.strip()][:3]
         ended = _EXCEPTION.findall(source.text[-HEAD:]) if "Traceback (most" in source.text else []
         error = f"the program ended with {clean(ended[-1], 120)!r}; " if ended else ""
+        tables = [text for x in known.values() if x.other_tables is not None for text in x.other_tables(source)]
+        without = f"; no rewards in {listed(tables, 3)}" if tables else ""
         raise LogReadError(
             f"expected the log of a known trainer, found no rewards, or a format that no reader knows; seen: "
-            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}; {error}convert it to CSV with the columns "
-            f"step,reward, or force a format with --format ({', '.join(known)})"
+            f"{listed([repr(clean(line, 60)) for line in seen], limit=3)}{without}; {error}convert it to CSV with the "
+            f"columns step,reward, or force a format with --format ({', '.join(known)})"
         )
     if known["console_dict"] in evidence:  # a trainer's dictionaries beat the lines of a callback
         evidence.pop(known["console_pairs"], None)

@@ -163,8 +163,9 @@ def in_english(text: str) -> str:
     return _NAMES.sub(lambda found: "_".join(_ENGLISH[word] for word in _CHINESE.findall(found[0])), text)
 
 
-_KINDS = frozenset(("type", "split", "phase", "mode", "stage", "kind", "event", "row_type", "record_type"))
-"""Keys whose text says what a row is of."""
+_KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)
+"""Keys whose text says what a row is of, such as "split" and "log_type"."""
+_TRAIN = re.compile(r"train|training", re.IGNORECASE)
 _EVALUATION = re.compile(
     r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
 )
@@ -178,25 +179,35 @@ _BEFORE = "eval/"
 
 def marked_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row as it is, or that of an evaluation with "eval/" before the keys of what was measured."""
-    if _KINDS.isdisjoint(row) or not any(_is_evaluation(row.get(kind)) for kind in _KINDS):
-        return row
-    return of_evaluation(row)
+    kinds = (key for key, value in row.items() if type(value) is str and _is_evaluation(value))
+    return of_evaluation(row) if any(type(key) is str and _KIND.search(key) for key in kinds) else row
 
 
 def of_evaluation(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row of an evaluation with "eval/" before the keys of what was measured."""
-    return {k if k in _KINDS or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
+    return {k if _KIND.search(k) or _KEPT.search(normal(k)) else f"{_BEFORE}{k}": v for k, v in row.items()}
 
 
 def parted(columns: dict[str, Any]) -> Table:
-    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own."""
-    kinds = [name for name, values in columns.items() if normal(name) in _KINDS and isinstance(values, list)]
-    marked = [any(map(_is_evaluation, columns[name])) and not all(map(_is_evaluation, columns[name])) for name in kinds]
-    if not any(marked):
+    """A table of whole columns, lists or arrays of one length; an evaluation's rows get keys of their own.
+
+    A column of any name whose texts are of training and of evaluation says what a row is of.
+    """
+    texts = {name: values for name, values in columns.items() if isinstance(values, list)}
+    kinds = [name for name, values in texts.items() if _parts_rows(name, values)]
+    if not kinds:
         return Table.from_columns(columns)
     lists = [without_nan(v) if isinstance(v, np.ndarray) else v for v in columns.values()]
-    names = [normal(name) if normal(name) in _KINDS else name for name in columns]
-    return Table.from_rows(marked_evaluation(dict(zip(names, row, strict=True))) for row in zip(*lists, strict=True))
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    return Table.from_rows(of_evaluation(row) if any(_is_evaluation(row[k]) for k in kinds) else row for row in rows)
+
+
+def _parts_rows(name: str, values: list[Any]) -> bool:
+    """Whether a column has rows of an evaluation next to others, which have to be of training if its name says less."""
+    if not any(map(_is_evaluation, values)) or all(map(_is_evaluation, values)):
+        return False
+    known = (x for x in values if type(x) is str and x.strip())
+    return bool(_KIND.search(name)) or all(_is_evaluation(x) or _TRAIN.fullmatch(x.strip()) for x in known)
 
 
 def without_nan(values: np.ndarray) -> list[Any]:

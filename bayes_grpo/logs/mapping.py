@@ -21,6 +21,7 @@ from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identi
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"
+    r"|error|violation|perplexity|_std$|/std$"
 )
 _ZERO = 1e-9
 _COUNTERS = (*ROLLOUTS, "optimizer_step", "optim_step", "train_step", "update", "update_step", "policy_step")
@@ -52,6 +53,7 @@ def map_columns(table: Table, choices: Choices, hint: Trainer | None = None) -> 
     reward = np.full(table.n, np.nan)
     if found is not None:
         columns.use("reward", found, " + ".join(found))
+        signals = {name: x for name, x in signals.items() if name != "accuracy" or [*columns.raw[name]] != found}
         reward = np.sum(index.columns(found, "reward functions"), axis=0)
     elif "eval_reward" in columns.keys:
         columns.notes.append("no train reward in the log; only the evaluation reward is there")

@@ -253,7 +253,7 @@ def settings_of_args(arguments: Mapping[str, Any], where: str) -> dict[str, Sett
     if (batch := number("generation_batch_size")) > 0:
         prompts = batch / per_generation * accumulated / group
         note, known = f"generation_batch_size {batch:g} and the steps that share it, in {where}", Provenance.CONFIG
-    found = _known_setting("prompts_per_step", prompts, note, known)
+    found = _known_setting("prompts_per_step", prompts, note, known) if prompts >= 1 else {}
     if "num_generations" in arguments:
         updates = max(per_generation * number("num_iterations", 1) / accumulated, 1)
         found |= _known_setting("refresh_interval", updates, f"steps_per_generation, num_iterations in {where}")
@@ -320,6 +320,6 @@ def settings_of_run(config: Mapping[str, Any], trainer: Trainer) -> dict[str, Se
     for key in trainer.config.get("completions_per_step", ()):
         prompts = to_float(config.get(key)) / group
         note = f"{clean(key)} in {where}, in completions"
-        if prompts > 0 and (entry := _known_setting("prompts_per_step", prompts, note)):
+        if prompts >= 1 and (entry := _known_setting("prompts_per_step", prompts, note)):
             return found | entry
     return found

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
-from bayes_grpo.common.text import clean, listed
+from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.hygiene import ROLLOUTS
 from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
 from bayes_grpo.logs.table import Table
@@ -113,6 +113,10 @@ _LOOKS_LIKE: Mapping[str, tuple[str, float, float]] = {
 }
 """Column → words of keys that may be it, and the range that its values have."""
 _SUGGESTED = 2
+_LOWER_IS_BETTER = re.compile(
+    r"loss|error|violat|perplex|ppl|(?:^|[^a-z])[wc]er(?:$|[^a-z])|fail|invalid|toxic|halluc|regret|mistake|wrong"
+)
+"""Words of what is no reward, held out or not: less of it is better."""
 _SCORE = re.compile(r"acc|correct|solve|success|pass_?(?:at|@)")
 
 
@@ -126,11 +130,14 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
             continue
         fits = [k for k in free if re.search(words, normal(k)) and low <= ranges[k][0] < ranges[k][1] <= high]
         if name == "heldout":  # scores of seldom rows are those of an evaluation
+            fits = [k for k in fits if not _LOWER_IS_BETTER.search(normal(k))]
             scores = [k for k in free if _SCORE.search(normal(k)) and ranges[k][1] <= 1.0 and k not in fits]
             fits += [k for k in scores if 1 < int(np.isfinite(table.column(k)).sum()) <= table.n // 2]
         fits = [k for k in fits if name in ("heldout", "accuracy") or not _EVALUATION.search(normal(k))]
         fits = [k for k in fits if name in ("reward_std", "frac_reward_zero_std") or not normal(k).endswith("std")]
         fits.sort(key=lambda k, name=name: -SequenceMatcher(None, normal(k).rpartition("/")[2], name).ratio())
+        if name == "heldout":
+            fits.sort(key=lambda k: not _SCORE.search(normal(k)))
         if fits:
             found[name] = tuple(fits[:_SUGGESTED])
     return found
@@ -139,7 +146,11 @@ def suggested_keys(table: Table, unused: Mapping[str, str], known: Collection[st
 _NOT_A_MEAN = re.compile(
     r"std|stdev|variance|\bvar\b|min|max|p10|p90|median|eval|^valid|(?:^|[/_])val(?:[/_]|idat|ue)|(?<!la)test|zero|count|frac|weight|kl|runtime|time|diff"
 )
-_RATE = re.compile(r"(?:train[/_])?(?:success|solve|solved|pass|win|correct)_?rate")
+_RATE = re.compile(
+    r"(?:train[/_])?(?:(?:success|solve|solved|pass|win|correct)_?rate|(?:mean_|avg_)?(?:accuracy|acc)(?:_mean)?|solved)"
+)
+_NOT_ALONE = re.compile(r"loss|lr|learning|entropy|len|tokens|temp|clip|per_|second|hour|minute|cost|rank|seed")
+"""With `_NO_REWARD` and `_NOT_A_MEAN`: no reward, even where it is the only column of numbers next to the step."""
 _PART = re.compile(r"component|bonus|penalty|shaping|moving|running|rolling|smooth|(?:^|[/_])ema(?:[/_]|$)")
 """A part of a reward, or its average over earlier rows: no reward where another key may be one."""
 _FILLS = frozenset(("reward", "rewards", "mean", "avg", "average", "func", "fn", "train", "batch"))
@@ -151,6 +162,10 @@ _NOT_A_PART = frozenset((
 _ENVIRONMENTS = ("env/*/reward", "env/*/reward/mean", "env/*/reward/total", "reward/*/mean", "reward/env/*")
 _TENSORBOARD = {"wall_time", "step", "value"}
 """Columns of a curve that was downloaded from TensorBoard."""
+_NO_MEAN = re.compile(r"[/_](?:std|stdev|var|min|max)$")
+"""Ends of keys that are no mean of a reward function."""
+_NORMALIZED = 1e-4
+"""Size up to which a total is 0 but for rounding."""
 _TOTALS = ("mean", "std", "min", "max")  # of all rewards, not functions of these names
 _REWARD_LIKE = re.compile(r"reward|score|return")
 
@@ -161,10 +176,15 @@ def reward_of(columns: Columns, named: str | None) -> list[str] | None:
     if named:
         return [index.named(named, "reward")]
     known = [] if columns.trainer is GENERIC else index.find(columns.trainer.keys["reward"], columns.trainer.prefixes)
-    key = _only_one(index, known[0], notes) if known else _generic_reward(index, notes)
+    key = _only_one(index, known[0], notes) if known else _generic_reward(columns)
     if key is not None:
         return [key]
     parts = single_rewards(index)
+    if (total := total_of(index, parts)) is not None:
+        parts = [key for key in parts if key != total]
+        _refuse_normalized(index, total, parts)
+        notes.append(f"{total!r} is the total of {listed(parts)}")
+        return [total]
     if len(parts) > 1:
         notes.append(
             f"the log has no total reward; it is the sum of {listed(parts)} with TRL's default weight 1 each "
@@ -173,10 +193,22 @@ def reward_of(columns: Columns, named: str | None) -> list[str] | None:
     return parts or None
 
 
+def _refuse_normalized(index: KeyIndex, total: str, parts: list[str]) -> None:
+    """Refuses a total that was normalized to 0 before it was logged, which says nothing of the training."""
+    values = index.table.column(total)
+    if np.nanmax(np.abs(values)) > _NORMALIZED:
+        return
+    raw = [key for key in parts if np.nanmax(np.abs(index.table.column(key))) > _NORMALIZED]
+    raise LogReadError(
+        f"expected a train reward, found {total!r}, which is normalized: it is 0 in every row; name a part that is not "
+        f"with --column reward=KEY: {listed(raw)}"
+    )
+
+
 def single_rewards(index: KeyIndex) -> list[str]:
     """Raw keys of the means of single reward functions."""
     found = [k for group in index.find(("rewards/*/mean", "rewards/*"), ("", "train/")) for k in group]
-    return [k for k in found if not normal(k).endswith(("/std", "/min", "/max"))]
+    return [k for k in dict.fromkeys(found) if not _NO_MEAN.search(normal(k))]
 
 
 def components_of(index: KeyIndex, total: Collection[str] = ()) -> dict[str, str]:
@@ -247,7 +279,8 @@ def environments_of(columns: Columns) -> dict[str, str]:
     return {}
 
 
-def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
+def _generic_reward(columns: Columns) -> str | None:
+    index, notes = columns.index, columns.notes
     known = [key for found in index.find(GENERIC.keys["reward"], GENERIC.prefixes) for key in found]
     if known:
         return _only_one(index, list(dict.fromkeys(known)), notes)
@@ -257,16 +290,31 @@ def _generic_reward(index: KeyIndex, notes: list[str]) -> str | None:
     if not whole and {*index.raw} == _TENSORBOARD:
         notes.append("a curve from TensorBoard; its values are taken for the train reward")
         return index.raw["value"]
-    if not whole and len(rates := [key for name, key in index.raw.items() if _RATE.fullmatch(name)]) == 1:
-        notes.append(f"took {rates[0]!r} for the train reward: the log has no reward and no other rate of success")
-        return rates[0]
     if not whole:
-        return None
+        return _success_or_only(columns)
     key = _only_one(index, whole, notes)
     other = listed([k for k in near if k not in whole])
     parts = f" next to its parts or averages {other}" if len(whole) < len(near) else ""
     notes.append(f"took {key!r} for the train reward, the only key that reads like one{parts}")
     return key
+
+
+def _success_or_only(columns: Columns) -> str | None:
+    """The only rate of success in a log without rewards, else its only column of numbers next to the step."""
+    index, notes = columns.index, columns.notes
+    if single_rewards(index):
+        return None
+    rates = list(dict.fromkeys(key for name, key in index.raw.items() if _RATE.fullmatch(name)))
+    if len(rates) == 1:
+        notes.append(f"took {rates[0]!r} for the train reward: the log has no reward and no other rate of success")
+        return rates[0]
+    others = [key for key in index.keys if key not in columns.raw.get("step", ())]
+    if columns.step is None or len(others) != 1:
+        return None
+    if any(words.search(normal(others[0])) for words in (_NO_REWARD, _NOT_A_MEAN, _NOT_ALONE)):
+        return None
+    notes.append(f"took {others[0]!r} for the train reward: it is the only column of numbers next to the step")
+    return others[0]
 
 
 def _only_one(index: KeyIndex, candidates: list[str], notes: list[str]) -> str:
@@ -302,7 +350,12 @@ def no_reward(columns: Columns) -> str:
     empty = [k for k in table.keys if _REWARD_LIKE.search(normal(k)) and not table.has_numbers(k)]
     found = f"{listed(empty)} without a finite number in {table.n} rows" if empty else listed(index.keys)
     unused = unused_keys(columns, columns.keys)
-    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))] or index.keys
+    free = [k for k in index.keys if unused.get(k) == NO_SIGNAL and not _NO_REWARD.search(normal(k))]
+    if not free:
+        return (
+            f"expected a train reward, found {found} in {counted(table.n, 'row')} and none that reads like one; pass "
+            f"the log with the rewards, or name its key with --column reward=KEY"
+        )
     return (
         f"expected a train reward, found {found}; name its key with --column reward=KEY, if it is among {listed(free)}"
     )

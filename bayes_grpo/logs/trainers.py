@@ -147,10 +147,11 @@ GENERIC = _trainer(
     signature="",
     keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
         train_step | train/step | optimizer_step | steps | iteration | iter | update | rollout/step | grpo_step |
-        rollout_step | outer_step | _step | batch;
+        rollout_step | outer_step | _step | batch | rollout;
         reward: reward train_reward ~reward ~train_reward average_reward ~rewards reward_trace score/mean mean_score;
         heldout: ^reward eval_reward_mean eval_mean_reward eval/reward_mean eval/mean_reward eval/reward/mean ^accuracy
-        ^acc ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate ^success_rate ^score
+        ^acc ^win_rate ^solved ^pass_rate ^~reward val-core/**/mean@* val/**/mean@* ^pass_at_1 ^pass@1 ^solve_rate
+        ^success_rate ^score
         ^correct eval/**/reward eval/**/reward/mean eval/**/mean_reward eval/**/accuracy val/**/reward
         val/**/accuracy test/**/reward eval/**/pass_at_1 eval/**/pass@1;
         reward_std: reward_std reward/std std_reward reward_stdev rewards/std group_reward_std rollout_reward_std;

@@ -26,7 +26,11 @@ GOOD = "step,reward\n1,0.1\n2,0.2\n"
         ("a.json", '[{"reward": ' + "9" * 5000 + "}]", "values that cannot be parsed"),
         ("a.json", "[]", "none in it"),
         ("a.json", "{}", "the keys nothing"),
-        ("a.csv", "step,loss\n1,0.1\n2,0.2\n", "found step, loss; name its key with --column reward=KEY"),
+        (
+            "a.csv",
+            "step,loss\n1,0.1\n2,0.2\n",
+            "found step, loss in 2 rows and none that reads like one; pass the log with the rewards",
+        ),
         (
             "a.csv",
             "step,epoch,time_s,lr,loss,grad_norm,quality\n1,0.1,3,1e-6,0.2,1,0.3\n2,0.2,6,1e-6,0.2,1,0.4\n",

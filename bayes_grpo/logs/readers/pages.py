@@ -21,7 +21,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run, pick_reader
+from bayes_grpo.logs.formats import Evidence, Parsed, Reader, RunName, Source, chosen_run, main_run, pick_reader
 from bayes_grpo.logs.keyindex import normal, parted
 from bayes_grpo.logs.readers.console import names_reward
 from bayes_grpo.logs.readers.json_text import load_json
@@ -41,6 +41,8 @@ _MAX_ROW, _MAX_CELL, _MAX_ROWS, _MAX_COLUMNS = 20_000, 200, 200_000, 1_000
 _BEFORE = 2_000
 """Characters above a table in which the planned steps stand."""
 _LEAST, _MAX_TABLES = 2, 200
+_SHOWN = 3
+"""Tables without rewards that a refusal describes."""
 _BAR = re.compile("[|\u2502\u2503\u2506\u250a]")
 _MISSES = 4
 """Lines that are no rows, such as rules and types, after which a table in prose has ended."""
@@ -188,11 +190,46 @@ def _read_marked_table(source: Source, wanted: str | None) -> Parsed:
         raise LogReadError(
             "expected a table with a column step and one of rewards in the page, found none; choose another --format"
         )
+    if len(found) > 1 and wanted is None and (main := _main_of(found)) is not None:
+        return main
     return found[chosen_run([RunName(name, _contents(x.table)) for name, x in found.items()], wanted).name]
+
+
+def _main_of(found: Mapping[str, Parsed]) -> Parsed | None:
+    """The training that is clearly the main one of several, with a note on the others; None without one."""
+    name = main_run({name: x.table.n for name, x in found.items()})
+    if name is None:
+        return None
+    others = [f"{other} ({_contents(x.table)})" for other, x in found.items() if other != name]
+    return found[name].noted(f"{name} has ten times the rows of any other; left out: {listed(others, 6)}")
+
+
+def _tables_without_rewards(text: str) -> list[str]:
+    """Columns and rows of the tables by step in a page or a text that have no column of rewards, in words."""
+    found = [(names, n) for names, n in _plain_tables(text) if any(normal(name) in _STEPS for name in names)]
+    return [f"a table of {listed(names, 6)} ({counted(n, 'row')})" for names, n in found[:_SHOWN]]
+
+
+def _plain_tables(text: str) -> Iterator[tuple[list[str], int]]:
+    """Names of columns and number of rows of tables in HTML and between bars."""
+    for part in re.split(r"(?i)<table\b", text)[1:]:
+        names, *rows = [*_rows(part.partition("</table")[0])] or [[]]
+        yield names, len(rows)
+    names: list[str] = []
+    n = 0
+    for line in [*text.split("\n")[:_MAX_ROWS], ""]:
+        cells = _between_boxes(line)
+        n += bool(names) and len(cells) == len(names)
+        if len(cells) != len(names):
+            if len(names) > 1 and n > _LEAST:
+                yield names, n - 1  # without the rule below the names
+            names, n = cells, 0
 
 
 def _contents(table: Table) -> str:
     """What a table holds, for who has to choose among several."""
+    if not any(normal(key) in _STEPS for key in table.keys):
+        return counted(table.n, "row")
     step = _steps(table)
     reward = table.column(next(key for key in table.keys if names_reward((key,))))
     return f"steps {step.min():g} to {step.max():g}, reward {reward[0]:.4g} to {reward[-1]:.4g}"
@@ -231,10 +268,14 @@ def _read_notebook(source: Source, wanted: str | None) -> Parsed:
     if not found:
         found = {cell.name: x for cell in cells if (x := _of_text(cell, source.path)) is not None}
     if not found:
+        without = [x for cell in cells for x in _tables_without_rewards(cell.html or cell.plain)]
+        saw = f", but {listed(without, 3)} without rewards" if without else ""
         raise LogReadError(
             f"expected a progress table or printed metrics in the outputs of the notebook, found none in "
-            f"{len(cells)} cells with an output; run it and save it with its outputs, or pass trainer_state.json"
+            f"{len(cells)} cells with an output{saw}; run it and save it with its outputs, or pass trainer_state.json"
         )
+    if len(found) > 1 and wanted is None and (main := _main_of(found)) is not None:
+        return main
     return found[chosen_run(list(found), wanted)]
 
 
@@ -314,6 +355,12 @@ def _literals(code: str) -> dict[str, Any]:
 
 
 READERS = (
-    Reader("marked_table", _sniff_marked_table, _read_marked_table, takes_run=True),
+    Reader(
+        "marked_table",
+        _sniff_marked_table,
+        _read_marked_table,
+        takes_run=True,
+        other_tables=lambda source: _tables_without_rewards(source.text),
+    ),
     Reader("notebook", _sniff_notebook, _read_notebook, takes_run=True),
 )
