@@ -12,8 +12,7 @@ sampling    Smallest bulk ESS over the six parameters per second, 400 rows, 4 ch
             (`peers/chains.py`). The peers warm up for 500 iterations, in which they find their mass matrix; ours is the
             covariance of weighted points, found before, and its warm-up the default one. Our seconds hold these
             points and the drawing of fixed point and initial reward, with which come smoothing, curves and
-            leave-one-out terms of every draw. Peers: tinygp in plain NumPyro; a scan with explicit levels under a
-            falling learning rate (`peers/scan_model.py`).
+            leave-one-out terms of every draw. Peer: tinygp in plain NumPyro.
 process     Whole processes: `bayes-grpo fit LOG --json` with an empty cache and again with a warm one, beside
             `peers/plain_script.py`, which has no cache, as users have none by default; the full run shows it with JAX's
             own cache filled too. Defaults of each: ours 4 × (150 + 1,000) from weighted points, the script
@@ -75,7 +74,7 @@ from benchmarks.common import (
     versions,
     write_log,
 )
-from benchmarks.speed.peers import scan_model, tinygp_model
+from benchmarks.speed.peers import tinygp_model
 from benchmarks.speed.peers.agreement import largest_differences
 from benchmarks.speed.peers.chains import compiled_sampler
 from benchmarks.speed.peers.processes import process
@@ -180,18 +179,10 @@ def _looped(value_and_gradient: Callable[..., Any], z: Any, *arguments: Any) -> 
 
 
 def sampling(quick: bool) -> list[Line]:
-    """Smallest bulk ESS a second beside tinygp, and beside a scan under a falling learning rate."""
+    """Smallest bulk ESS a second beside tinygp."""
     table = table_of(ROWS)
-    rate = np.linspace(1.0, 0.01, ROWS)
-    y, times = jnp.asarray(table.y), jnp.asarray(table.step - 0.5)
-    constant = _beside(quick, table, "tinygp", tinygp_model.model, (times, y, float(ROWS)))
-    fallen = table_of(ROWS, rate)
-    falling = _beside(quick, fallen, "scan", scan_model.model, (jnp.asarray(fallen.y), jnp.asarray(rate), float(ROWS)))
-    what = "smallest ESS a second, 400 rows"
-    return [
-        *constant.lines(what, 8.0),
-        *falling.lines(f"{what}, falling learning rate", 5.0),
-    ]
+    arguments = (jnp.asarray(table.step - 0.5), jnp.asarray(table.y), float(ROWS))
+    return _beside(quick, table, "tinygp", tinygp_model.model, arguments).lines("smallest ESS a second, 400 rows", 8.0)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bayes_grpo.fitting.sampling.target import prior_numbers, state_space, value
 from bayes_grpo.regimes import get_regime
 from bayes_grpo.regimes.priors import resolve_priors
 from bayes_grpo.rows.padding import padded
-from benchmarks.speed.peers import plain_script, scan_model, tinygp_model
+from benchmarks.speed.peers import plain_script, tinygp_model
 
 POINTS = 5
 
@@ -39,8 +39,7 @@ def largest_differences(table):
     """Largest relative difference of each peer's log likelihood from ours over a few points of the prior.
 
     Args:
-        table: `Series` with rows one step apart from rest under a constant learning rate. The peer for a falling one
-            gets the same rows with a rate that falls from 1 to 0.01.
+        table: `Series` with rows one step apart from rest under a constant learning rate.
 
     Returns:
         Peer → relative difference.
@@ -49,9 +48,7 @@ def largest_differences(table):
     table = dataclasses.replace(table, window=np.zeros(len(table.y)))
     rows, prior = padded(table, len(table.y)), prior_numbers(regime, resolve_priors(regime, table))
     t, y = jnp.asarray(table.step), jnp.asarray(table.y)
-    rate = np.linspace(1.0, 0.01, len(table.y))
-    falling = padded(dataclasses.replace(table, rate=rate), len(table.y))
-    worst = {"plain script": 0.0, "tinygp": 0.0, "scan model": 0.0}
+    worst = {"plain script": 0.0, "tinygp": 0.0}
     rng = np.random.default_rng(0)
     for z in 0.7 * rng.standard_normal((POINTS, 4)):
         values, space = values_of(regime, jnp.asarray(z), prior, rows), state_space(regime, z, prior, rows)
@@ -69,15 +66,11 @@ def largest_differences(table):
             residual = y - plain_script.mean_curve(zeta, omega, b[0], b[1], t)
             return tinygp_model.log_likelihood(zeta, omega, sd, noise, residual, t)
 
-        def scanned(b, zeta=zeta, omega=omega, sd=fluctuation, noise=noise):
-            return scan_model.log_likelihood(zeta, omega, sd, noise, b[0], b[1], y, jnp.asarray(rate))
-
         (xx, _, xr), _, fixed = space.initial_cov
         moving = ((xx + var, 0.0, xr), (0.0, var * omega**2, 0.0), fixed)
         pairs = {
             "plain script": (plain, space),
             "tinygp": (process, space._replace(initial_cov=moving)),
-            "scan model": (scanned, state_space(regime, z, prior, falling)),
         }
         for name, (peer, own) in pairs.items():
             ours, theirs = kalman.sequential_log_likelihood(own, y), integrated(peer, prior)
