@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.decisions_public import problem_of, replayed
 from benchmarks.forecast.decision_problems import Problem, coarser, forecasts_of, problems
 from benchmarks.forecast.decisions import OURS, WAYS, chosen, evaluated, ours, patience, report, rules, taken
+from benchmarks.forecast.decisions_public import problem_of, replayed
 from tests.decision.test_decision import made
 
 

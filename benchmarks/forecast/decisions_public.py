@@ -1,6 +1,6 @@
 """Decisions replayed on public logs with held-out rewards: value kept and steps saved.
 
-    python -m benchmarks.decisions_public INDEX ... --cache FOLDER [--keep]
+    python -m benchmarks.forecast.decisions_public INDEX ... --cache FOLDER [--keep]
 
 Each log is seen up to 30% of its rows, then after every tenth. What a policy is worth is the trend of the held-out
 reward by all of its evaluations, those to come included; a checkpoint is kept at each evaluation, and its score is the
