@@ -167,16 +167,21 @@ class Backtest(Result):
         return crps[FORECAST] / crps[LAST_VALUE] if crps else math.nan
 
     @property
+    def clauses(self) -> tuple[str, str]:
+        """The result in words: the score, and the coverage."""
+        if not self.table:
+            return "no origin of any log could be used", "nothing was scored"
+        ours, last = self.table
+        score = (
+            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that"
+        )
+        covered = f"the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows to come"
+        return f"{score} of the last value ({last.crps:.3f})", f"{covered} ({counted(ours.cases, 'forecast')})"
+
+    @property
     def sentence(self) -> str:
         """The result in words."""
-        if not self.table:
-            return "no origin of any log could be used; nothing was scored."
-        ours, last = self.table
-        return (
-            f"mean CRPS {ours.crps:.3f} of the curve's standard deviation, {self.ratio_to_last_value:.2f} times that "
-            f"of the last value ({last.crps:.3f}); the {LEVEL:.0%} intervals covered {ours.coverage:.0%} of the rows "
-            f"to come ({counted(ours.cases, 'forecast')})."
-        )
+        return f"{'; '.join(self.clauses)}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row a log, origin and forecaster: the fields of `Score`."""

@@ -62,6 +62,7 @@ class Finding:
         tail: Probability that replicated rows have a larger one; of a break the inverse of its Bayes factor.
         step: Step at which the defect sits, where it sits somewhere.
         sentence: What was found, in words.
+        breaks: Clear breaks, a clause each.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Finding:
     tail: float
     step: float | None
     sentence: str
+    breaks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +132,7 @@ _AT = {
 def _words(f: Finding) -> str:
     """What a check found, with its step where it has one; of breaks each with its steps."""
     if f.name == "break":
-        clauses = f.sentence.partition(" (Bayes")[0].split("; ")
-        return ", ".join(x[:1].lower() + x[1:] for x in clauses)
+        return ", ".join(x[:1].lower() + x[1:] for x in f.breaks)
     return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
 
 
@@ -273,10 +274,10 @@ def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -
     if not changes:
         return Finding("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
-    clear = [change_words(x, step, y) for x in changes if x.clear]
+    clear = tuple(change_words(x, step, y) for x in changes if x.clear)
     text = "; ".join(clear) or "No break"
     return Finding(
-        "break", first.log_factor, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g})."
+        "break", first.log_factor, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g}).", clear
     )
 
 

@@ -217,9 +217,14 @@ class Batch(Result):
     @property
     def sentence(self) -> str:
         """The batch in words."""
+        return f"{'; '.join(self.clauses)}."
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The batch in words: how many logs, then what is known of them."""
         rows = self.table
         if not rows:
-            return "no log was found."
+            return ("no log was found",)
         parts = [f"{counted(len(rows), 'log')}, {self.errors or 'none'} with an error"]
         parts[0] += f", {self.resumed} from the journal" if self.resumed else ""
         if statuses := Counter(row["status"].replace("_", " ") for row in rows if row["status"]):
@@ -228,7 +233,7 @@ class Batch(Result):
             parts.append(f"{sum(fits)} of {counted(len(fits), 'fit')} converged")
         if gains := [row["p_gain"] >= 0.8 for row in rows if row.get("p_gain") is not None]:
             parts.append(f"{sum(gains)} of {counted(len(gains), 'run')} expected to rise (probability 0.8 or more)")
-        return "; ".join(parts) + "."
+        return tuple(parts)
 
     def to_frame(self) -> pd.DataFrame:
         """A copy of the table."""

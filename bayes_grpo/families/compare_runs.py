@@ -79,6 +79,11 @@ class Compared(Result):
     @property
     def sentence(self) -> str:
         """The first answer in words; where the totals are no comparison, those of the parts."""
+        return ": ".join(self.clauses)
+
+    @property
+    def clauses(self) -> tuple[str, str]:
+        """The answer in words, and the numbers behind it as sentences."""
         level = f"({LEVEL:.0%} interval, mean over seeds)"
         if self.not_comparable:
             shared = "; ".join(f"{x.words}: {x.verdict}, {x.numbers}" for x in self.parts)
@@ -87,15 +92,15 @@ class Compared(Result):
                 if shared
                 else "They share no other signal."
             )
-            return f"The totals are not comparable: {self.not_comparable}. {by}"
+            return "The totals are not comparable", f"{self.not_comparable}. {by}"
         x = self.answers[0]
         if x.verdict != "cannot tell":
-            return f"{x.verdict} {x.words}: {x.numbers} {level}."
+            return f"{x.verdict} {x.words}", f"{x.numbers} {level}."
         if x.further is None:
             more = f"{FURTHER[-1]} further seeds of each would probably not settle it either"
         else:
             more = f"{x.further} further seed{'s' * (x.further > 1)} of each would settle it with 80% probability"
-        return f"Cannot tell which is better {x.words}: {x.numbers} {level}; {more}."
+        return f"Cannot tell which is better {x.words}", f"{x.numbers} {level}; {more}."
 
     def to_frame(self) -> pd.DataFrame:
         """One row an answer."""

@@ -191,8 +191,8 @@ class Passing(Result):
         return f"No clear change of pass@1 or pass@{k}"
 
     @property
-    def sentence(self) -> str:
-        """The verdict with its numbers."""
+    def numbers(self) -> str:
+        """The numbers behind the verdict, in sentences."""
         first, last = self.phases[0], self.phases[-1]
         moves = " and ".join(
             f"pass@{k} from {a.median:.0%} to {b.median:.0%} ({span_text(c, '+.0%', level=False)})"
@@ -202,7 +202,12 @@ class Passing(Result):
             )
         )
         more = f"P(pass@{self.k} rises) is {percent(self.p_rise_k)}, P(sharpening) is {percent(self.p_sharpening)}."
-        return f"{self.verdict}: {moves}, {LEVEL:.0%} intervals. {more}"
+        return f"{moves}, {LEVEL:.0%} intervals. {more}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its numbers."""
+        return f"{self.verdict}: {self.numbers}"
 
 
 def passing(rollouts: Rollouts, *, right: str | None = None, seed: int = 0) -> Passing:

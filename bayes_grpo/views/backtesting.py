@@ -12,11 +12,11 @@ from bayes_grpo.views.view import shows
 @shows(Backtest)
 def backtest_document(b: Backtest) -> Document:
     """Scores of the forecast and of the last value."""
-    answer, _, why = sentence_case(b.sentence).partition("; ")
+    answer, why = (f"{sentence_case(clause)}." for clause in b.clauses)
     return Document(
         title="Backtest",
-        answer=answer.rstrip(".") + ".",
-        why=sentence_case(why),
+        answer=answer,
+        why=why,
         table=_scores(b) if b.table else None,
         sections=(section("Left out", *b.refused),),
         unchecked=f"Left out: {counted(len(b.refused), 'cut')} of logs" if b.refused else "",

@@ -22,11 +22,11 @@ def batch_document(f: Batch) -> Document:
     bad = [r for r in f.table if r["error"]]
     hidden = f"{len(good) - _SHOWN} more rows are in the table on disk." if len(good) > _SHOWN else ""
     errors = (f"{r['log']}: {r['error']}" for r in bad[:_SHOWN])
-    answer, _, why = sentence_case(f.sentence).partition("; ")
+    answer, *more = f.clauses
     return Document(
         title=f"{f.logs} logs",
-        answer=answer.rstrip(".") + ".",
-        why=f"{why.rstrip('.')}." if why else "",
+        answer=f"{sentence_case(answer)}.",
+        why=f"{'; '.join(more)}." if more else "",
         tone="alarm" if any(r.get("status") in ALARMING for r in good) else "",
         table=_table(good[:_SHOWN], hidden) if good else None,
         sections=(section("Errors", *errors, tone="doubt"),),

@@ -16,7 +16,6 @@ from bayes_grpo.common.document import (
     section,
     sentence_case,
     span,
-    split,
     table,
     words,
 )
@@ -75,11 +74,10 @@ def _exponents(f: Sweep) -> Tabular:
 @shows(Compared)
 def compared_document(c: Compared) -> Document:
     """Whether the totals are a comparison, which recipe is better, and how many further seeds would settle it."""
+    lead, numbers = c.clauses
+    answer, why = f"{sentence_case(lead)}.", sentence_case(numbers)
     if c.not_comparable:
         answer = "The totals are not comparable: the rewards differ. Compare the parts."
-        why = sentence_case(c.sentence.removeprefix("The totals are not comparable: "))
-    else:
-        answer, why = split(sentence_case(c.sentence).replace(": P(", ". P(", 1))
     others = f"What differs: {'; '.join(c.differs)}. " if c.differs else ""
     a, b = c.counts.values()
     total, parts = _answers("A against B", c.answers), _answers("A against B by parts", c.parts)

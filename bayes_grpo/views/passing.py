@@ -29,7 +29,7 @@ def passing_document(p: Passing) -> Document:
     return Document(
         title=f"pass@1 and pass@{p.k}, right by {p.by}",
         answer=sentence_case(f"{p.verdict}."),
-        why=sentence_case(p.sentence.removeprefix(f"{p.verdict}: ")),
+        why=sentence_case(p.numbers),
         tone="" if p.convergence.passed else "doubt",
         table=table(f"Prompts solved ({LEVEL:.0%} intervals)", heads, rows, note),
         sections=(section("Sampler", p.convergence.sentence),),

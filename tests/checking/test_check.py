@@ -179,8 +179,11 @@ def test_the_law_s_own_rows_alarm_one_time_in_twenty(name):
 
 
 def test_every_clear_break_is_named_with_its_steps():
-    text = "The reward jumps from 0.09 to 0.5 between steps 11 and 12; The reward bends upward between steps 21 and 23"
-    found = Finding("break", 18.9, 3.8, 0.0, 11.0, f"{text} (Bayes factor 1.6e+08).")
+    breaks = (
+        "The reward jumps from 0.09 to 0.5 between steps 11 and 12",
+        "The reward bends upward between steps 21 and 23",
+    )
+    found = Finding("break", 18.9, 3.8, 0.0, 11.0, f"{'; '.join(breaks)} (Bayes factor 1.6e+08).", breaks)
     assert check_sentence((found,), "Flat", 60) == (
         "Flat misses something in these 60 rows: the reward jumps from 0.09 to 0.5 between steps 11 and 12, "
         "the reward bends upward between steps 21 and 23."
