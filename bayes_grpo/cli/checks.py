@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayes_grpo.common.errors import BayesGrpoError, FitError, LogReadError, SettingError
+from bayes_grpo.common.errors import FitError, LogReadError, SettingError
 from bayes_grpo.common.text import plain
 
 if TYPE_CHECKING:
@@ -94,27 +94,6 @@ def horizon(horizon: float | None, run: Run) -> None:
             f"horizon: expected a step after the last logged one ({min(ends):g}), found {horizon:g}; "
             "the horizon lies in the past"
         )
-
-
-def one_run(logs: Sequence[Path], read: Callable[[Path], Run]) -> None:
-    """Refuses logs that each hold a whole reward of their own: files of one run do not disagree on its steps.
-
-    Raises:
-        SettingError: They are several runs.
-    """
-    known: dict[float, float] = {}
-    for log in logs:
-        rewards: dict[float, float] = {}
-        with suppress(BayesGrpoError):  # a chart of another signal has no reward
-            run = read(log)
-            rewards = dict(zip(run.step.tolist(), run.reward.tolist(), strict=True)) if run.has_reward else {}
-        common = [step for step in rewards if step in known]
-        if len(common) > len(rewards) / 2 and any(known[step] != rewards[step] for step in common):
-            raise SettingError(
-                f"{plain(log, 200)}: expected files of one run, found another run's rewards at the same steps; "
-                "compare-runs, sweep and batch take several runs"
-            )
-        known |= rewards
 
 
 def _near(path: Path) -> str:

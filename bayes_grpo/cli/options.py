@@ -281,8 +281,6 @@ class Reading:
     def read(self, log: list[Path], up_to_step: float | None = None, known: Mapping[str, Any] = {}) -> Run:
         """Reads a log up to a step, with the settings that flags give."""
         options = self.options(known)
-        if len(log) > 1:
-            checks.one_run(log, lambda path: bg.read_log(path, **options))
         run = bg.read_log(log[0] if len(log) == 1 else log, **options)
         return run if up_to_step is None else run.until(up_to_step)
 

@@ -24,7 +24,7 @@ from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys
 from bayes_grpo.logs.run import LoggedTraining, Run, row_windows
 from bayes_grpo.logs.settings import Provenance, Setting, Settings
-from bayes_grpo.logs.table import GROUP_KEYS, RUN_KEYS, Table
+from bayes_grpo.logs.table import COMPLETION_TEXTS, GROUP_KEYS, RUN_KEYS, Table
 from bayes_grpo.logs.trainers import GENERIC
 
 CLOSING = ("train_runtime", "train/train_runtime")
@@ -166,7 +166,6 @@ def _by_label(table: Table, step: np.ndarray | None, train: np.ndarray) -> dict[
     return {}
 
 
-_COMPLETION_TEXTS = ("completion", "response", "output", "generation", "completion_text", "response_text")
 _LEAST_GROUPS = 3
 
 
@@ -242,7 +241,7 @@ def _by_group(columns: Columns) -> Columns:
             size = sizes[np.argmax(counts)]
             note = f"one line a completion: the {size} of each {clean(key)!r} are averaged, and groups counted from 1"
             return replace(columns, step=step, notes=[*columns.notes, note])
-    texts = [k for k in table.keys if k.strip().lower() in _COMPLETION_TEXTS and not table.has_numbers(k)]
+    texts = [k for k in table.keys if k.strip().lower() in COMPLETION_TEXTS and not table.has_numbers(k)]
     if texts:
         raise LogReadError(
             f"expected a row a step, found {counted(len(used), 'line')} of one completion each ({clean(texts[0])!r}) "

@@ -169,7 +169,10 @@ def _logs_in(folder: Path) -> tuple[Path, ...]:
     if len(logs) == 1:
         return tuple(logs)
     if logs:
-        raise LogReadError(f"expected one log in the directory, found {listed(p.name for p in logs)}; pass one of them")
+        raise LogReadError(
+            f"expected one log in the directory, found {listed(p.name for p in logs)}; pass one of them, or list all "
+            f"with `bayes-grpo batch {clean(folder, 200)}`"
+        )
     raise LogReadError(
         f"expected {STATE_FILE}, checkpoint-*/{STATE_FILE}, {' or '.join(METRIC_FILES)} in the directory, found "
         f"{listed([e.name for e in entries])}; pass the log file itself"

@@ -25,6 +25,7 @@ from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_n
 from bayes_grpo.logs.formats import Parsed, Source, load, parsed_rows, pick_reader
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
+from bayes_grpo.logs.parts import as_one_run, parts_in
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.table import flatten
 
@@ -214,10 +215,14 @@ def read_log(
         rows = _parsed_of(path_or_paths)
         read = [_Read(paths[0], (rows.table.digest().encode(),), "memory", rows, run)]
     else:
-        read = [_read_one(p, format, whole_lines, run) for p in paths]
+        read = [_read_one(p, format, whole_lines, run) for p in _files_of(paths)]
     where = "; ".join(clean(x.where, 200) for x in read)
     try:
-        assembled = assemble([x.parsed for x in read], {**columns_there, **named}, user, from_sidecar, read[0].training)
+        choices = {**columns_there, **named}
+        parts = [x.parsed for x in read]
+        if len(read) > 1:
+            parts = as_one_run([(x.where, x.parsed) for x in read], choices)
+        assembled = assemble(parts, choices, user, from_sidecar, read[0].training)
     except LogReadError as error:
         raise LogReadError(f"{where}: {error}") from None
     digest = hashlib.sha256()
@@ -248,6 +253,15 @@ def _paths(path_or_paths: PathLike | Sequence[PathLike]) -> list[Path]:
     if not given:
         raise LogReadError("expected the path of a log, found an empty list; pass at least one path")
     return [Path(p) for p in given]
+
+
+def _files_of(paths: list[Path]) -> list[Path]:
+    """Paths, or the parts of one run in the folder that is the only one of them."""
+    try:
+        alone = len(paths) == 1 and paths[0].is_dir() and not is_output_directory(paths[0])
+        return [*parts_in(paths[0])] or paths if alone else paths
+    except (OSError, ValueError):  # reading the path reports it
+        return paths
 
 
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:

@@ -34,6 +34,8 @@ GROUP_KEYS = frozenset(
      "problem_id", "example_id", "uid")
 )  # fmt: skip
 """Names of columns that name groups of completions."""
+COMPLETION_TEXTS = frozenset(("completion", "response", "output", "generation", "completion_text", "response_text"))
+"""Names of columns that hold the text of a completion."""
 
 
 def to_float(value: Any) -> float:
@@ -193,6 +195,13 @@ class Table:
         labels = {key: [words[i] for i in index] for key, words in self.labels.items()}
         place = np.arange(len(index))
         return Table(len(index), {key: [_Cells(place, values)] for key, values in columns.items()}, labels)
+
+    def renamed(self, keys: list[str]) -> Table:
+        """The same under other keys, in the order of its own; of two with one name the first is kept."""
+        cells: dict[str, list[_Cells]] = {}
+        for name, values in zip(keys, self._cells.values(), strict=True):
+            cells.setdefault(name, values)
+        return Table(self.n, cells, self.labels)
 
     def digest(self) -> str:
         """SHA-256 of keys and values, hexadecimal: the identity of rows that come from no file."""

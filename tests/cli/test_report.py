@@ -50,8 +50,8 @@ def test_several_runs_are_refused_and_files_of_one_are_joined(tmp_path: Path):
     (tmp_path / "kl.csv").write_text("step,kl\n" + "".join(f"{s},0.1\n" for s in range(1, 31)))
     done = call("report", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--out", tmp_path / "page.html")
     assert done.code == 3
-    assert "b.jsonl: expected files of one run" in done.err
-    assert "compare-runs, sweep and batch" in done.err
+    assert "expected the parts of one run, found a.jsonl and b.jsonl" in done.err
+    assert "`bayes-grpo compare-runs " in done.err
     assert json.loads(call("inspect", tmp_path / "a.jsonl", tmp_path / "kl.csv", "--json").out)["signals"]["kl"]
 
 
