@@ -16,9 +16,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.formats import NO_ROWS, Parsed, chosen_run, main_run, parsed_rows
 from bayes_grpo.logs.hygiene import MAX_RESUMES, repeats, tidy, usual_spacing
-from bayes_grpo.logs.keyindex import Columns
 from bayes_grpo.logs.mapping import Choices, counter_of, map_columns
 from bayes_grpo.logs.resolve import resolve_settings, settings_in_rows
 from bayes_grpo.logs.reward_key import single_rewards, suggested_keys, unused_keys

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
-from bayes_grpo.logs.keyindex import COMPONENT, ENVIRONMENT, Columns
+from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Settings
 

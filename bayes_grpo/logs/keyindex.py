@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +17,10 @@ from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.table import Table
 
-if TYPE_CHECKING:
-    from bayes_grpo.logs.trainers import Trainer
-
 _WRAPPERS = ("metrics/", "data/", "logs/", "log/", "values/", "scalars/")
 """Objects that scripts put a row's metrics into."""
 OWN = "bayes_grpo/"
 """Before every key that our callback writes into a trainer's log: our results are no signals of the run."""
-COMPONENT, ENVIRONMENT = "rewards/", "environments/"
-"""Before the name of a reward function and of an environment among the columns."""
 MAX_COLUMNS = 200
 """Keys that may make one quantity together, such as the reward functions of a training."""
 
@@ -98,45 +92,6 @@ class KeyIndex:
             return [pattern] if pattern in self.raw else []
         regex = re.compile(re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*"))
         return sorted(name for name in self.raw if regex.fullmatch(name))
-
-
-@dataclass
-class Columns:
-    """Canonical columns of a log, rows still in file order.
-
-    Attributes:
-        index: The keys of the log.
-        trainer: Whose keys these are.
-        step: Logged step, shape (n,), or None where the log has none.
-        train: "reward" and canonical signals → values, each of shape (n,).
-        evals: Evaluation reward, shape (n,), NaN on rows without one.
-        keys: Canonical name → raw key or combination of raw keys, in words.
-        raw: Canonical name → the raw keys.
-        parts: "rewards/FUNCTION" and "environments/ENVIRONMENT" → mean reward, shape (n,).
-        notes: What was decided on the way.
-        broken: "reward", signal or "rewards/FUNCTION" → rows whose logged value is no number, shape (n,).
-        counter: Raw key that counts something else than the step.
-        rows_without_rollout: Whether steps between two rollouts have rows of their own, without a reward.
-        definitions: Signal → what its key measures, as `Run.definitions`.
-    """
-
-    index: KeyIndex
-    trainer: Trainer
-    step: np.ndarray | None = None
-    train: dict[str, np.ndarray] = field(default_factory=dict)
-    evals: np.ndarray = field(default_factory=lambda: np.empty(0))
-    keys: dict[str, str] = field(default_factory=dict)
-    raw: dict[str, Sequence[str]] = field(default_factory=dict)
-    parts: dict[str, np.ndarray] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    broken: dict[str, np.ndarray] = field(default_factory=dict)
-    counter: str | None = None
-    rows_without_rollout: bool = False
-    definitions: dict[str, str] = field(default_factory=dict)
-
-    def use(self, name: str, keys: Sequence[str], text: str = "") -> None:
-        """Keeps in mind from which raw keys a column is, and how they are combined."""
-        self.raw[name], self.keys[name] = keys, text or keys[0]
 
 
 def normal(key: str) -> str:

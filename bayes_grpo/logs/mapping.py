@@ -12,8 +12,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import counted, listed
+from bayes_grpo.logs.columns import COMPONENT, ENVIRONMENT, Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS, first_updates, on_updates, repeated_rows
-from bayes_grpo.logs.keyindex import COMPONENT, ENVIRONMENT, Columns, KeyIndex, normal
+from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import Table

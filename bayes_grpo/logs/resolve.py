@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.formats import Parsed
 from bayes_grpo.logs.hygiene import LARGEST_STEP, usual_spacing
-from bayes_grpo.logs.keyindex import Columns, normal
+from bayes_grpo.logs.keyindex import normal
 from bayes_grpo.logs.options import ROW_KEYS, configured, settings_of_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.logs.settings import Provenance, Setting, Settings

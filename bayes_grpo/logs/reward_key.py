@@ -14,8 +14,9 @@ import numpy as np
 
 from bayes_grpo.common.errors import LogReadError
 from bayes_grpo.common.text import clean, counted, listed
+from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.hygiene import ROLLOUTS
-from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, Columns, KeyIndex, normal
+from bayes_grpo.logs.keyindex import MAX_COLUMNS, OWN, KeyIndex, normal
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_grpo.logs import read_log
+from bayes_grpo.logs.columns import Columns
 from bayes_grpo.logs.hygiene import abandoned, mean_of_parts, merge_steps, tidy
-from bayes_grpo.logs.keyindex import Columns, KeyIndex
+from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.run import row_windows
 from bayes_grpo.logs.table import Table
 from bayes_grpo.logs.trainers import GENERIC
