@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -99,6 +100,20 @@ LARGEST_STEP = 2.0**53
 """Beyond it two steps may be one float."""
 
 
+class _Rows(NamedTuple):
+    """Rows of a log in file order, shape (n,) each.
+
+    Attributes:
+        step: Their steps, NaN where a row has none.
+        train: Whether a row is one of training and has a place.
+        evals: Whether it is one of an evaluation and has a place.
+    """
+
+    step: np.ndarray
+    train: np.ndarray
+    evals: np.ndarray
+
+
 def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarray) -> Run:
     """Sorts, merges and thins rows: a run with all that they hold, and no name, origin and settings yet.
 
@@ -107,88 +122,133 @@ def tidy(mapped: Columns, summary: np.ndarray, row_steps: float, file: np.ndarra
     other are merged. ``summary`` marks rows that close a training, ``file`` numbers the files, shape (n,) each;
     ``row_steps`` are the optimizer steps that one row stands for where rows are counted.
     """
-    step, evals, broken = mapped.step, mapped.evals, mapped.broken
-    train = mapped.train | mapped.parts
     notes: list[str] = []
-    used = np.logical_or.reduce([*(np.isfinite(v) for v in train.values()), *broken.values()])
-    if step is None:
-        used = used & ~summary if np.any(np.isfinite(train["reward"]) & ~summary) else used
-        step = np.cumsum(used) * float(row_steps)
-        notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
-    step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
-    # Of closing lines, which are no rows, one is kept that has the only reward of a step of its own.
-    own = step[~summary & np.isfinite(train["reward"])]
-    used = used & ~(summary & (np.isnan(train["reward"]) | np.isnan(step) | np.isin(step, own)))
-    placed = np.isfinite(step)
-    lost = int(np.sum((used | np.isfinite(evals)) & ~placed))
-    if lost:
-        notes.append(f"{counted(lost, 'row')} without a step left out")
-    at, kinds = step[placed & used], (np.isfinite(v[placed & used]) for v in train.values())
-    if back := int(np.sum(np.diff(at) < 0)):
-        sorted_kinds = all(np.all(np.diff(at[rows]) >= 0) for rows in kinds)
-        notes.append(
-            f"records of {back + 1} kinds alternate; joined by step"
-            if sorted_kinds
-            else f"steps go backwards {counted(back, 'time')} (a resumed or interleaved log); rows are sorted"
-        )
-    left, left_evals, resumes = abandoned(step, np.where(used, train["reward"], np.nan), file)
-    rows = placed & used & ~left
-    gone = int(np.sum((placed & used & left) | (np.isfinite(evals) & left_evals)))
-    if resumes:
-        where = ", ".join(f"{s:g}" for s in resumes)
-        notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
-    columns, averaged, usual = mean_of_parts(step[rows], {k: v[rows] for k, v in train.items()})
-    if usual > 1:
-        notes.append(f"steps have {usual} records each of {listed(averaged, 4)} (parts of one step); they are averaged")
-    steps, columns, repeated = merge_steps(step[rows], columns)
-    if repeated:
-        notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
-    rows = placed & np.isfinite(evals) & ~left_evals
-    eval_steps, eval_columns, _ = merge_steps(step[rows], {"reward": evals[rows]})
-
-    kept, block = first_of_blocks(columns)
-    if block > 1:
-        notes.append(f"each record is repeated {block} times under new steps (forward-filled); the first is kept")
-        steps, columns = steps[kept], {k: v[kept] for k, v in columns.items()}
-    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
-    for name in ("entropy", "kl"):  # a policy that moves has neither at exactly 0
-        if name in columns and not np.nan_to_num(columns[name]).any():
-            del columns[name]
-            notes.append(f"{name} is 0 in every row, so it was not computed; ignored")
-    only_broken = [name for name in broken if name not in columns and "/" not in name]
-    if only_broken:
-        notes.append(
-            f"{listed(only_broken)} {'is' if len(only_broken) == 1 else 'are'} logged, and no number in any row"
-        )
-    logged = {}
-    for name, rows in broken.items():
-        value = columns.get(name, np.full(len(steps), np.nan))
-        mask = np.isfinite(value) | np.isin(steps, step[rows & placed & used])
-        if np.any(mask & np.isnan(value)):
-            logged[name] = mask
-    second = None
-    if mapped.counter is not None and mapped.step is not None and len(steps):
-        second = mapped.counter, np.full(len(steps), np.nan)
-        count = mapped.index.table.column(mapped.counter)
-        known = np.isfinite(count) & np.isin(mapped.step, steps)
-        second[1][np.searchsorted(steps, mapped.step[known])] = count[known]
+    columns = mapped.train | mapped.parts
+    rows = _rows_with_a_place(mapped, columns, summary, row_steps, notes)
+    _note_order(rows.step[rows.train], {k: v[rows.train] for k, v in columns.items()}, notes)
+    rest, resumes = _without_abandoned(rows, columns["reward"], file, notes)
+    step, columns = _one_row_a_step(rest, columns, notes)
+    eval_step, evals, _ = merge_steps(rows.step[rest.evals], {"reward": mapped.evals[rest.evals]})
+    columns = _without_uncomputed(columns, mapped.broken, notes)
     parts = {k: columns[k] for k in sorted(columns) if k in mapped.parts}
     return Run(
         **dict.fromkeys(("name", "source", "format", "log_hash"), ""),
-        step=steps,
+        step=step,
         reward=columns["reward"],
-        window=np.ones(len(steps)),
+        window=np.ones(len(step)),
         signals={k: v for k, v in columns.items() if k != "reward" and k not in parts},
-        eval_step=eval_steps,
-        eval_reward=eval_columns["reward"],
+        eval_step=eval_step,
+        eval_reward=evals["reward"],
         settings=Settings(),
         notes=tuple(notes),
         components={k.removeprefix(COMPONENT): v for k, v in parts.items() if k.startswith(COMPONENT)},
-        logged=logged,
+        logged=_where_logged(step, columns, mapped.broken, rows),
         environments={k.removeprefix(ENVIRONMENT): v for k, v in parts.items() if k.startswith(ENVIRONMENT)},
-        second_counter=second,
+        second_counter=_second_counter(mapped, step),
         resumes=resumes,
     )
+
+
+def _rows_with_a_place(
+    mapped: Columns, columns: Mapping[str, np.ndarray], summary: np.ndarray, row_steps: float, notes: list[str]
+) -> _Rows:
+    """Rows of which something is used, at their steps; without a step they are counted.
+
+    Of closing lines, which are no rows, one is kept that has the only reward of a step of its own.
+    """
+    used = np.logical_or.reduce([*(np.isfinite(v) for v in columns.values()), *mapped.broken.values()])
+    rewarded, step = np.isfinite(columns["reward"]), mapped.step
+    if step is None:
+        used = used & ~summary if np.any(rewarded & ~summary) else used
+        step = np.cumsum(used) * float(row_steps)
+        notes.append("no step column; rows are counted from 1" + ("" if row_steps == 1 else f" by {row_steps:g}"))
+    step = np.where(np.abs(step) <= LARGEST_STEP, step, np.nan)
+    own = step[~summary & rewarded]
+    used = used & ~(summary & (~rewarded | np.isnan(step) | np.isin(step, own)))
+    placed, evals = np.isfinite(step), np.isfinite(mapped.evals)
+    if lost := int(np.sum((used | evals) & ~placed)):
+        notes.append(f"{counted(lost, 'row')} without a step left out")
+    return _Rows(step, placed & used, placed & evals)
+
+
+def _note_order(step: np.ndarray, columns: Mapping[str, np.ndarray], notes: list[str]) -> None:
+    """Notes that steps are not in order, and whether those of each kind are; all shapes (rows,)."""
+    back = int(np.sum(np.diff(step) < 0))
+    if not back:
+        return
+    if all(np.all(np.diff(step[np.isfinite(values)]) >= 0) for values in columns.values()):
+        notes.append(f"records of {back + 1} kinds alternate; joined by step")
+    else:
+        times = counted(back, "time")
+        notes.append(f"steps go backwards {times} (a resumed or interleaved log); rows are sorted")
+
+
+def _without_abandoned(
+    rows: _Rows, reward: np.ndarray, file: np.ndarray, notes: list[str]
+) -> tuple[_Rows, tuple[float, ...]]:
+    """The rows without those of attempts that a resume left behind, and the steps of the resumes."""
+    left, left_evals, resumes = abandoned(rows.step, np.where(rows.train, reward, np.nan), file)
+    if resumes:
+        gone = int(np.sum((rows.train & left) | (rows.evals & left_evals)))
+        where = ", ".join(f"{s:g}" for s in resumes)
+        notes.append(f"resumed at step {where}: {counted(gone, 'row')} of the abandoned attempt beyond it left out")
+    return _Rows(rows.step, rows.train & ~left, rows.evals & ~left_evals), resumes
+
+
+def _one_row_a_step(
+    rows: _Rows, columns: Mapping[str, np.ndarray], notes: list[str]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Steps in order and columns with a row for each: parts averaged, records merged, repeated ones left out."""
+    step = rows.step[rows.train]
+    found, averaged, usual = mean_of_parts(step, {k: v[rows.train] for k, v in columns.items()})
+    if usual > 1:
+        notes.append(f"steps have {usual} records each of {listed(averaged, 4)} (parts of one step); they are averaged")
+    step, found, repeated = merge_steps(step, found)
+    if repeated:
+        notes.append(f"{counted(repeated, 'step')} logged more than once; the last record of each is kept")
+    kept, block = first_of_blocks(found)
+    if block == 1:
+        return step, found
+    notes.append(f"each record is repeated {block} times under new steps (forward-filled); the first is kept")
+    return step[kept], {k: v[kept] for k, v in found.items()}
+
+
+def _without_uncomputed(
+    columns: dict[str, np.ndarray], broken: Mapping[str, np.ndarray], notes: list[str]
+) -> dict[str, np.ndarray]:
+    """The columns that hold a number: a policy that moves has neither entropy nor KL at exactly 0 in every row."""
+    columns = {k: v for k, v in columns.items() if k == "reward" or np.isfinite(v).any()}
+    for name in ("entropy", "kl"):
+        if name in columns and not np.nan_to_num(columns[name]).any():
+            del columns[name]
+            notes.append(f"{name} is 0 in every row, so it was not computed; ignored")
+    if lost := [name for name in broken if name not in columns and "/" not in name]:
+        notes.append(f"{listed(lost)} {'is' if len(lost) == 1 else 'are'} logged, and no number in any row")
+    return columns
+
+
+def _where_logged(
+    step: np.ndarray, columns: Mapping[str, np.ndarray], broken: Mapping[str, np.ndarray], rows: _Rows
+) -> dict[str, np.ndarray]:
+    """Column → steps at which a value was logged, shape (n,), for those that were also logged as no number."""
+    found = {}
+    for name, where in broken.items():
+        value = columns.get(name, np.full(len(step), np.nan))
+        logged = np.isfinite(value) | np.isin(step, rows.step[where & rows.train])
+        if np.any(logged & np.isnan(value)):
+            found[name] = logged
+    return found
+
+
+def _second_counter(mapped: Columns, step: np.ndarray) -> tuple[str, np.ndarray] | None:
+    """Key and values, shape (n,), of the log's second counter at the steps; None without one."""
+    if mapped.counter is None or mapped.step is None or not len(step):
+        return None
+    count = mapped.index.table.column(mapped.counter)
+    known = np.isfinite(count) & np.isin(mapped.step, step)
+    values = np.full(len(step), np.nan)
+    values[np.searchsorted(step, mapped.step[known])] = count[known]
+    return mapped.counter, values
 
 
 def merge_steps(step: np.ndarray, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], int]:
