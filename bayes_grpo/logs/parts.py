@@ -25,7 +25,7 @@ _COMPLETIONS = re.compile(r"rollout|completion|sample|generation|trajector|trace
 _TRAIN = re.compile(r"train|metric|log|step|history|progress", re.IGNORECASE)
 """What the name of a file says of its rows."""
 _LOGS = (".jsonl", ".csv")
-_NEAR_START = 0.5
+_NEAR_START = 0.25
 """Part of the steps of a run in which another one begins that is no resume of it."""
 _LEAST_SHARED = 2
 _OF_ONE_RUN = ("group_size", "prompts_per_step", "learning_rate", "momentum")
