@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from bayes_grpo.logs.settings import Provenance, Setting, Settings
 from tests.helpers.selection import part, rooms_of, shard
 
 CACHE = "BAYES_GRPO_CACHE"
+# Where bytecode may not be kept, every worker and every process of a test would compile its packages anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 ROWS = 40
 LONGEST = (
     "report/test_pages.py",
@@ -58,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen := config.getoption("--part"):
         thorough = {item: item.get_closest_marker("thorough") is not None for item in items}
         files = list(dict.fromkeys(item.path for item in items if thorough[item]))
-        files = shard(files, *chosen, rooms=rooms_of(config.getoption("--changed").split()))
+        files = shard(files, *chosen, rooms=rooms_of(str(config.getoption("--changed")).split()))
         left = [item for item in items if thorough[item] and item.path not in files]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not thorough[item] or item.path in files]

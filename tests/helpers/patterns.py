@@ -22,7 +22,10 @@ def all_patterns() -> dict[str, re.Pattern[Any]]:
     """Module and name or line → pattern, of all modules of the package that have one, found by being there."""
     found: dict[str, re.Pattern[Any]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if _asks_re(node)]
+        text = path.read_text(encoding="utf-8")
+        if "import re\n" not in text:  # most modules, whose parsing would take a second
+            continue
+        calls = [node for node in ast.walk(ast.parse(text)) if _asks_re(node)]
         if not calls:
             continue
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
@@ -32,9 +35,9 @@ def all_patterns() -> dict[str, re.Pattern[Any]]:
                 found[f"{name}.{attribute}"] = value
         known = {value.pattern for value in found.values()}
         for call in calls:  # patterns that a function writes down
-            text = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-            if isinstance(text, str | bytes) and text not in known:
-                found[f"{name}:{call.lineno}"] = re.compile(text)
+            pattern = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+            if isinstance(pattern, str | bytes) and pattern not in known:
+                found[f"{name}:{call.lineno}"] = re.compile(pattern)
     return found
 
 

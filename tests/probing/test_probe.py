@@ -1,6 +1,7 @@
 """A probe against dense matrices, over three kinds of vectors, with and without noise."""
 
 import json
+from functools import partial
 from typing import Any
 
 import jax
@@ -68,8 +69,9 @@ def test_of_sampled_halves_neither_too_large_nor_too_small():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("problem", [quadratic(), bandit("softmax bandit", 0, (64,))], ids=lambda x: x.name)
-def test_coverage_and_a_network_in_adams_metric(problem):
+@pytest.mark.parametrize("make", [quadratic, partial(bandit, "softmax bandit", 0, (64,))], ids=["quadratic", "softmax"])
+def test_coverage_and_a_network_in_adams_metric(make):
+    problem = make()
     with jax.enable_x64(True):
         found, network = told(problem, 512, range(200)), bandit("two layers", 8, (64,))
         exact = probe([network.exact], scale=network.scale)
