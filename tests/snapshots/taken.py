@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.command import call
-from tests.snapshots.logs import write
+from tests.frozen.logs import write
 
 STORED = Path(__file__).parent / "stored"
 LONGEST_LIST = 6
