@@ -1,0 +1,200 @@
+"""Everything that the commands print, as plain files: exit code, first screen, details, JSON, text of the page.
+
+    python -m tests.frozen.take [PATTERN ...]                        takes the stored files again, of cases such as fit/*
+    python -m tests.frozen.take --folder OUT --logs DIR [--sample PATTERN]
+
+The second form does the same for the files below a folder, to compare two checkouts with ``diff -r``: diagnose and
+inspect for all, fit and forecast for those whose path fits a pattern.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from fnmatch import fnmatch
+from html.parser import HTMLParser
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from tests.frozen.cases import CASES
+from tests.frozen.logs import write
+from tests.helpers.command import call
+
+STORED = Path(__file__).parent / "stored"
+WITHOUT_DETAILS = ("watch",)
+DETAILS_ALONE = ("sweep",)
+"""Commands that take too long for a first screen of its own; the details begin with what it has."""
+LONGEST_LINE = 160
+"""Objects without objects in them stand on one line up to this length."""
+LONGEST_LIST = 6
+"""Longer lists of numbers are thinned to so many, with count and mean."""
+OF_THE_MACHINE = re.compile(
+    r"(^|_)(ess|rhat|r_hat|ebfmi|seconds?|hash|version|divergences?|mcse|elapsed|created)(_|$)|^svg$"
+)
+"""Keys whose values tell of a machine, or of a chain's luck."""
+
+
+def taken(words: Sequence[str]) -> str:
+    """What a command prints in each form, as one text; paths are relative to the present folder."""
+    page = words[words.index("--out") + 1] if words[0] == "report" else None
+    first = _called([*words, "--details"] if words[0] in DETAILS_ALONE else words)
+    parts = [first]
+    if words[0] not in (*DETAILS_ALONE, *WITHOUT_DETAILS) and page is None:
+        parts.append(_without_repeats(first, _called([*words, "--details"])))
+    if page is not None and Path(page).exists():
+        parts.append(f"$ {page}\n{_page_text(Path(page).read_text(encoding='utf-8'))}")
+    else:
+        parts.append(_called([*words, "--json"]))
+    here = str(Path.cwd())
+    return "\n\n".join(parts).replace(here, ".") + "\n"
+
+
+def _called(words: Sequence[str]) -> str:
+    """The command line, its exit code, and what it prints."""
+    for leftover in ("new", "state"):
+        shutil.rmtree(leftover, ignore_errors=True)
+        Path(leftover).unlink(missing_ok=True)
+    try:
+        code, out, err = call(*words, "--quiet")
+    except Exception as error:  # a defect is an answer to compare too
+        code, out, err = -1, "", f"bayes-grpo: crashed with {error!r}"
+    if "--json" in words and out:
+        out = "\n".join(lines_of(json.loads(out)))
+    errors = [line for line in err.splitlines() if line.startswith("bayes-grpo:")]
+    lines = [_without_luck(line).rstrip() for line in [*out.strip().splitlines(), *errors]]
+    return "\n".join([f"$ bayes-grpo {' '.join(words)}", f"exit code {code}", *lines])
+
+
+def _without_luck(line: str) -> str:
+    """A line without the numbers that differ from machine to machine: those of the chains."""
+    return re.sub(r"\d[\d.]*", "#", line) if "R-hat ≤" in line else line
+
+
+def _without_repeats(first: str, details: str) -> str:
+    """Details without the lines at their beginning that the first screen has too."""
+    shown, lines = first.splitlines(), details.splitlines()
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(shown[2:], lines[2:], strict=False)))
+    return "\n".join([*lines[:2], f"({same} lines as above)", *lines[2 + same :]])
+
+
+def lines_of(value: Any) -> Iterator[str]:
+    """JSON as indented lines; numbers to four digits, long lists of numbers thinned, null left out."""
+    entries = value.items() if isinstance(value, dict) else (("-", x) for x in value)
+    for key, entry in entries:
+        if _is_left_out(key, entry):
+            continue
+        short = _on_one_line(entry)
+        if short is not None:
+            yield f"{key}: {short}"
+        else:
+            yield f"{key}:"
+            yield from (f"  {line}" for line in lines_of(entry))
+
+
+def _on_one_line(value: Any) -> str | None:
+    """A value as text where that needs no lines of its own."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if not _is_left_out(k, v)}
+        text = ", ".join(f"{k}: {_text_of(v)}" for k, v in kept.items())
+        return f"{{{text}}}" if not any(map(_is_deep, kept.values())) and len(text) <= LONGEST_LINE else None
+    return None if _is_deep(value) else _text_of(value)
+
+
+def _is_left_out(key: str, value: Any) -> bool:
+    return value is None or OF_THE_MACHINE.search(key) is not None
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value has objects or lists in it, or is an object."""
+    inner = value if isinstance(value, list) else [value]
+    return any(isinstance(x, dict | list) and x for x in inner)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if not isinstance(value, list):
+        return str(value)
+    numbers = [x for x in value if isinstance(x, int | float)]
+    if len(value) <= LONGEST_LIST or not numbers:
+        return f"[{', '.join(map(_text_of, value))}]"
+    places = [round(i * (len(value) - 1) / (LONGEST_LIST - 1)) for i in range(LONGEST_LIST)]
+    shown = ", ".join(_text_of(value[i]) for i in places)
+    return f"{len(value)} values, mean {math.fsum(numbers) / len(numbers):.4g}: [{shown}]"
+
+
+class _Page(HTMLParser):
+    """The texts of a page that a reader sees, one a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.hidden += tag in ("style", "script", "svg")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden -= tag in ("style", "script", "svg")
+
+    def handle_data(self, data: str) -> None:
+        if not self.hidden and data.strip():
+            self.lines.append(" ".join(data.split()))
+
+
+def _page_text(html: str) -> str:
+    page = _Page()
+    page.feed(html)
+    return "\n".join(page.lines)
+
+
+def take_case(case: str, folder: Path) -> str:
+    """What a case prints; its logs are written into a folder."""
+    words = [str(write(w[1:-1], folder)) if w.startswith("{") else w for w in CASES[case].split()]
+    with chdir(folder):
+        return taken(words)
+
+
+def _take_logs(logs: Path, out: Path, sample: str) -> None:
+    names = sorted(str(p.relative_to(logs)) for p in logs.rglob("*") if p.is_file())
+    for name in names:
+        commands = {"diagnose": [], "inspect": []}
+        if fnmatch(name, sample):
+            commands |= {"fit": [], "forecast": ["--reference-runs", "none"]}
+        for command, more in commands.items():
+            with chdir(logs):
+                text = taken([command, name, *more])
+            _save(out / command / f"{name}.txt", text)
+
+
+def _save(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Takes outputs again."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("patterns", nargs="*", default=["*"], metavar="PATTERN")
+    parser.add_argument("--folder", type=Path, help="where the outputs of other logs go")
+    parser.add_argument("--logs", type=Path, help="folder with these logs")
+    parser.add_argument("--sample", default="", help="logs that are fitted and forecast too")
+    options = parser.parse_args()
+    if options.logs is not None:
+        _take_logs(options.logs, options.folder.resolve(), options.sample)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            if any(fnmatch(case, pattern) for pattern in options.patterns):
+                _save(STORED / f"{case}.txt", take_case(case, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
