@@ -211,5 +211,5 @@ def write(name: str, folder: Path) -> Path:
     if not place.exists():
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)
-        place.write_text(str((WRITERS | OTHERS)[name](own).relative_to(folder)), encoding="utf-8")
+        place.write_text(str({**WRITERS, **OTHERS}[name](own).relative_to(folder)), encoding="utf-8")
     return Path(place.read_text(encoding="utf-8"))

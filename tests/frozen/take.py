@@ -1,6 +1,6 @@
 """Everything that the commands print, as plain files: exit code, first screen, details, JSON, text of the page.
 
-    python -m tests.frozen.take [PATTERN ...]                        takes the stored files again, of cases such as fit/*
+    python -m tests.frozen.take [PATTERN ...]           takes the stored files again, of cases such as fit/*
     python -m tests.frozen.take --folder OUT --logs DIR [--sample PATTERN]
 
 The second form does the same for the files below a folder, to compare two checkouts with ``diff -r``: diagnose and
