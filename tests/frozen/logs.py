@@ -189,16 +189,16 @@ WRITERS: Mapping[str, Callable[[Path], Path]] = {
     **{name: partial(write_text, name, text) for name, text in TEXTS.items()},
     **{p.name: partial(write_text, p.name, p.read_bytes()) for p in sorted(CORPUS.iterdir())},
     **{f"{s}_0": partial(write_simulated, s, 0) for s in SCENARIOS},
-    **{f"{s}_1": partial(write_simulated, s, 1) for s in ("healthy", "plateau", "unstable")},
 }
 """Name of a log → what writes it into a folder and returns the path to read."""
-ALIKE = {*LOGS, *(name for name in WRITERS if name.endswith(("_0", "_1")))}
+ALIKE = {*LOGS, *(name for name in WRITERS if name.endswith("_0"))}
 """Logs that are written in TRL's format, by the tests or by the simulator."""
 OTHERS: Mapping[str, Callable[[Path], Path]] = {
     "completions": lambda folder: write_table(folder, made(steps=12, prompts=6)),
     "other_completions": lambda folder: write_table(folder, made(steps=12, prompts=6, seed=1)),
     "verl_completions": lambda folder: write_verl(folder, made()),
     "probe": write_probe,
+    **{f"{s}_1": partial(write_simulated, s, 1) for s in ("healthy", "plateau")},
     **{f"rate_{r:g}": lambda folder, r=r: write_state(with_rate(r), folder) for r in (1e-6, 2e-6, 4e-6)},
 }
 """The same of files that few commands take."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from fnmatch import fnmatch
 from html.parser import HTMLParser
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,10 @@ def taken(words: Sequence[str]) -> str:
 
 
 def _called(words: Sequence[str]) -> str:
-    """The command line, its exit code, and what it prints."""
-    for leftover in ("new", "state"):
-        shutil.rmtree(leftover, ignore_errors=True)
-        Path(leftover).unlink(missing_ok=True)
+    """The command line, its exit code, and what it prints; what an earlier call wrote is removed before."""
+    for written in (Path(after) for flag, after in pairwise(words) if flag in ("--out", "--state")):
+        shutil.rmtree(written, ignore_errors=True)
+        written.unlink(missing_ok=True)
     try:
         code, out, err = call(*words, "--quiet")
     except Exception as error:  # a defect is an answer to compare too
@@ -85,7 +85,7 @@ def _without_repeats(first: str, details: str) -> str:
 
 
 def lines_of(value: Any) -> Iterator[str]:
-    """JSON as indented lines; numbers to four digits, long lists of numbers thinned, null left out."""
+    """JSON as indented lines: numbers to four digits, long lists of numbers thinned, nothing that is null or empty."""
     entries = value.items() if isinstance(value, dict) else (("-", x) for x in value)
     for key, entry in entries:
         if _is_left_out(key, entry):
@@ -108,13 +108,12 @@ def _on_one_line(value: Any) -> str | None:
 
 
 def _is_left_out(key: str, value: Any) -> bool:
-    return value is None or OF_THE_MACHINE.search(key) is not None
+    return value in (None, "", [], {}) or OF_THE_MACHINE.search(key) is not None
 
 
 def _is_deep(value: Any) -> bool:
     """Whether a value has objects or lists in it, or is an object."""
-    inner = value if isinstance(value, list) else [value]
-    return any(isinstance(x, dict | list) and x for x in inner)
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(x, dict | list) for x in value))
 
 
 def _text_of(value: Any) -> str:
@@ -187,6 +186,8 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, help="folder with these logs")
     parser.add_argument("--sample", default="", help="logs that are fitted and forecast too")
     options = parser.parse_args()
+    if (options.logs is None) != (options.folder is None):
+        parser.error("expected both --logs and --folder, or neither")
     if options.logs is not None:
         _take_logs(options.logs, options.folder.resolve(), options.sample)
         return
