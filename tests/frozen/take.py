@@ -73,8 +73,8 @@ def _called(words: Sequence[str]) -> str:
 
 
 def _without_luck(line: str) -> str:
-    """A line without the numbers that differ from machine to machine: those of the chains."""
-    return re.sub(r"\d[\d.]*", "#", line) if "R-hat ≤" in line else line
+    """A line without the numbers that differ from machine to machine: those of the chains, of the day."""
+    return re.sub(r"\d[\d.]*", "#", line) if "R-hat ≤" in line or " UTC, " in line else line
 
 
 def _without_repeats(first: str, details: str) -> str:
@@ -145,7 +145,7 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not self.hidden and data.strip():
-            self.lines.append(" ".join(data.split()))
+            self.lines.append(_without_luck(" ".join(data.split())))
 
 
 def _page_text(html: str) -> str:
