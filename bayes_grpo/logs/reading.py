@@ -21,8 +21,8 @@ import numpy as np
 from bayes_grpo.common.errors import BayesGrpoError, LogReadError, MissingExtraError
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.assembling import assemble
-from bayes_grpo.logs.finding import STATE_FILE, find, is_output_directory, run_name_of
-from bayes_grpo.logs.formats import Parsed, Source, load, parsed_rows, pick_reader
+from bayes_grpo.logs.finding import STATE_FILE, Found, find, is_output_directory, run_name_of
+from bayes_grpo.logs.formats import Parsed, Reader, Source, load, parsed_rows, pick_reader
 from bayes_grpo.logs.keyindex import parted, without_nan
 from bayes_grpo.logs.options import SIDECAR_NAME, checked, checked_columns, flat_config, read_sidecar
 from bayes_grpo.logs.parts import as_one_run, parts_in
@@ -264,50 +264,83 @@ def _files_of(paths: list[Path]) -> list[Path]:
         return paths
 
 
+class _ReadFile(NamedTuple):
+    """A file with the reader that took it and the rows that it found."""
+
+    source: Source
+    reader: Reader
+    parsed: Parsed
+
+
 def _read_one(path: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _Read:
     """The first of the files behind a path that can be read: a newest checkpoint may be cut off. Of a store's all."""
     if (rows := _of_client(path)) is not None:
         return _Read(path, (rows.table.digest().encode(),), "wandb_client", rows, wanted)
-    outer, _, last = (wanted or "").rpartition("/")
-    training = last if _TRAINING.fullmatch(last) else None
-    wanted = wanted if training is None else outer or None
+    wanted, training = _run_and_training(wanted)
     found = find(path, wanted)
     wanted = found.within if found.id else wanted
-    read: list[tuple[Source, str, Parsed]] = []
+    read, failed = _readable(found, format, whole_lines, wanted)
+    first = read[0]
+    if not (found.id or training or first.reader.takes_run or first.parsed.took_run):
+        training = wanted  # of a file that holds one run the name is that of a training in it
+    where = first.source.path if len(read) == 1 else first.source.path.parent
+    parsed = reduce(Parsed.followed_by, (x.parsed for x in read)).noted(*_origin(path, where, found, failed))
+    if found.id:
+        parsed = replace(parsed, run_name=parsed.run_name or found.name)
+    content = (part for x in read for part in (x.source.data, *(data for _, data in sorted(x.source.attached.items()))))
+    return _Read(where, tuple(content), first.reader.name, parsed, training)
+
+
+def _run_and_training(wanted: str | None) -> tuple[str | None, str | None]:
+    """The run and the training in it that a name stands for, as "RUN/training 2"."""
+    run, _, last = (wanted or "").rpartition("/")
+    return (run or None, last) if _TRAINING.fullmatch(last) else (wanted, None)
+
+
+def _readable(
+    found: Found, format: str | None, whole_lines: bool, wanted: str | None
+) -> tuple[list[_ReadFile], list[Path]]:
+    """What could be read of the files of a store's run, or the first that could be; and the files that could not."""
+    read: list[_ReadFile] = []
     failed: list[tuple[Path, LogReadError]] = []
     for file in found.files:
         try:
-            source = load(file)
-            reader = pick_reader(source, format)
-            lost = counted(source.nul_bytes, "NUL byte") if source.nul_bytes else ""
-            if whole_lines and reader.name in _LINES:
-                source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
-            one = reader.read(source, wanted)
-            if lost:
-                one = one.noted(f"{lost} left out, which a lost write leaves behind")
-            read.append((source, reader.name, one))
-            if not found.id:
-                training = training if training or reader.takes_run or one.took_run else wanted
-                break
+            read.append(_read_file(file, format, whole_lines, wanted))
         except LogReadError as error:
             failed.append((file, error))
+            continue
+        if not found.id:
+            break
     if not read:
         file, error = failed[0]
         raise LogReadError(f"{clean(file, 200)}: {error}")
-    sources, names, parts = zip(*read, strict=True)
-    parsed = reduce(Parsed.followed_by, parts)
-    where = sources[0].path if len(sources) == 1 else sources[0].path.parent
-    place = where.name if where == path else where.relative_to(path)
+    return read, [file for file, _ in failed]
+
+
+def _read_file(file: Path, format: str | None, whole_lines: bool, wanted: str | None) -> _ReadFile:
+    """The rows of a file, by the reader that fits or was named."""
+    source = load(file)
+    reader = pick_reader(source, format)
+    lost = source.nul_bytes
+    if whole_lines and reader.name in _LINES:
+        source = replace(source, data=source.text[: source.text.rfind("\n") + 1].encode())
+    parsed = reader.read(source, wanted)
+    if lost:
+        parsed = parsed.noted(f"{counted(lost, 'NUL byte')} left out, which a lost write leaves behind")
+    return _ReadFile(source, reader, parsed)
+
+
+def _origin(path: Path, where: Path, found: Found, failed: Sequence[Path]) -> list[str]:
+    """Notes on which file behind a path was read, and which could not be."""
+    notes = []
     if found.id or (where.name == STATE_FILE and where != path):
-        parsed = parsed.noted(f"read from {clean(place, 200)}")
-    if found.id:
-        parsed = replace(parsed, run_name=parsed.run_name or found.name)
+        place = where.name if where == path else where.relative_to(path)
+        notes.append(f"read from {clean(place, 200)}")
     if failed and found.id:
-        parsed = parsed.noted(f"left out because unreadable: {listed(file.name for file, _ in failed)}")
+        notes.append(f"left out because unreadable: {listed(file.name for file in failed)}")
     elif failed:
-        parsed = parsed.noted(f"newer but unreadable: {', '.join(clean(file.parent.name) for file, _ in failed)}")
-    content = (x for source in sources for x in (source.data, *(source.attached[k] for k in sorted(source.attached))))
-    return _Read(where, tuple(content), names[0], parsed, training)
+        notes.append(f"newer but unreadable: {', '.join(clean(file.parent.name) for file in failed)}")
+    return notes
 
 
 class FoundLog(NamedTuple):
