@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayes_grpo.logs.keyindex import KeyIndex
-from bayes_grpo.logs.trainers import Trainer
+from bayes_grpo.logs.trainer import Trainer
 
 COMPONENT, ENVIRONMENT = "rewards/", "environments/"
 """Before the name of a reward function and of an environment among the columns."""

@@ -21,7 +21,7 @@ from bayes_grpo.logs import readers
 from bayes_grpo.logs.keyindex import marked_evaluation
 from bayes_grpo.logs.settings import Setting
 from bayes_grpo.logs.table import Table, to_floats
-from bayes_grpo.logs.trainers import Trainer
+from bayes_grpo.logs.trainer import Trainer
 from bayes_grpo.stores.files import MAGIC, opened, with_attached
 
 HEAD = 65_536

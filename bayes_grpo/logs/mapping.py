@@ -18,7 +18,8 @@ from bayes_grpo.logs.keyindex import KeyIndex, normal
 from bayes_grpo.logs.reward_key import components_of, environments_of, no_reward, reward_of
 from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identify
+from bayes_grpo.logs.trainer import Derived, Trainer
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 
 _NOT_AN_EVAL = re.compile(
     r"step|epoch|time|runtime|per_second|truncated|length|_len|tokens|num_turns|loss|/std@|/best@|-pass@"

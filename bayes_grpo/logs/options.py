@@ -17,7 +17,7 @@ from bayes_grpo.common.text import clean, listed
 from bayes_grpo.logs.settings import Provenance, Setting
 from bayes_grpo.logs.signals import SIGNALS
 from bayes_grpo.logs.table import leaves, to_float
-from bayes_grpo.logs.trainers import Trainer
+from bayes_grpo.logs.trainer import Trainer
 
 CANONICAL_COLUMNS = ("step", "reward", "heldout", *SIGNALS)
 """Canonical names of columns that a user can name."""

@@ -6,143 +6,12 @@ is not known. A new trainer is a row of `TRAINERS`; of trainers with equally man
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Sequence
 
 from bayes_grpo.logs.keyindex import KeyIndex
+from bayes_grpo.logs.trainer import ADAM, Derived, Trainer, trainer_like, trainer_row
 
-ADAM = {"momentum": 0.9, "momentum_convention": "ema", "refresh_interval": 1}
-"""Defaults of every trainer that steps with Adam after each rollout."""
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A signal that a log holds only as a combination of its keys.
-
-    Attributes:
-        signal: Canonical name.
-        terms: Raw key, or a pattern as in `Trainer`, → weight of the sum.
-        constant: Added to the sum.
-        over: Raw key that the terms are divided by.
-        zero_says_nothing: Whether it is left out where it is 0 throughout, because what it counts was taken out of the
-            batch before it was logged.
-        pool: What a pattern stands for: its "first" key, or the "sum" or "mean" of all its keys. A sum is 0 on rows
-            with a reward that have none of them.
-        definition: Short name of its definition (`CanonicalSignal.definitions`).
-    """
-
-    signal: str
-    terms: Mapping[str, float]
-    constant: float = 0.0
-    over: str | None = None
-    zero_says_nothing: bool = False
-    pool: Literal["first", "sum", "mean"] = "first"
-    definition: str = ""
-
-    def text(self, keys: Sequence[str], over: str | None = None) -> str:
-        """The combination of a log's keys as one reads it, e.g. "a + b" or "1 - a / b"."""
-        parts = [f"{self.constant:g}"] if self.constant else []
-        for key, weight in zip(keys, self.terms.values(), strict=True):
-            size = "" if abs(weight) == 1 else f"{abs(weight):g}*"
-            parts.append(("- " if weight < 0 else "+ " if parts else "") + size + key + (f" / {over}" if over else ""))
-        return " ".join(parts)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trainer:
-    """What is known about the logs of one trainer.
-
-    A key may hold ``*`` (any text without "/") or ``**`` (any text). Keys are tried in the order written; the first
-    that the log has is used.
-
-    Attributes:
-        name: As its authors write it.
-        signature: Keys that only this trainer writes; the trainer with most of them present is taken.
-        keys: "reward" (the mean train reward), "heldout" (evaluation reward), a signal of `SIGNALS` or "step" → keys.
-            Those of the step are groups, with "|" between them.
-        rollouts: Keys that count rollouts on rows of their own, where the first group of steps counts the updates made
-            with them. Keys that share the first word of one of these are logged at its steps.
-        definitions: Key → short name of what it measures (`CanonicalSignal.definitions`).
-        prefixes: Put before the keys of signature, reward and signals when they are looked up.
-        derived: Signals that its logs hold only as a combination of keys; the first one that can be computed is used.
-        defaults: Setting → the trainer's documented default. A group of 1, which some trainers have for other
-            algorithms, is none: no run of GRPO has it.
-        std_kind: Meaning of the logged reward_std where the trainer fixes it.
-        config: Setting, or "completions_per_step" → names of its field in the run's configuration, parts joined by "/".
-        rows_without_rollout: Whether steps between two rollouts get rows of their own, without a reward.
-    """
-
-    name: str
-    signature: tuple[str, ...]
-    keys: dict[str, tuple[str, ...]]
-    definitions: Mapping[str, str] = field(default_factory=dict)
-    prefixes: tuple[str, ...] = ("",)
-    rollouts: tuple[str, ...] = ()
-    derived: tuple[Derived, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=ADAM.copy)
-    std_kind: str | None = None
-    config: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rows_without_rollout: bool = False
-
-    @cached_property
-    def steps(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of keys that hold the step.
-
-        Keys of one group share one axis and complete each other row by row; the first group present is used.
-        """
-        text = " ".join(self.keys.get("step", ("step", "|", "_step")))
-        return tuple(_keys(group) for group in text.split("|"))
-
-
-_MEANS = ("{}", "{}/mean", "{}_mean", "mean_{}", "avg_{}", "{}_avg")
-_HELD_OUT = ("eval_{}", "eval/{}", "val_{}", "val/{}", "validation/{}", "validation_{}", "test/{}", "test_{}")
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    """Keys of a text, in which "~" before a name means all spellings of its mean, "^" those of an evaluation.
-
-    What stands after "=" is the short name of a definition.
-    """
-    found: list[str] = []
-    for word in text.split():
-        name = word.partition("=")[0]
-        names = [form.format(name.lstrip("^~")) for form in (_MEANS if "~" in name else ("{}",))]
-        found += [form.format(mean) for form in (_HELD_OUT if "^" in name else ("{}",)) for mean in names]
-    return tuple(found)
-
-
-def _definitions(text: str) -> dict[str, str]:
-    """Key → what stands after its "="."""
-    words = (word.strip(";").partition("=") for word in text.split() if "=" in word)
-    return {key: short for name, _, short in words for key in _keys(name)}
-
-
-def _table(text: str) -> dict[str, tuple[str, ...]]:
-    """Names with their keys, written as "name: key key; name: key"."""
-    return {name.strip(): _keys(keys) for name, _, keys in (part.partition(":") for part in text.split(";")) if keys}
-
-
-def _trainer(*, signature: str, keys: str, config: str = "", rollouts: str = "", **more: Any) -> Trainer:
-    """A trainer whose keys are written as text, names and their keys as `_table` reads them."""
-    tables = {"keys": _table(keys), "config": _table(config), "definitions": _definitions(keys)}
-    return Trainer(signature=_keys(signature), rollouts=_keys(rollouts), **tables, **more)
-
-
-def _like(trainer: Trainer, *, signature: str, keys: str, config: str = "", **more: Any) -> Trainer:
-    """Another trainer that writes the keys of one, but for some."""
-    return replace(
-        trainer,
-        signature=_keys(signature),
-        keys=trainer.keys | _table(keys),
-        definitions={**trainer.definitions, **_definitions(keys)},
-        config=_table(config) or trainer.config,
-        **more,
-    )
-
-
-GENERIC = _trainer(
+GENERIC = trainer_row(
     name="unknown trainer",
     signature="",
     keys="""step: train/global_step | training_step | step | global_step | training/global_step | progress/step |
@@ -186,7 +55,7 @@ GENERIC = _trainer(
     prefixes=("", "train/"),
 )
 
-_TRL = _trainer(
+_TRL = trainer_row(
     name="TRL",
     signature="""rewards/** completions/mean_length clip_ratio/region_mean eval_rewards/** num_tokens train_runtime
         eval_runtime""",
@@ -200,7 +69,7 @@ _TRL = _trainer(
     rows_without_rollout=True,
 )
 
-_VERL = _trainer(
+_VERL = trainer_row(
     name="verl",
     signature="critic/score/mean critic/rewards/mean actor/** val-core/** training/global_step",
     keys="""step: training/global_step step | step | _step; reward: critic/score/mean critic/rewards/mean;
@@ -230,14 +99,14 @@ _VERL = _trainer(
 
 TRAINERS = (
     _TRL,
-    _like(  # whose kl is that of the sampler to the trainer
+    trainer_like(  # whose kl is that of the sampler to the trainer
         _TRL,
         name="TRL AsyncGRPO",
         signature=f"sample/staleness_mean sample/rollout_queue_size {' '.join(_TRL.signature)}",
         keys="""engine_mismatch: sampling/sampling_logp_difference/mean=abs kl=kl; kl: ref_kl;
             staleness: sample/staleness_mean; dropped: sample/dropped_stale_total=samples; step_time: perf/step_s""",
     ),
-    _trainer(
+    trainer_row(
         name="TRL (PPO, RLOO)",
         signature="objective/scores objective/rlhf_reward objective/non_score_reward val/num_eos_tokens",
         keys="""step: train/global_step global_step | step; reward: objective/scores;
@@ -247,7 +116,7 @@ TRAINERS = (
         defaults=ADAM | {"schedule": "linear"},
     ),
     _VERL,
-    _trainer(
+    trainer_row(
         name="OpenRLHF",
         signature="train/group_reward_std train/actor_lr train/actor_grad_norm train/ppo_clip_ratio",
         keys="""step: train/global_step eval/global_step | step; reward: train/reward;
@@ -263,7 +132,7 @@ TRAINERS = (
             prompts_per_step: rollout/batch_size rollout_batch_size;
             momentum: actor/adam/betas/0 actor/adam_betas/0 adam_betas/0; schedule: actor/lr_scheduler lr_scheduler""",
     ),
-    _trainer(
+    trainer_row(
         name="prime-rl",
         signature="train/agg/** mismatch_kl/all/mean entropy/all/mean is_masked/** off_policy/**",
         keys="""reward: train/agg/all/*/reward/mean train/agg/effective/*/reward/mean reward/all/mean reward/mean;
@@ -283,7 +152,7 @@ TRAINERS = (
             total_steps: max_steps orchestrator/max_steps; save_steps: ckpt/interval trainer/ckpt/interval;
             completions_per_step: orchestrator/batch_size batch_size""",
     ),
-    _trainer(
+    trainer_row(
         name="NeMo-RL",
         signature="""train/baseline_reward/** train/probs_ratio train/approx_entropy train/gen_kl_error
             generation_kl_error""",
@@ -303,7 +172,7 @@ TRAINERS = (
             momentum: policy/optimizer/kwargs/betas/0 policy/megatron_cfg/optimizer/adam_beta1;
             total_steps: grpo/max_num_steps; save_steps: checkpointing/save_period""",
     ),
-    _trainer(
+    trainer_row(
         name="open-instruct",
         signature="scores objective/verifiable_reward val/sequence_lengths batch/filtered_prompts",
         keys="""step: training_step | step | _step; reward: scores objective/verifiable_reward;
@@ -319,7 +188,7 @@ TRAINERS = (
         config="""group_size: num_samples_per_prompt_rollout; prompts_per_step: num_unique_prompts_rollout;
             schedule: lr_scheduler_type; total_steps: num_training_steps""",
     ),
-    _trainer(
+    trainer_row(
         name="AReaL",
         signature="ppo_actor/**",
         keys="""reward: ppo_actor/task_reward/avg rollout/reward; heldout: eval-rollout/reward;
@@ -337,7 +206,7 @@ TRAINERS = (
             momentum: actor/optimizer/beta1; schedule: actor/optimizer/lr_scheduler_type;
             total_steps: total_train_steps""",
     ),
-    _trainer(
+    trainer_row(
         name="slime",
         signature="rollout/raw_reward rollout/zero_std/** rollout/response_len/mean train/lr-pg_0",
         keys="""step: train/step | rollout/step eval/step | step | _step; reward: rollout/raw_reward; heldout: eval/*;
@@ -356,7 +225,7 @@ TRAINERS = (
             completions_per_step: global_batch_size""",
         rows_without_rollout=True,
     ),
-    _trainer(
+    trainer_row(
         name="mlx-lm-lora",
         signature="train_total_rewards_mean train_grouped_rewards_mean train_clip_ratio_total",
         keys="""step: iteration | step | _step; reward: train_total_rewards_mean; heldout: val_total_rewards_mean;
@@ -367,7 +236,7 @@ TRAINERS = (
         std_kind="total",
         config="group_size: group_size; prompts_per_step: batch_size; total_steps: iters",
     ),
-    _trainer(
+    trainer_row(
         name="ART",
         signature="train/reward_std_dev data/step_num_groups* loss/kl_policy_ref",
         keys="""step: training_step step | _step; reward: train/reward; heldout: val/reward test/reward;
@@ -382,7 +251,7 @@ TRAINERS = (
         ),
         std_kind="within",
     ),
-    _trainer(
+    trainer_row(
         name="Tinker cookbook",
         signature="progress/done_frac progress/batch env/all/** optim/kl_sample_train_v1",
         keys="""step: step | progress/batch | progress/step;
@@ -404,7 +273,7 @@ TRAINERS = (
         config="""group_size: dataset_builder/group_size group_size;
             prompts_per_step: dataset_builder/batch_size groups_per_batch""",
     ),
-    _like(  # whose step is text
+    trainer_like(  # whose step is text
         _TRL,
         name="ms-swift",
         signature=f"global_step/max_steps entropy/mean rollout_correction/** {' '.join(_TRL.signature)}",
@@ -414,7 +283,7 @@ TRAINERS = (
             importance_ess: rollout_correction/ess=sampler; ratio_clipped: rollout_correction/clipped_frac;
             turns: num_turns""",
     ),
-    _trainer(
+    trainer_row(
         name="SkyRL",
         signature="""reward/avg_raw_reward reward/avg_pass_at_* generate/avg_num_tokens policy/policy_entropy
             trainer/global_step""",
@@ -432,7 +301,7 @@ TRAINERS = (
             momentum: trainer/policy/optimizer_config/adam_betas/0;
             schedule: trainer/policy/optimizer_config/scheduler""",
     ),
-    _like(
+    trainer_like(
         _VERL,
         name="EasyR1",
         signature="""val/reward_score actor/pg_clipfrac_higher actor/pg_clipfrac_lower reward/overall
@@ -445,7 +314,7 @@ TRAINERS = (
             momentum: worker/actor/optim/betas/0; schedule: worker/actor/optim/lr_scheduler_type;
             total_steps: trainer/max_steps; save_steps: trainer/save_freq""",
     ),
-    _like(  # over verl
+    trainer_like(  # over verl
         _VERL,
         name="rLLM",
         signature="""batch/*/fractions/effective batch/*/fractions/too_easy batch/*/fractions/too_hard
@@ -454,7 +323,7 @@ TRAINERS = (
             staleness: async/staleness_mean async/steps_since_sync; step_time: timing_s/step perf/time_per_step""",
         derived=(Derived("frac_reward_zero_std", {"batch/*/fractions/effective": -1.0}, 1.0),),
     ),
-    _trainer(
+    trainer_row(
         name="ROLL",
         signature="""val_correct/** critic/entropy/mean token*/response_length/mean actor/ppo_ratio_clipfrac*
             actor_train/** critic/score/mean critic/rewards/mean actor/**""",
@@ -468,7 +337,7 @@ TRAINERS = (
         config="""group_size: num_return_sequences_in_group; prompts_per_step: rollout_batch_size;
             total_steps: max_steps""",
     ),
-    _trainer(
+    trainer_row(
         name="MiniMind",
         signature="kl_ref adv_std actor_loss",
         keys="reward: reward; kl: kl_ref; loss: actor_loss",

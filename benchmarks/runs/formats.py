@@ -17,7 +17,8 @@ from bayes_grpo import read_log
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.logs.settings import Provenance
 from bayes_grpo.logs.signals import SIGNALS, Healthy, healthy_text
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Trainer
+from bayes_grpo.logs.trainer import Trainer
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS
 from benchmarks.common import keep
 from tests.helpers.trainer_samples import SAMPLES, Sample
 

@@ -5,7 +5,8 @@ import pytest
 
 from bayes_grpo.logs import SIGNALS, read_log
 from bayes_grpo.logs.signals import STANDARD, UNDEFINED, CanonicalSignal
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer
+from bayes_grpo.logs.trainer import Derived, Trainer
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS
 from tests.logs.log_samples import assert_read
 
 KNOWN = (*TRAINERS, GENERIC)

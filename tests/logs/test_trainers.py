@@ -10,7 +10,8 @@ from bayes_grpo.logs import mapping, read_log
 from bayes_grpo.logs.keyindex import KeyIndex
 from bayes_grpo.logs.options import CANONICAL_COLUMNS, checked
 from bayes_grpo.logs.table import Table
-from bayes_grpo.logs.trainers import GENERIC, TRAINERS, Derived, Trainer, identify
+from bayes_grpo.logs.trainer import Derived, Trainer
+from bayes_grpo.logs.trainers import GENERIC, TRAINERS, identify
 from tests.logs.log_samples import assert_read
 
 MADE_UP = Trainer(
