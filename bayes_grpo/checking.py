@@ -52,7 +52,7 @@ class Residuals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckLine:
     """One check.
 
     Attributes:
@@ -88,7 +88,7 @@ class Check(Result):
     """
 
     sentence: str
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckLine, ...]
     residuals: Residuals
     about: About
     regime: str
@@ -103,11 +103,11 @@ class Check(Result):
         return _rejected(self.findings)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a check: the fields of `Finding`, and whether the check fails."""
+        """One row a check: the fields of `CheckLine`, and whether the check fails."""
         return frame_of((fields_of(f) | {"missed": f.name in self.misses} for f in self.findings), "name")
 
 
-def _rejected(findings: tuple[Finding, ...]) -> tuple[str, ...]:
+def _rejected(findings: tuple[CheckLine, ...]) -> tuple[str, ...]:
     """Holm's method for the residual checks: at most a share `ALERT` of right regimes has any false alarm."""
     out = [f.name for f in findings if f.name == "break" and f.statistic >= f.limit]
     of_residuals = [f for f in findings if f.name != "break"]
@@ -129,14 +129,14 @@ _AT = {
 }
 
 
-def _words(f: Finding) -> str:
+def _words(f: CheckLine) -> str:
     """What a check found, with its step where it has one; of breaks each with its steps."""
     if f.name == "break":
         return ", ".join(x[:1].lower() + x[1:] for x in f.breaks)
     return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)
 
 
-def check_sentence(findings: tuple[Finding, ...], regime: str, n: int) -> str:
+def check_sentence(findings: tuple[CheckLine, ...], regime: str, n: int) -> str:
     """The verdict of the checks in words, at familywise rate `ALERT`."""
     missed = _rejected(findings)
     if missed:
@@ -247,7 +247,7 @@ def _replicated(n: int, seed: int) -> dict[str, np.ndarray]:
     return {name: np.sort(statistic(e)) for name, statistic in statistics.items()}
 
 
-def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Finding, ...]:
+def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[CheckLine, ...]:
     """The four checks on standardized residuals and on the rows, in a fixed order."""
     e, n = residuals.innovation, residuals.innovation.shape[-1]
     replicated = _replicated(n, seed)
@@ -258,7 +258,7 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
         tails = (1.0 + len(null) - np.searchsorted(null, seen)) / (len(null) + 1.0)
         tail = combined(tails)
         limit = float(np.quantile(null, 0.95))
-        out.append(Finding(name, float(np.median(seen)), limit, tail, at, _with_tail(words(tail), tail, tails)))
+        out.append(CheckLine(name, float(np.median(seen)), limit, tail, at, _with_tail(words(tail), tail, tails)))
 
     r1 = float(np.mean(autocorrelation(e, 1)))
     add("autocorrelation", _ljung_box, lambda p: _autocorrelation_words(p, r1, lags_of(n)), None)
@@ -269,19 +269,19 @@ def findings_of(residuals: Residuals, step: np.ndarray, y: np.ndarray, seed: int
     return tuple(out)
 
 
-def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -> Finding:
+def _break(changes: tuple[SignalChange, ...], step: np.ndarray, y: np.ndarray) -> CheckLine:
     """The clearest jump or change of slope; its tail is the inverse of the Bayes factor."""
     if not changes:
-        return Finding("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
+        return CheckLine("break", 0.0, CLEAR_FACTOR, 1.0, None, "No break.")
     first, tail = changes[0], min(1.0, math.exp(-changes[0].log_factor))
     clear = tuple(change_words(x, step, y) for x in changes if x.clear)
     text = "; ".join(clear) or "No break"
-    return Finding(
+    return CheckLine(
         "break", first.log_factor, CLEAR_FACTOR, tail, first.after, f"{text} (Bayes factor {1.0 / tail:.3g}).", clear
     )
 
 
-def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:
+def _outliers(loo: np.ndarray, step: np.ndarray) -> CheckLine:
     """Largest leave-one-out residual; the tail of the largest of n standard normal numbers (Šidák)."""
     from scipy.special import log_ndtr, ndtri
 
@@ -300,7 +300,7 @@ def _outliers(loo: np.ndarray, step: np.ndarray) -> Finding:
         text = f"The row at step {step[where]:g} is an outlier, {size}{more}"
     else:
         text = f"No outlier: the largest residual, at step {step[where]:g}, is {size}"
-    return Finding("outliers", float(np.median(seen)), limit, tail, float(step[where]), _with_tail(text, tail, tails))
+    return CheckLine("outliers", float(np.median(seen)), limit, tail, float(step[where]), _with_tail(text, tail, tails))
 
 
 def combined(tails: np.ndarray) -> float:

@@ -195,10 +195,10 @@ class NearbyRuns:
 
     def matching(self, run: Run) -> list[Run]:
         """Those by the same trainer and with the same reward and parts of it as a run."""
-        return [other for other in self.found if kind_of(other) == kind_of(run)]
+        return [other for other in self.found if task_key(other) == task_key(run)]
 
 
-def kind_of(run: Run) -> tuple[object, ...]:
+def task_key(run: Run) -> tuple[object, ...]:
     """Trainer, keys of the rewards and parts of the reward: what runs of one kind of task share."""
     return run.format, run.keys.get("reward"), run.keys.get("eval_reward"), frozenset(run.components)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo import SamplerSettings, check, fit, save_fit
-from bayes_grpo.checking import Finding, Residuals, check_sentence, combined, findings_of, residuals_of
+from bayes_grpo.checking import CheckLine, Residuals, check_sentence, combined, findings_of, residuals_of
 from bayes_grpo.common.errors import FitError
 from bayes_grpo.comparison.changes import CLEAR_FACTOR
 from bayes_grpo.regimes import get_regime
@@ -183,7 +183,7 @@ def test_every_clear_break_is_named_with_its_steps():
         "The reward jumps from 0.09 to 0.5 between steps 11 and 12",
         "The reward bends upward between steps 21 and 23",
     )
-    found = Finding("break", 18.9, 3.8, 0.0, 11.0, f"{'; '.join(breaks)} (Bayes factor 1.6e+08).", breaks)
+    found = CheckLine("break", 18.9, 3.8, 0.0, 11.0, f"{'; '.join(breaks)} (Bayes factor 1.6e+08).", breaks)
     assert check_sentence((found,), "Flat", 60) == (
         "Flat misses something in these 60 rows: the reward jumps from 0.09 to 0.5 between steps 11 and 12, "
         "the reward bends upward between steps 21 and 23."

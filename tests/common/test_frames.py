@@ -7,7 +7,7 @@ import numpy as np
 
 import bayes_grpo as bg
 from bayes_grpo.backtesting import Backtest, Score
-from bayes_grpo.checking import Check, Finding
+from bayes_grpo.checking import Check, CheckLine
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.common.results import frame_of
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
@@ -49,7 +49,7 @@ def test_comparison():
 
 
 def test_check():
-    findings = tuple(Finding(n, 0.7, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
+    findings = tuple(CheckLine(n, 0.7, 0.8, tail, None, "") for n, tail in (("outliers", 0.001), ("break", 0.6)))
     table = made(Check, findings=findings).to_frame()
     assert dict(table["missed"]) == {"outliers": True, "break": False}
 
