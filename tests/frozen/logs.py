@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -205,11 +204,7 @@ OTHERS: Mapping[str, Callable[[Path], Path]] = {
 
 
 def write(name: str, folder: Path) -> Path:
-    """Writes a log or another file into a folder of its own, unless it is there; returns its path below ``folder``."""
+    """Writes a log or another file into a folder of its own below ``folder``; returns its path."""
     own = folder / name
-    place = folder / f"{name}.place"
-    if not place.exists():
-        shutil.rmtree(own, ignore_errors=True)
-        own.mkdir(parents=True)
-        place.write_text(str({**WRITERS, **OTHERS}[name](own).relative_to(folder)), encoding="utf-8")
-    return Path(place.read_text(encoding="utf-8"))
+    own.mkdir(parents=True)
+    return {**WRITERS, **OTHERS}[name](own)

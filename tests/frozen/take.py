@@ -154,11 +154,10 @@ def _page_text(html: str) -> str:
     return "\n".join(page.lines)
 
 
-def take_case(case: str, folder: Path) -> str:
-    """What a case prints; its logs are written into a folder."""
-    words = [str(write(w[1:-1], folder)) if w.startswith("{") else w for w in CASES[case].split()]
-    with chdir(folder):
-        return taken(words)
+def take_case(case: str) -> str:
+    """What a case prints; its logs lie alone in a folder, since logs near by can be taken for reference runs."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        return taken([str(write(w[1:-1], Path())) if w.startswith("{") else w for w in CASES[case].split()])
 
 
 def _take_logs(logs: Path, out: Path, sample: str) -> None:
@@ -191,10 +190,9 @@ def main() -> None:
     if options.logs is not None:
         _take_logs(options.logs, options.folder.resolve(), options.sample)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        for case in CASES:
-            if any(fnmatch(case, pattern) for pattern in options.patterns):
-                _save(STORED / f"{case}.txt", take_case(case, Path(folder)))
+    for case in CASES:
+        if any(fnmatch(case, pattern) for pattern in options.patterns):
+            _save(STORED / f"{case}.txt", take_case(case))
 
 
 if __name__ == "__main__":

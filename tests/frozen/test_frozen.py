@@ -1,7 +1,5 @@
 """Every command prints what it did: ``python -m tests.frozen.take`` takes the stored outputs again."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.frozen.cases import CASES
@@ -17,17 +15,11 @@ QUICK = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the logs lie."""
-    return tmp_path_factory.mktemp("logs")
-
-
 @pytest.mark.parametrize("case", few(CASES, *QUICK))
-def test_a_command_prints_what_it_did(case: str, folder: Path):
+def test_a_command_prints_what_it_did(case: str):
     tolerance = EXACT if case.split("/")[0] in WITHOUT_SAMPLER else SAMPLED
     stored = (STORED / f"{case}.txt").read_text(encoding="utf-8")
-    assert not (found := difference(stored, take_case(case, folder), tolerance)), f"{case}\n{found}"
+    assert not (found := difference(stored, take_case(case), tolerance)), f"{case}\n{found}"
 
 
 def test_every_output_has_its_case():
