@@ -31,8 +31,8 @@ _BINARY = {b"\x80\x02": "a Python pickle", b"\x80\x04": "a Python pickle", b"\x8
 """How files begin that are no logs → what they are."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """How text begins that a redirect in PowerShell wrote."""
-_MOST_ODD = 0.1
-"""Share of characters that are none, or of control, up to which bytes are a text."""
+_ODD, _MOST_ODD = re.compile("[\x01-\x07\x0e-\x1a\x1c-\x1f\x7f\ufffd]"), 0.1
+"""Characters of control, or bytes that are none, and the share of them up to which a file is a text."""
 PARQUET = b"PAR1"
 _STORES = (MAGIC, b":W&B", PARQUET)
 """How files begin that are no text; event files of TensorBoard begin with a length and its checksum."""
@@ -119,7 +119,7 @@ def _why_not_text(source: Source) -> str | None:
         # NUL bytes between the others are those of UTF-16 without its mark; a disk leaves them in stretches.
         between = sum(c and not after for c, after in zip(data[:HEAD:2], data[1:HEAD:2], strict=False))
         kind = "binary data" if control or b"\n" not in kept or between > 0.1 * min(len(data), HEAD) / 2 else ""
-    odd = sum(not (c.isprintable() or c.isspace() or c in "\b\x1b") or c == "\ufffd" for c in source.head)
+    odd = len(_ODD.findall(source.head))
     kind = kind or ("binary data" if odd > _MOST_ODD * len(source.head) else "")
     return f"{kind}; export the run as CSV or JSONL first" if kind else None
 

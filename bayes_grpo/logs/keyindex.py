@@ -121,6 +121,8 @@ def in_english(text: str) -> str:
 _KIND = re.compile(r"(?:^|[/_.\s])(?:type|split|phase|mode|stage|kind|event|subset|partition)$", re.IGNORECASE)
 """Keys whose text says what a row is of, such as "split" and "log_type"."""
 _TRAIN = re.compile(r"train|training", re.IGNORECASE)
+_LONGEST_KIND = 32
+"""Characters from which on a text says more than a kind, such as a completion."""
 _EVALUATION = re.compile(
     r"(?:eval|evaluate|evaluation|val|valid|validation|validate|test|dev|held[-_ ]?out)", re.IGNORECASE
 )
@@ -171,4 +173,4 @@ def without_nan(values: np.ndarray) -> list[Any]:
 
 
 def _is_evaluation(value: Any) -> bool:
-    return type(value) is str and _EVALUATION.fullmatch(value.strip()) is not None
+    return type(value) is str and len(value) < _LONGEST_KIND and _EVALUATION.fullmatch(value.strip()) is not None
