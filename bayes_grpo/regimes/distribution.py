@@ -107,8 +107,15 @@ class RowsDistribution(dist.Distribution):
         return _RealOrMissing()
 
     def log_prob(self, value: Any, intermediates: list[Any] | None = None) -> Array:
-        """Log density of logged values of shape (..., T), NaN = missing; batch shape."""
-        return self._of_space(log_likelihood, value)
+        """Log density of logged values of shape (..., T), NaN = missing; batch shape.
+
+        Raises:
+            SettingError: The values have another length than the rows, or one of them is infinite. Values that are
+                traced are not known yet: an infinite one has the density 0.
+        """
+        found = self._of_space(log_likelihood, value)
+        infinite = jnp.any(jnp.isinf(jnp.asarray(value, float)), axis=-1)
+        return jnp.where(infinite, -jnp.inf, found)
 
     def loo_log_prob(self, value: Any) -> Array:
         """Log density of each logged value given all others, shape (..., T); NaN where missing."""
@@ -133,7 +140,7 @@ class RowsDistribution(dist.Distribution):
         Returns:
             Shape sample_shape + batch shape + (T,).
         """
-        y, shape = jnp.asarray(value, float), (*sample_shape, *self._batch())
+        y, shape = self._logged(value), (*sample_shape, *self._batch())
         first = jnp.max(jnp.where(jnp.isfinite(y), jnp.arange(1, len(y) + 1), 0))
 
         def one(space: StateSpace, key: Array) -> Array:
@@ -145,8 +152,25 @@ class RowsDistribution(dist.Distribution):
         return self._over_batch(one, _keys(key, shape), shape, 0)
 
     def _of_space(self, function: Callable[[StateSpace, Array], Any], value: Any) -> Any:
-        y = jnp.asarray(value, float)
+        y = self._logged(value)
         return self._over_batch(function, y, y.shape[:-1], 1)
+
+    def _logged(self, value: Any) -> Array:
+        """Logged values, shape (..., T); raises `SettingError` for those that the rows cannot have."""
+        y, length = jnp.asarray(value, float), self.rows.y.shape[-1]
+        where = f"distribution of {self.regime.name}"
+        if y.shape[-1:] != (length,):
+            raise SettingError(
+                f"{where}: expected values of event shape ({length},), one for each row, found shape {y.shape}; "
+                "mark a row that is missing by NaN"
+            )
+        if not isinstance(y, Tracer) and jnp.any(jnp.isinf(y)):
+            row = int(jnp.argmax(jnp.any(jnp.isinf(y).reshape(-1, length), axis=0)))
+            raise SettingError(
+                f"{where}: expected finite values of event shape ({length},), or NaN where a row is missing, found an "
+                f"infinite one in row {row}; replace it by NaN or drop the run"
+            )
+        return y
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         """Draws of the logged values of all rows, padded ones included: sample_shape + batch shape + (T,)."""

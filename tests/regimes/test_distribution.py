@@ -91,6 +91,36 @@ def test_from_ones_own_draws_filter_smoother_and_leave_one_out(table):
         jax.tree.map(lambda all_, x, i=i: np.testing.assert_allclose(all_[i], x, rtol=1e-9), batch, one)
 
 
+@pytest.mark.parametrize("validate", [False, True])
+@pytest.mark.parametrize("length", [1, 5, 13])
+def test_values_of_another_length_are_no_missing_rows(length, validate, table):
+    """One too short would otherwise be broadcast or scored as if its last rows were missing."""
+    short = table.before(12)
+    found = EXPONENTIAL.distribution(VALUES, short, validate_args=validate)
+    for scored in (found.log_prob, found.loo_log_prob, found.filter, found.smooth):
+        with pytest.raises(SettingError, match=rf"event shape \(12,\).*found shape \({length},\)"):
+            scored(np.zeros(length))
+
+
+def test_an_infinite_value_is_no_missing_row(table):
+    """An infinite value is an error, and where it is traced it has the density 0; NaN marks a missing row."""
+    short = table.before(12)
+    y = np.where(np.arange(12) == 7, np.inf, short.y)
+    for validate in (False, True):
+        found = EXPONENTIAL.distribution(VALUES, short, validate_args=validate)
+        for scored in (found.log_prob, found.loo_log_prob, found.filter, found.smooth):
+            with pytest.raises(SettingError, match=r"event shape \(12,\).*infinite one in row 7"):
+                scored(y)
+            with pytest.raises(SettingError, match="infinite one in row 7"):
+                scored(-y)
+    found = EXPONENTIAL.distribution(VALUES, short)
+    density = jax.jit(found.log_prob)
+    assert density(y) == -np.inf
+    missing = np.where(np.isinf(y), np.nan, y)
+    assert np.isfinite(density(missing))
+    assert density(np.stack([missing, y])).tolist() == [density(missing), -np.inf]
+
+
 @pytest.mark.thorough
 def test_batches_plates_and_vmap_agree_with_one_at_a_time(table):
     rows, times = padded(table), jnp.array([5.0, 15.0, 60.0])
