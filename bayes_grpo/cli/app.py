@@ -10,96 +10,26 @@ standard error.
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from bayes_grpo.cli.options import EXIT_INPUT, QUIET
+import bayes_grpo.cli as commands
+from bayes_grpo.cli.command import Command, CommandGroup
+from bayes_grpo.cli.options import EXIT_INPUT
 from bayes_grpo.cli.signals import ended_by_signals
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
+from bayes_grpo.common.imports import modules_in
 from bayes_grpo.common.text import plain
 
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="No progress; results and errors all the same.", rich_help_panel="Output"),
-]
-
 _SEVERAL = ("--a", "--b")
-
-
-class Command(TyperCommand):
-    """A command whose help names no type for a flag without a value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Its arguments and flags."""
-        return _without_types(super().get_params(ctx))
-
-
-class CommandGroup(TyperGroup):
-    """The program itself."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Its flags."""
-        return _without_types(super().get_params(ctx))
-
-
-def _without_types(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
-
-
-def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command.
-
-    A parameter whose type is a dataclass is a group of flags: its fields become flags of the command, which gets the
-    dataclass.
-
-    Args:
-        examples: Calls that work, without the program's name; they end the command's help.
-    """
-
-    def made(function: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(function, include_extras=True)
-        groups = {name: hint for name, hint in hints.items() if inspect.isclass(hint) and is_dataclass(hint)}
-        flags: list[inspect.Parameter] = []
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.name not in groups:
-                flags.append(_flag(parameter.name, hints[parameter.name], parameter.default))
-                continue
-            own = get_type_hints(groups[parameter.name], include_extras=True)
-            flags += [_flag(f.name, own[f.name], f.default) for f in fields(groups[parameter.name])]
-        flags.append(_flag("quiet", Quiet, default=False))
-
-        def run(*, quiet: bool = False, **given: Any) -> None:
-            QUIET.set(quiet)
-            for name, group in groups.items():
-                given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
-            function(**given)
-
-        run.__name__, run.__doc__ = function.__name__, function.__doc__
-        run.__annotations__ = {p.name: p.annotation for p in flags}
-        vars(run)["__signature__"] = inspect.Signature(flags)
-        vars(run)["examples"] = examples
-        return run
-
-    return made
-
-
-def _flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def each_by_itself(words: Sequence[str]) -> list[str]:
@@ -138,7 +68,7 @@ def program(names: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     for name in names:
         module = name.replace("-", "_")
-        made = getattr(import_module(f"bayes_grpo.cli.{module}"), module)
+        made = getattr(modules_in(commands, module)[0], module)
         examples = "".join(f"\n\nbayes-grpo {words}" for words in vars(made)["examples"])
         app.command(name, cls=Command, context_settings=HELP_FLAGS, epilog=f"Examples:{examples}")(made)
     app.callback()(_everywhere)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import bayes_grpo as bg
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     AllRows,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     OUTPUT,

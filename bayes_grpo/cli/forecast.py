@@ -10,7 +10,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli import checks
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     COMPUTING,
     HorizonStep,

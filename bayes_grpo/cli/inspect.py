@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bayes_grpo as bg
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import LogFile, OutputWithPlot, Reading
 
 

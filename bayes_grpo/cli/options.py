@@ -1,6 +1,6 @@
 """Flags that commands share, each in one place, and what commands print on.
 
-A group of flags is a frozen dataclass; a command takes it as one parameter (`bayes_grpo.cli.app`).
+A group of flags is a frozen dataclass; a command takes it as one parameter (`bayes_grpo.cli.command`).
 """
 
 from __future__ import annotations

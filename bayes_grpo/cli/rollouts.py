@@ -9,7 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values, progress_bar
 
 

@@ -9,7 +9,7 @@ import typer
 
 import bayes_grpo as bg
 from bayes_grpo import internal
-from bayes_grpo.cli.app import command
+from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Reading, Seed, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
