@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import THERE, OutputWithPlot, Reading, RewardPart, Seed, Signal, progress_bar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bayes_grpo.families.compare_runs import Compared
 
 
 def _recipe(name: str) -> Any:
@@ -70,8 +74,14 @@ def compare_runs(
             seed=seed,
             progress=progress,
         )
-        output.save(lambda: internal.plot_compare_runs(found))
+        output.save(lambda: _picture(found))
     output.show(found)
+
+
+def _picture(found: Compared) -> Figure:
+    from bayes_grpo.views.plots.runs import plot_compare_runs
+
+    return plot_compare_runs(found)
 
 
 def _by_prompt(
@@ -81,7 +91,9 @@ def _by_prompt(
     first, second, also = folders
     if len(first) != 1 or len(second) != 1 or other:
         raise typer.BadParameter("--by-prompt: expected one folder of completions each, and neither --plot nor --part")
+    from bayes_grpo.rollouts.paired import compare_by_prompt
+
     with progress_bar() as progress:
         a, b, *others = (bg.read_rollouts(x, progress=progress) for x in (first[0], second[0], *also))
-        found = internal.compare_by_prompt(a, b, others=others, at=step)
+        found = compare_by_prompt(a, b, others=others, at=step)
     output.show(found)

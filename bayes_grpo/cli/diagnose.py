@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
@@ -63,6 +62,8 @@ def diagnose(
 
 
 def _limits(texts: list[str] | None) -> dict[str, float]:
+    from bayes_grpo.diagnosis.status import MODES
+
     out: dict[str, float] = {}
     for text in texts or []:
         name, colon, number = text.partition(":")
@@ -71,10 +72,9 @@ def _limits(texts: list[str] | None) -> dict[str, float]:
             limit = float(number)
         except ValueError:
             limit = -1.0
-        if not colon or name not in (*internal.MODES, ANY) or not 0.0 < limit <= 1.0:
+        if not colon or name not in (*MODES, ANY) or not 0.0 < limit <= 1.0:
             raise SettingError(
-                f"--fail-on: expected MODE:P with MODE one of {', '.join(internal.MODES)} or any and P in (0, 1], "
-                f"found {text!r}"
+                f"--fail-on: expected MODE:P with MODE one of {', '.join(MODES)} or any and P in (0, 1], found {text!r}"
             )
         out[name] = min(limit, out.get(name, 1.0))
     return out

@@ -316,9 +316,9 @@ def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[
     """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
     if reference_runs is not None:
         return None if reference_runs == ["none"] else reference_runs
-    from bayes_grpo import internal
+    from bayes_grpo.logs.options import sidecar_reference_runs
 
-    return internal.sidecar_reference_runs(log[0]) or None
+    return sidecar_reference_runs(log[0]) or None
 
 
 def references_or_nearby(
@@ -327,9 +327,9 @@ def references_or_nearby(
     """The same, or else the runs near the log."""
     named = named_references(reference_runs, log)
     if named is None and reference_runs is None and len(log) == 1:
-        from bayes_grpo import internal
+        from bayes_grpo.references.gather import NearbyRuns
 
-        return internal.NearbyRuns(log[0], reading.run)
+        return NearbyRuns(log[0], reading.run)
     return named
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     STOPPING,
@@ -22,6 +21,9 @@ from bayes_grpo.cli.options import (
     progress_bar,
     references_or_nearby,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
@@ -62,5 +64,11 @@ def plan(
             progress=progress,
         )
         diagnosis = None if output.json_ else bg.diagnose(run)
-        output.save(lambda: internal.plot_plan(found))
+        output.save(lambda: _picture(found))
     output.show(found, run=run, diagnosis=diagnosis)
+
+
+def _picture(found: bg.Plan) -> Figure:
+    from bayes_grpo.views.plots.runs import plot_plan
+
+    return plot_plan(found)

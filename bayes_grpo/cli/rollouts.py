@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import OutputWithPlot, Seed, named_values, progress_bar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bayes_grpo.rollouts.summary import RolloutSummary
 
 
 @command(
@@ -48,6 +52,9 @@ def rollouts(
     """What saved completions say: what a gain is made of, groups of use, and pass@k."""
     weights = {name: _number(name, value) for name, value in named_values("--weight", weight, "FUNCTION=W")}
     columns = dict(named_values("--column", column, "NAME=COLUMN"))
+    from bayes_grpo.passing.passing import passing
+    from bayes_grpo.rollouts.summary import describe_rollouts
+
     run = None if log is None else bg.read_log(log)
     then: dict[str, Any] = {}
     with progress_bar() as progress:
@@ -60,12 +67,18 @@ def rollouts(
             progress=progress,
         )
         progress("counting")
-        summary = internal.describe_rollouts(found, run, formatted=formatted, seed=seed)
+        summary = describe_rollouts(found, run, formatted=formatted, seed=seed)
         if pass_at_k:
             progress("sampling pass@k")
-            then["pass_at_k"] = internal.passing(found, right=right, seed=seed)
-        output.save(lambda: internal.plot_rollouts(summary))
+            then["pass_at_k"] = passing(found, right=right, seed=seed)
+        output.save(lambda: _picture(summary))
     output.show(summary, then=then)
+
+
+def _picture(summary: RolloutSummary) -> Figure:
+    from bayes_grpo.views.plots.rollouts import plot_rollouts
+
+    return plot_rollouts(summary)
 
 
 def _number(name: str, value: str) -> float:

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Seed, console, print_json, progress_bar
 from bayes_grpo.common.errors import OutputError
@@ -56,7 +55,9 @@ def simulate(
                     for p, r in zip(paths, runs, strict=True)]  # fmt: skip
             print_json({"runs": rows}, f"{counted(len(rows), 'run')} of {name} in {out}")
         else:
-            output.show(internal.WrittenRuns(runs, paths))
+            from bayes_grpo.views.simulate import WrittenRuns
+
+            output.show(WrittenRuns(runs, paths))
 
 
 def _demonstrate(scenario: str, out: Path, seed: int, output: Output) -> None:

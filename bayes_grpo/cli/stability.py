@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import Output, Reading, Seed, progress_bar
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.text import plain
+
+if TYPE_CHECKING:
+    from bayes_grpo.probing.course import StiffnessCourse
+    from bayes_grpo.probing.estimate import Probe
 
 
 @command(
@@ -59,17 +62,23 @@ def stability(
     then: dict[str, Any] = {}
     if measured is None:
         assert log is not None
+        from bayes_grpo.planning.stability import curvature_of
+
         fit, failed = _fit_of(log, reading, seed)
-        fitted, converged = internal.curvature_of(fit), fit.convergence.passed
+        fitted, converged = curvature_of(fit), fit.convergence.passed
         planned: dict[str, Any] = {**fitted.settings, **given}
         changed = fitted.change_to(planned["learning_rate"], planned["refresh_interval"])
         planned |= {"curvature": fitted.draws, "source": fitted.source, "changed": changed, "failed": failed}
         note = fitted.note
     else:
         planned = {"momentum": 0.9, "refresh_interval": 1.0, **given}
-        found = internal.load_probes(measured)
-        whole, course = internal.pooled_probes(found), optional_course(found)
-        limits = internal.limits_of(whole, **planned)
+        from bayes_grpo.probing.course import pooled_probes
+        from bayes_grpo.probing.file import load_probes
+        from bayes_grpo.probing.predict import limits_of
+
+        found = load_probes(measured)
+        whole, course = pooled_probes(found), optional_course(found)
+        limits = limits_of(whole, **planned)
         planned |= {"convention": limits.convention, "lag_exposure": limits.lag_exposure}
         planned["curvature"] = whole.stiffest.draws()
         then = {"measured": whole, "limits": limits, "course": course}
@@ -88,13 +97,17 @@ def _fit_of(log: list[Path], reading: Reading, seed: int) -> tuple[bg.Fit, bool]
             f"stability: expected the learning rate of {plain(run.name, 80)}, found none in its log; give "
             "--set learning_rate=…"
         )
+    from bayes_grpo.planning.outcomes import run_failed
+
     with progress_bar() as progress:
-        return bg.fit(run, seed=seed, progress=progress), internal.run_failed(run, bg.rows_of(run))
+        return bg.fit(run, seed=seed, progress=progress), run_failed(run, bg.rows_of(run))
 
 
-def optional_course(probes: tuple[internal.Probe, ...]) -> internal.StiffnessCourse | None:
+def optional_course(probes: tuple[Probe, ...]) -> StiffnessCourse | None:
     """The course that probes show; None where they are too few, or of no step."""
+    from bayes_grpo.probing.course import stiffness_course
+
     try:
-        return internal.stiffness_course(probes)
+        return stiffness_course(probes)
     except SettingError:
         return None

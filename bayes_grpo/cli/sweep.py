@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     LogNames,
@@ -16,6 +17,11 @@ from bayes_grpo.cli.options import (
     names_in,
     progress_bar,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bayes_grpo.families.result import Sweep
 
 
 @command("sweep runs/*.jsonl --vary learning_rate,group_size")
@@ -40,5 +46,11 @@ def sweep(
             seed=seed,
             progress=progress,
         )
-        output.save(lambda: internal.plot_sweep(found))
+        output.save(lambda: _picture(found))
     output.show(found, converged=found.converged)
+
+
+def _picture(found: Sweep) -> Figure:
+    from bayes_grpo.views.plots.runs import plot_sweep
+
+    return plot_sweep(found)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayes_grpo as bg
-from bayes_grpo import internal
 from bayes_grpo.cli.command import command
 from bayes_grpo.cli.options import (
     EXIT_FAILING,
@@ -79,12 +78,15 @@ def watch(
     named = tuple(named_references(reference_runs, log) or ())
     costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
-    watching = internal.Watching(horizon=horizon, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
+    from bayes_grpo.watching.result import Watching
+    from bayes_grpo.watching.watch import Patience
+
+    watching = Watching(horizon=horizon, costs=costs, signal=signal, seed=seed, reference_runs=named, **rule)
     screen = _Screen(json_)
     looks = bg.watch(
         log[0] if len(log) == 1 else log,
         watching,
-        patience=internal.Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
+        patience=Patience(interval=interval, idle=idle_timeout, once=once, until_alarm=until_alarm),
         read=reading.options(),
         webhook=webhook,
         alert=alert,
@@ -146,8 +148,10 @@ class _Screen:
         from rich.console import Group
         from rich.text import Text
 
+        from bayes_grpo.views.terminal import printed
+
         if self._update is None:
             self._live.update(Text(self._status or "starting", style="cyan"), refresh=True)
         else:
-            parts = internal.printed(bg.view(self._update), True, console().width, details=True)
+            parts = printed(bg.view(self._update), True, console().width, details=True)
             self._live.update(Group(*parts, Text(self._status, style="cyan")), refresh=True)
