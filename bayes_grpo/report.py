@@ -15,7 +15,7 @@ from typing import Any
 from bayes_grpo.analysis.analyze import PARTS, AnalysisSettings, analyze
 from bayes_grpo.analysis.conditional import unless_changed
 from bayes_grpo.analysis.result import Analysis, Part
-from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case
+from bayes_grpo.common.document import TONES, Document, Drawing, Point, Section, section, sentence_case, shows
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.files import written_whole
 from bayes_grpo.common.intervals import percent
@@ -35,7 +35,7 @@ from bayes_grpo.views.plots.diagnosis import plot_part
 from bayes_grpo.views.plots.fitting import plot_fit, plot_residuals
 from bayes_grpo.views.plots.forecasting import plot_overview
 from bayes_grpo.views.plots.logs import plot_signal
-from bayes_grpo.views.view import shows, view
+from bayes_grpo.views.view import view
 
 
 @dataclass(frozen=True, eq=False)

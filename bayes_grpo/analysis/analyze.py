@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stable
@@ -88,15 +87,6 @@ _WORDS = {
     "stability": "stability",
 }
 """Part → what it is called while it runs."""
-_NEEDS = {
-    "fit": ("fitting.fit", "fitting.summary"),
-    "regimes": ("comparison.compare",),
-    "check": ("checking",),
-    "forecast": ("forecasting.forecast",),
-    "diagnosis": ("diagnosis.diagnose",),
-    "stability": ("planning.stability",),
-}
-"""Part → modules that compute it. They are imported only for requested parts, before any thread starts."""
 _FEW = 2
 """Parts at most whose own stages are shown as progress; of more parts the names are."""
 
@@ -143,8 +133,7 @@ def analyze(
     if "regimes" in parts:
         imports.scores()  # before there are threads: packages that import each other are imported by one
     names = sorted(parts, key=lambda name: name != "fit")  # what others wait for is there first
-    for module in sorted({module for name in names for module in _NEEDS[name]}):
-        import_module(f"bayes_grpo.{module}")
+    _import_for(names)
     progress = or_silent(progress)
     stages: StageProgress = progress if len(names) <= _FEW else lambda *_: None
     work = _Work(None if run is None else as_run(run), settings or AnalysisSettings(), rows, fit, {}, stages)
@@ -162,6 +151,23 @@ def analyze(
             return Analysis(**{name: future.result() for name, future in work.parts.items()})
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _import_for(parts: Collection[str]) -> None:
+    """Imports what computes the parts, and nothing else, before any thread starts: two must not begin one package."""
+    if "fit" in parts:
+        import bayes_grpo.fitting.fit
+        import bayes_grpo.fitting.summary
+    if "regimes" in parts:
+        import bayes_grpo.comparison.compare
+    if "check" in parts:
+        import bayes_grpo.checking
+    if "forecast" in parts:
+        import bayes_grpo.forecasting.forecast
+    if "diagnosis" in parts:
+        import bayes_grpo.diagnosis.diagnose
+    if "stability" in parts:
+        import bayes_grpo.planning.stability  # noqa: F401
 
 
 def _busy(parts: Mapping[str, Future[Any]]) -> str:

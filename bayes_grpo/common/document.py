@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import singledispatch
 from itertools import compress
 from typing import Any, Literal
 
@@ -254,6 +255,16 @@ class Document:
         """It as a section of another document: answer, reason and table."""
         tables = () if self.table is None else (self.table,)
         return section(title or self.title, self.why, tables=tables, tone=self.tone, lead=self.answer)
+
+
+@singledispatch
+def registered_document(result: Any) -> Document:
+    """The document of a result by the function that its view registered; `view` imports the view first."""
+    raise TypeError(f"view: expected a result, found {type(result).__name__}; register a view with document.shows")
+
+
+shows = registered_document.register
+"""Registers the view of a class of results."""
 
 
 def sentence_case(text: object, limit: int = 600, upper: bool = True) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bayes_grpo.backtesting import Backtest, ScoreLine
-from bayes_grpo.common.document import Document, Tabular, number, section, sentence_case, table
+from bayes_grpo.common.document import Document, Tabular, number, section, sentence_case, shows, table
 from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.text import counted
-from bayes_grpo.views.view import shows
 
 
 @shows(Backtest)

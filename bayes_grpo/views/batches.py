@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayes_grpo.batches.table import Batch
-from bayes_grpo.common.document import Document, Tabular, section, sentence_case, table, words
+from bayes_grpo.common.document import Document, Tabular, section, sentence_case, shows, table, words
 from bayes_grpo.common.intervals import LEVEL, percent
 from bayes_grpo.diagnosis.status import ALARMING, SEVERITY
-from bayes_grpo.views.view import shows
 
 _SHOWN = 60
 """Rows on a terminal; the table on disk has all."""

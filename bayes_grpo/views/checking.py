@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bayes_grpo.checking import ALERT, Check
-from bayes_grpo.common.document import Cell, Document, number, section, sentence_case, table, words
-from bayes_grpo.views.view import shows
+from bayes_grpo.common.document import Cell, Document, number, section, sentence_case, shows, table, words
 
 
 @shows(Check)

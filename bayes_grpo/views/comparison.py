@@ -16,12 +16,12 @@ from bayes_grpo.common.document import (
     number,
     section,
     sentence_case,
+    shows,
     split,
     table,
 )
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
 from bayes_grpo.views.plots.fitting import plot_comparison
-from bayes_grpo.views.view import shows
 
 
 @shows(Comparison)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.document import Cell, Document, Tabular, number, section, split, table, words
+from bayes_grpo.common.document import Cell, Document, Tabular, number, section, shows, split, table, words
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.sampling import spread
 from bayes_grpo.common.text import amount
 from bayes_grpo.decision.result import Decision
-from bayes_grpo.views.view import shows
 
 _SHOWN = 8
 """Stopping steps in the table besides the recommended one; JSON has all."""

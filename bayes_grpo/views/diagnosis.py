@@ -18,6 +18,7 @@ from bayes_grpo.common.document import (
     ranged,
     section,
     sentence_case,
+    shows,
     span,
     table,
     words,
@@ -27,7 +28,6 @@ from bayes_grpo.common.text import counted
 from bayes_grpo.diagnosis.mode import Episode
 from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.wording import label_of
-from bayes_grpo.views.view import shows
 
 _MOVES = ("growing", "plateaued")
 """What a reward does that does not fail."""

@@ -15,6 +15,7 @@ from bayes_grpo.common.document import (
     ranged,
     section,
     sentence_case,
+    shows,
     span,
     table,
     words,
@@ -24,7 +25,6 @@ from bayes_grpo.families.compare_runs import Compared
 from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
-from bayes_grpo.views.view import shows
 
 
 @shows(Sweep)

@@ -6,11 +6,22 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, chance, number, section, span, table, words
+from bayes_grpo.common.document import (
+    Cell,
+    Document,
+    Drawing,
+    Tabular,
+    chance,
+    number,
+    section,
+    shows,
+    span,
+    table,
+    words,
+)
 from bayes_grpo.common.text import listed
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
-from bayes_grpo.views.view import shows
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""

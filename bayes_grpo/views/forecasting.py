@@ -17,6 +17,7 @@ from bayes_grpo.common.document import (
     ranged,
     section,
     sentence_case,
+    shows,
     table,
     words,
 )
@@ -27,7 +28,6 @@ from bayes_grpo.forecasting.level import LEVEL_NAME
 from bayes_grpo.forecasting.references import REFERENCES_NAME
 from bayes_grpo.forecasting.summary import ForecastSummary, summarize_forecast
 from bayes_grpo.views.plots.forecasting import plot_forecast
-from bayes_grpo.views.view import shows
 
 _NAMES = {REFERENCES_NAME: "reference runs", LEVEL_NAME: "last value"}
 """Forecasters that are no regime, in words."""

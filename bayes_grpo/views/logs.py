@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import PurePath
 
-from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, number, section, table, words
+from bayes_grpo.common.document import Cell, Document, Drawing, Tabular, number, section, shows, table, words
 from bayes_grpo.common.intervals import digits
 from bayes_grpo.common.text import clean, counted, listed
 from bayes_grpo.logs.reward_key import grouped_by_reason
 from bayes_grpo.logs.run import LoggedColumn, Run
 from bayes_grpo.logs.signals import STANDARD, UNDEFINED
 from bayes_grpo.views.plots.logs import plot_run
-from bayes_grpo.views.view import shows
 
 _NAMED = 12
 """Keys that are named for one reason; JSON has all."""

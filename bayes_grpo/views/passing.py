@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.document import Cell, Document, number, section, sentence_case, span, table
+from bayes_grpo.common.document import Cell, Document, number, section, sentence_case, shows, span, table
 from bayes_grpo.common.intervals import LEVEL, Interval
 from bayes_grpo.passing.passing import Passing
-from bayes_grpo.views.view import shows
 
 
 @shows(Passing)

@@ -15,6 +15,7 @@ from bayes_grpo.common.document import (
     ranged,
     section,
     sentence_case,
+    shows,
     span,
     split,
     table,
@@ -26,7 +27,6 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
 from bayes_grpo.planning.stability import StabilityReport
 from bayes_grpo.views.plots.runs import label, plot_plan
-from bayes_grpo.views.view import shows
 
 _LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
 _LISTED = 6

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.document import Document, sentence_case, table
+from bayes_grpo.common.document import Document, sentence_case, shows, table
 from bayes_grpo.probing.course import StiffnessCourse
 from bayes_grpo.probing.estimate import Probe
 from bayes_grpo.probing.predict import ProbeLimits
-from bayes_grpo.views.view import shows
 
 
 @shows(Probe)

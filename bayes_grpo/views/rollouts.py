@@ -11,6 +11,7 @@ from bayes_grpo.common.document import (
     number,
     section,
     sentence_case,
+    shows,
     span,
     split,
     table,
@@ -22,7 +23,6 @@ from bayes_grpo.rollouts.groups import GroupSummary
 from bayes_grpo.rollouts.paired import ByPrompt
 from bayes_grpo.rollouts.summary import RolloutSummary
 from bayes_grpo.views.plots.rollouts import plot_rollouts
-from bayes_grpo.views.view import shows
 
 
 @shows(RolloutSummary)

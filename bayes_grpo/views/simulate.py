@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bayes_grpo.common.document import Document, table
+from bayes_grpo.common.document import Document, shows, table
 from bayes_grpo.simulate.scenarios import SimulatedRun
-from bayes_grpo.views.view import shows
 
 
 class WrittenRuns(NamedTuple):

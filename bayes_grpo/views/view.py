@@ -11,22 +11,12 @@ A room of results has one module here, ``views/ROOM.py``, which registers one fu
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import singledispatch
 from typing import Any
 
 import bayes_grpo.views as rooms
 from bayes_grpo.analysis.result import Part
-from bayes_grpo.common.document import Document, Section
+from bayes_grpo.common.document import Document, Section, registered_document
 from bayes_grpo.common.imports import module_names, modules_in
-
-
-@singledispatch
-def _document(result: Any) -> Document:
-    raise TypeError(f"view: expected a result, found {type(result).__name__}; register a view with views.view.shows")
-
-
-shows = _document.register
-"""Registers the view of a class of results."""
 
 
 def view(result: Any) -> Document:
@@ -43,7 +33,7 @@ def view(result: Any) -> Document:
         room = rest.partition(".")[0]
         if package == "bayes_grpo" and room in module_names(rooms):
             modules_in(rooms, room)
-    return _document(result)
+    return registered_document(result)
 
 
 def with_part(document: Document, title: str, part: Part[Any]) -> Document:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bayes_grpo.common.document import TONES, Document, Section, Tabular, number, section, sentence_case, table
+from bayes_grpo.common.document import TONES, Document, Section, Tabular, number, section, sentence_case, shows, table
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.text import plain
 from bayes_grpo.diagnosis.wording import label_of
-from bayes_grpo.views.view import shows
 from bayes_grpo.watching.result import Update
 
 _SHOWN = 0.01

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from bayes_grpo import diagnose, fit, forecast, summarize
 from bayes_grpo.analysis.conditional import given_status
-from bayes_grpo.common.document import Document, Sparkline, section, table
+from bayes_grpo.common.document import Document, Sparkline, section, shows, table
 from bayes_grpo.common.intervals import Interval
 from bayes_grpo.diagnosis.records import Action, Finding
 from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.summary import summarize_forecast
 from bayes_grpo.views.terminal import print_document, sparkline
-from bayes_grpo.views.view import shows, view
+from bayes_grpo.views.view import view
 from tests.helpers.shown import text_of
 from tests.report.conftest import SHORT, run_of
 
