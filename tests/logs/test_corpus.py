@@ -17,6 +17,7 @@ ROWS = {
     "blanks_behind_a_row.log": 2,
     "many_dicts_on_a_line.log": 3,
     "names_that_split_in_many_ways.csv": 2,
+    "short_rows.csv": 1,
 }
 
 
