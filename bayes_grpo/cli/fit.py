@@ -44,7 +44,8 @@ def fit(
     prior: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=MEDIAN,SPREAD", help="Prior of one parameter, e.g. damping_ratio=3,0.5; repeatable."
+            metavar="NAME=MEDIAN,SPREAD",
+            help="Prior of one parameter, e.g. damping_ratio=3,0.5; one number fixes it; repeatable.",
         ),
     ] = None,
     all_rows: AllRows = False,
@@ -98,7 +99,17 @@ def _priors(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, numbers = text.partition("=")
         parts = tuple(numbers.split(","))
-        if not equals or len(parts) != 2:
-            raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, found {text!r}")
-        out[name.strip()] = parts
+        if not equals or len(parts) > 2:
+            raise PriorError(
+                "--prior: expected NAME=MEDIAN,SPREAD such as damping_ratio=3,0.5, or NAME=NUMBER to fix it, found "
+                f"{text!r}"
+            )
+        out[name.strip()] = parts if len(parts) == 2 else _number(text, numbers)
     return out
+
+
+def _number(text: str, number: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        raise PriorError(f"--prior: expected NAME=MEDIAN,SPREAD or NAME=NUMBER, found {text!r}") from None

@@ -152,7 +152,8 @@ def smoothed_at(draws: Draws, seed: int) -> SmoothedDraws:
     """Smooths the rows at draws, and draws the marginalized parameters given the rows and each draw of the others."""
     marginalized, *found, _ = summarize_draws(draws.target, draws.values, seed)
     levels = {p.name: marginalized[..., i] for i, p in enumerate(draws.regime.marginalized)}
-    values = dict(draws.values) | levels
+    fixed = {k: np.full_like(x, draws.priors[k].median) for k, x in levels.items() if draws.priors[k].fixed}
+    values = dict(draws.values) | levels | fixed
     return SmoothedDraws(replace(draws, values=values), *(x[..., : len(draws.rows.y)] for x in found))
 
 
@@ -223,6 +224,7 @@ def _checked(target: Target, chain: Chain, seed: int, retried: bool) -> tuple[Sm
     smoothed = smoothed_at(Draws(target, values_of_draws(target, z), z, unchecked, chain), seed)
     named = {p.name: z[..., i] for i, p in enumerate(target.regime.sampled)}
     named |= {p.name: smoothed.draws.values[p.name] for p in target.regime.marginalized}
+    named = {name: x for name, x in named.items() if not target.priors[name].fixed}
     found = check_convergence(named, np.asarray(chain.energy), np.asarray(chain.diverging), retried)
     note = "" if found.passed else found.sentence
     return replace(smoothed, draws=replace(smoothed.draws, diagnostics=found, usable=found.usable, note=note)), found

@@ -129,13 +129,17 @@ def build_fit(
 
 
 def _log_prior(draws: Draws) -> dict[str, np.ndarray]:
-    """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws)."""
+    """Log density of each parameter in the coordinate in which its prior is normal, shape (chains, draws).
+
+    A parameter that is fixed has none.
+    """
     regime, priors = draws.regime, draws.priors
+    free = [p.name for p in regime.parameters if not priors[p.name].fixed]
     standard = {p.name: draws.z[..., i] for i, p in enumerate(regime.sampled)}
-    standard |= {
-        p.name: (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread for p in regime.marginalized
-    }
-    return {p.name: -0.5 * (standard[p.name] ** 2 + LOG_2PI) - np.log(priors[p.name].spread) for p in regime.parameters}
+    for p in regime.marginalized:
+        if p.name in free:
+            standard[p.name] = (draws.values[p.name] - priors[p.name].median) / priors[p.name].spread
+    return {name: -0.5 * (standard[name] ** 2 + LOG_2PI) - np.log(priors[name].spread) for name in free}
 
 
 def _drawn(rows: np.ndarray, table: Series) -> np.ndarray:
@@ -225,7 +229,7 @@ def fit(
         rows: "since_break" for the rows since the reward last collapsed, all where it did not, or "all"
             (`bayes_grpo.fitting.window`).
         priors: Overrides, parameter → (median, spread), see `bayes_grpo.regimes.base.Prior`, or → a NumPyro
-            distribution over its values.
+            distribution over its values; a number or ``numpyro.distributions.Delta`` fixes the parameter.
         seed: Seed of all randomness.
         sampler: Length and care of the sampling.
         progress: Called with a short phrase at the start of every stage.

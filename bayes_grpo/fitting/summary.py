@@ -70,6 +70,11 @@ class SummaryRow:
     likelihood_sensitivity: float
 
     @property
+    def fixed(self) -> bool:
+        """Whether a point prior or the settings leave it one value."""
+        return self.prior.high - self.prior.low <= 1e-9 * abs(self.prior.median)
+
+    @property
     def moves_with_prior(self) -> bool:
         """Whether the log has taught something about it, and yet another prior would give another interval."""
         return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
@@ -210,7 +215,7 @@ def sensitivities(fit: Fit) -> dict[str, tuple[float, float]]:
     out = {}
     for name in fit.data["posterior"].dataset.data_vars:
         draws = fit.draws(str(name))
-        if np.isfinite(draws).all() and np.ptp(draws) > 0:
+        if np.isfinite(draws).all() and np.ptp(draws) > 1e-9 * np.max(np.abs(draws)):
             prior, likelihood = (float(stats.power_scale_sense(draws, *pair, *ALPHAS)) for pair in weights)
             out[str(name)] = prior, likelihood
         else:
@@ -225,6 +230,8 @@ def contraction(fit: Fit, name: str) -> float:
     under the prior, which for a monotone function of one parameter gives the same number.
     """
     known: dict[str, Parameter] = {p.name: p for p in fit.regime.parameters}
+    if name in known and fit.priors[name].fixed:
+        return math.nan
     draws = fit.draws(name).ravel()
     normal = name in known and fit.priors[name].quantiles is None
     if normal and known[name].transform.name in ("normal", "log-normal"):

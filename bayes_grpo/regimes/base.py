@@ -67,7 +67,7 @@ class Prior:
     Attributes:
         median: Median, in the parameter's unit.
         spread: Standard deviation in the transformed coordinate: e-folds for a positive parameter, the
-            parameter's own unit for a real one.
+            parameter's own unit for a real one; 0 for a point prior, which fixes the parameter at the median.
         quantiles: Values of the coordinate at the standard normal numbers `bayes_grpo.regimes.priors.GRID`, for a
             prior that is not normal there; then the spread is half of the way between those at -1 and 1.
         name: Name of its distribution; "" for a normal one.
@@ -77,6 +77,11 @@ class Prior:
     spread: float
     quantiles: tuple[float, ...] | None = None
     name: str = ""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the parameter is fixed at the median."""
+        return self.spread == 0.0
 
 
 class Quantity(NamedTuple):
@@ -244,7 +249,8 @@ class Regime(ABC):
 
         Args:
             rows: Rows of a log, from `bayes_grpo.rows_of`.
-            priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread).
+            priors: Overrides, parameter → NumPyro distribution over its values, or (median, spread), or a number that
+                fixes it, which leaves no site.
             marginalize: Whether both levels are integrated out under their normal default priors, as `fit` does.
 
         Returns:

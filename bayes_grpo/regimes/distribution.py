@@ -43,7 +43,7 @@ from bayes_grpo.dynamics.kalman import (
 )
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import UNIT, Regime
-from bayes_grpo.regimes.priors import is_distribution, resolve_priors
+from bayes_grpo.regimes.priors import is_distribution, point_value, resolve_priors
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series
 
@@ -250,10 +250,11 @@ def model(
     if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
         words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
         warnings.warn(words, BayesGrpoWarning, stacklevel=3)
-    own = {k: v for k, v in (priors or {}).items() if is_distribution(v)}
+    own = {k: v for k, v in (priors or {}).items() if is_distribution(v) and point_value(v) is None}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
+    fixed = {name for name, prior in known.items() if prior.fixed}
     for name, prior in known.items():
-        if prior.quantiles is not None:
+        if prior.quantiles is not None and name not in fixed:
             raise PriorError(
                 f"prior for {name!r}: expected a NumPyro distribution or a median and a spread, found the quantiles of "
                 f"{prior.name}; give the distribution itself"
@@ -265,16 +266,20 @@ def model(
         prior = known[p.name]
         if p.name in own:
             free[p.name] = numpyro.sample(p.name, own[p.name])
+        elif p.name in fixed:
+            free[p.name] = jnp.asarray(prior.median)
         else:
             u = numpyro.sample(f"{p.name}_free", dist.Normal(p.transform.inverse(prior.median), prior.spread))
             free[p.name] = p.transform.forward(u)
     bound = regime.physical(free, rows)
     for name, value in free.items():
-        values[name] = value if name in own else numpyro.deterministic(name, bound[name])
+        values[name] = value if name in own or name in fixed else numpyro.deterministic(name, bound[name])
     for p in regime.marginalized:
         normal = known[p.name].median, known[p.name].spread
         if p.name in integrated:
             values[p.name] = normal
+        elif p.name in fixed:
+            values[p.name] = known[p.name].median
         else:
             values[p.name] = numpyro.sample(p.name, own.get(p.name, dist.Normal(*normal)))
     numpyro.sample("y", regime.distribution(values, rows), obs=rows.y)

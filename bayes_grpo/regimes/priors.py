@@ -66,6 +66,22 @@ def tabulated(parameter: Parameter, distribution: Any) -> Prior:
     return Prior(median, spread, tuple(quantiles.tolist()), name)
 
 
+def point(parameter: Parameter, value: float) -> Prior:
+    """The prior that fixes a parameter at a value; in its coordinate all quantiles are equal.
+
+    Raises:
+        PriorError: The value is not finite or not one of the parameter's.
+    """
+    u = _inverse(parameter, value) if math.isfinite(value) else None
+    if u is None:
+        values = {"is positive": "above 0", "lies between 0 and 1": "between 0 and 1"}.get(_lies(parameter), "finite")
+        raise PriorError(
+            f"prior for {parameter.name!r}: expected a number {values} to fix {parameter.name} at, found {value!r}"
+        )
+    # The filter takes a marginalized parameter with an sd of 0 as known.
+    return Prior(value, 0.0, None if parameter.marginalized else (u,) * len(GRID), "Delta")
+
+
 def interpolated_coordinates(quantiles: Array, slopes: Array, z: Array) -> Array:
     """The coordinate u at standard normal numbers z, shape (..., p), from u and du/dz at `GRID`, shape (p, 97)."""
     inside = jnp.clip(z, -_LARGEST, _LARGEST)
@@ -144,7 +160,7 @@ def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] |
         regime: The regime.
         table: Rows of the log, for their scale and length.
         overrides: Parameter name → `Prior`, or a pair (median, spread), or a mapping with these keys, or a NumPyro
-            distribution over the parameter's values.
+            distribution over the parameter's values; a number or ``Delta`` fixes the parameter.
 
     Returns:
         Parameter name → prior, in the order of the regime's parameters.
@@ -168,8 +184,21 @@ def is_distribution(given: Any) -> bool:
     return all(hasattr(given, name) for name in ("log_prob", "sample", "support", "batch_shape"))
 
 
+def point_value(given: Any) -> float | None:
+    """The value of a point prior: a number, NumPyro's ``Delta`` of one, or a `Prior` with a spread of 0."""
+    if isinstance(given, Prior):
+        return given.median if given.fixed else None
+    if is_distribution(given):
+        return float(given.v) if type(given).__name__ == "Delta" and np.ndim(given.v) == 0 else None
+    number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+    return float(given) if number else None
+
+
 def _checked(parameter: Parameter, given: Any) -> Prior:
     where = f"prior for {parameter.name!r}"
+    fixed = point_value(given)
+    if fixed is not None:
+        return point(parameter, fixed)
     if is_distribution(given):
         return tabulated(parameter, given)
     if isinstance(given, Prior) and given.quantiles is not None:
@@ -183,9 +212,13 @@ def _checked(parameter: Parameter, given: Any) -> Prior:
             median, spread = given
         prior = Prior(float(median), float(spread))
     except (KeyError, TypeError, ValueError) as error:
-        raise PriorError(f"{where}: expected a median and a spread (two numbers), found {given!r}") from error
+        raise PriorError(
+            f"{where}: expected a median and a spread (two numbers), or one number that fixes it, found {given!r}"
+        ) from error
     if not (math.isfinite(prior.median) and math.isfinite(prior.spread) and prior.spread > 0):
-        raise PriorError(f"{where}: expected a finite median and a spread above 0, found {given!r}")
+        raise PriorError(
+            f"{where}: expected a finite median and a spread above 0, found {given!r}; one number alone fixes it"
+        )
     if parameter.transform is UNIT and not 0 < prior.median < 1:
         raise PriorError(f"{where}: {parameter.name} lies between 0 and 1; its median must too, found {given!r}")
     if parameter.transform.positive and prior.median <= 0:

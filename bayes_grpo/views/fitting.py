@@ -87,9 +87,9 @@ def _main(s: Summary, weak: int) -> Tabular:
     rows = (
         (
             words(_name(n), term=_name(n)),
-            known[n].posterior,
+            _shown(known[n]),
             known[n].unit,
-            "weakly identified" if marks and known[n].mostly_prior else "",
+            _mark(known[n], marks),
         )
         for n in names[:6]
     )
@@ -97,12 +97,22 @@ def _main(s: Summary, weak: int) -> Tabular:
     return table(f"Quantities of the regime {s.regime}", heads, rows)
 
 
+def _shown(r: SummaryRow) -> object:
+    return number(f"{r.posterior.median:.3g}") if r.fixed else r.posterior
+
+
+def _mark(r: SummaryRow, weak: bool) -> str:
+    if r.fixed:
+        return "fixed"
+    return "weakly identified" if weak and r.mostly_prior else ""
+
+
 def _all(s: Summary) -> Tabular:
     def line(r: SummaryRow) -> tuple[object, ...]:
         share = "" if math.isnan(r.contraction) else f"{max(r.contraction, 0.0):.0%}"
         moved = "" if math.isnan(r.prior_sensitivity) else f"{r.prior_sensitivity:.2f} / {r.likelihood_sensitivity:.2f}"
-        prior = number(span(r.prior, ".3g"))
-        return _name(r.name), r.posterior, r.unit, prior, number(share, mark=r.mostly_prior), number(moved)
+        prior = number("fixed" if r.fixed else span(r.prior, ".3g"))
+        return _name(r.name), _shown(r), r.unit, prior, number(share, mark=r.mostly_prior), number(moved)
 
     chances = (
         (f"P({name})", chance(p), "", "", "", "")

@@ -210,7 +210,8 @@ def test_prior_by_flag_replaces_the_default(log: Path):
     ("prior", "parts"),
     [
         ("damping_ratio=3,0.5", ("damping_ratio", "exponential", "relaxation_time, observation_sd")),
-        ("relaxation_time=3", ("NAME=MEDIAN,SPREAD", "relaxation_time=3")),
+        ("relaxation_time=3,4,5", ("NAME=MEDIAN,SPREAD", "relaxation_time=3,4,5")),
+        ("relaxation_time=three", ("NAME=NUMBER", "relaxation_time=three")),
         ("relaxation_time", ("NAME=MEDIAN,SPREAD",)),
     ],
 )

@@ -18,11 +18,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayes_grpo.common.errors import PriorError
 from bayes_grpo.common.programs import over_draws
 from bayes_grpo.dynamics import kalman
 from bayes_grpo.dynamics.state_space import StateSpace
 from bayes_grpo.regimes.base import Prior, Regime
-from bayes_grpo.regimes.priors import GRID, interpolated_coordinates, is_distribution, resolve_priors, slopes_of
+from bayes_grpo.regimes.priors import (
+    GRID,
+    interpolated_coordinates,
+    is_distribution,
+    resolve_priors,
+    slopes_of,
+)
 from bayes_grpo.rows.padding import Rows, padded
 from bayes_grpo.rows.series import Series
 
@@ -120,14 +127,16 @@ def target_of(
     levels = tuple(p.name for p in regime.marginalized if not _integrable(given.get(p.name)))
     regime = replace(regime, sampled_levels=(*regime.sampled_levels, *levels)) if levels else regime
     priors = resolve_priors(regime, rows, overrides)
+    if all(p.fixed for p in priors.values()):
+        raise PriorError(f"priors: expected a parameter of {regime.name} that is left to fit, found all of them fixed")
     return Target(regime, rows, padded(rows) if arrays is None else arrays, priors, prior_numbers(regime, priors))
 
 
 def _integrable(given: Any) -> bool:
-    """Whether the filter can integrate a parameter out under an override of its prior: a normal one, or none."""
+    """Whether the filter can integrate a parameter out under an override of its prior: a normal one, a point, none."""
     if isinstance(given, Prior):
         return given.quantiles is None
-    return not is_distribution(given) or type(given).__name__ == "Normal"
+    return not is_distribution(given) or type(given).__name__ in ("Normal", "Delta")
 
 
 def coordinates(z: Array | np.ndarray, prior: PriorNumbers) -> Array | np.ndarray:
