@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +27,18 @@ from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
 from bayes_grpo.views.decision import decision_document
-from bayes_grpo.views.diagnosis import marks, parts_table
+from bayes_grpo.views.diagnosis import (
+    episode_tables,
+    evidence_lines,
+    gain_tables,
+    marks,
+    mode_table,
+    parts_table,
+    reason,
+    remedy_lines,
+)
 from bayes_grpo.views.html import html_of
-from bayes_grpo.views.logs import columns, settings
+from bayes_grpo.views.logs import columns, extent, settings
 from bayes_grpo.views.plots.diagnosis import plot_part
 from bayes_grpo.views.plots.fitting import plot_fit, plot_residuals
 from bayes_grpo.views.plots.forecasting import plot_overview
@@ -88,6 +96,8 @@ def save_report(report: Report, path: str | Path) -> Path:
 
 _SIGNALS = 12
 """Signals that are drawn."""
+_REMEDIES = 3
+"""Further remedies that are shown."""
 _REASON = 80
 """Characters of a reason that stands in an answer."""
 PRICE_HINT = "Whether it is worth the cost needs a cost and a value: --cost-per-step and --value-per-reward."
@@ -124,7 +134,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     ]
     return Document(
         title=whole.title or "A run without a name",
-        about=whole.answer.removeprefix(f"{whole.title}: "),
+        about=f"{extent(run)}.",
         status="" if status is None else status.status,
         chance=None if status is None else status.chance,
         answer=answer,
@@ -178,11 +188,9 @@ def _parts(d: Any) -> Section:
 
 
 def _happened(d: Any) -> Section:
-    document = view(d)
-    wanted = {s.title: s for s in document.sections}
-    lines = (document.why, *wanted["Evidence"].lines, *wanted["What to do"].lines[1:4])
-    tables = (*wanted["What happened"].tables, *(() if document.table is None else (document.table,)))
-    return Section("", lines, (*tables, *wanted["Gain"].tables), tone=document.tone)
+    further = remedy_lines(d)[1 : 1 + _REMEDIES]  # the first is at the top of the page
+    tables = (*episode_tables(d), mode_table(d), *gain_tables(d))
+    return Section("", (reason(d), *evidence_lines(d), *further), tables, tone=TONES[d.status.status])
 
 
 def _forecast(f: Any, status: Status | None) -> Section:
@@ -234,10 +242,11 @@ def _points(found: Analysis) -> tuple[Point, ...]:
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))
     else:
-        s, document = ahead.summary, unless_changed(view(ahead.summary), found.status)
+        s = ahead.summary
         event = f"chance of a gain above {s.threshold:.2g}"
-        answer = re.sub(r" \(\d+%\)", "", document.answer)  # one chance for each answer
-        out.append(Point(labels[1], answer, s.p_gain, event, document.tone))
+        bare = replace(view(s), answer=sentence_case(f"{s.outlook.clause}."))  # one chance for each answer
+        document = unless_changed(bare, found.status)
+        out.append(Point(labels[1], document.answer, s.p_gain, event, document.tone))
     if d is None:
         out.append(Point(labels[2], _unknown(found.diagnosis, "What happened"), tone="doubt"))
     else:

@@ -14,7 +14,7 @@ from bayes_grpo.common.results import About
 from bayes_grpo.common.runtime import StageProgress, cores, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.comparison.changes import change_words, find_changes
-from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.result import CLEAR, FEW_ROWS, SURE, Comparison, ComparisonLine
 from bayes_grpo.comparison.scores import REFITS, LeaveOneOut, forecast_origins, leave_future_out, leave_one_out
 from bayes_grpo.fitting.draws import SmoothedDraws, check_settings, fast_posterior, smoothed_at
 from bayes_grpo.fitting.sampling.adaptive import ImportanceSettings
@@ -112,13 +112,13 @@ def compare(
     about = About(run.name, table.signal, len(table.y), float(table.step[0]), float(table.step[-1]), run.source)
     best = max(future.values(), key=np.sum, default=None)
     lines = tuple(_line(row, posteriors[k], loo[k], future.get(k), best) for k, row in _ranked(loo).items())
-    breaks = [change_words(x, table.step, table.y) for x in find_changes(table.step, table.y) if x.clear]
+    changes = find_changes(table.step, table.y)
     start = window.start_step
     cut = [] if start is None else [f"{window.reason} Only the rows since step {start:.0f} are compared."]
     missing = (f"{k} is not in the table: {why}" for k, why in left_out.items())
     return Comparison(
         table=lines,
-        sentence=verdict_sentence(lines, about.reward) + "".join(f" {x}: no regime describes that." for x in breaks),
+        breaks=tuple(change_words(x, table.step, table.y) for x in changes if x.clear),
         cautions=(*cut, *cautions, *_doubts(lines, loo), *missing),
         left_out=left_out,
         window=window,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,24 @@ class ComparisonLine:
     high_k: int
     refitted: int
 
+    @property
+    def rejected(self) -> bool:
+        """Whether leave-one-out or leave-future-out is clearly worse."""
+        return "worse" in (self.verdict, self.verdict_ahead)
+
+
+class ComparisonVerdict(NamedTuple):
+    """ComparisonVerdict of a comparison: the main clause, and a further one with what joins it; "" without."""
+
+    main: str
+    joint: str = ""
+    further: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Both clauses."""
+        return f"{self.main}{self.joint}{self.further}."
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Result):
@@ -72,7 +90,7 @@ class Comparison(Result):
 
     Attributes:
         table: A line a regime, the best regime by LOO first.
-        sentence: What the data favor, and what they cannot distinguish.
+        breaks: Clear breaks of the signal, a clause each, which no regime describes.
         cautions: Sentences about what not to believe.
         left_out: Regime → why it has no place in the table.
         window: Which of its rows were fitted, and why.
@@ -85,7 +103,7 @@ class Comparison(Result):
     """
 
     table: tuple[ComparisonLine, ...]
-    sentence: str
+    breaks: tuple[str, ...]
     cautions: tuple[str, ...]
     left_out: Mapping[str, str]
     window: FitWindow
@@ -96,7 +114,28 @@ class Comparison(Result):
     seed: int
     not_converged: tuple[str, ...] = ()
 
-    not_in_json = ("window", "posteriors", "loo", "lfo")
+    also_in_json = ("sentence",)
+    not_in_json = ("breaks", "window", "posteriors", "loo", "lfo")
+
+    @property
+    def verdict(self) -> ComparisonVerdict:
+        """What the data favor, and what they cannot distinguish."""
+        return verdict_of(self.table, self.about.reward)
+
+    @property
+    def break_sentences(self) -> tuple[str, ...]:
+        """A sentence for each break."""
+        return tuple(f"{x}: no regime describes that." for x in self.breaks)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and the breaks, in words."""
+        return " ".join((self.verdict.sentence, *self.break_sentences))
+
+    @property
+    def remaining(self) -> tuple[ComparisonLine, ...]:
+        """The regimes that neither score rejects."""
+        return tuple(x for x in self.table if not x.rejected)
 
     @property
     def best(self) -> str:
@@ -128,30 +167,31 @@ class Comparison(Result):
         return xr.DataTree.from_dict(groups)
 
 
-def verdict_sentence(lines: tuple[ComparisonLine, ...], what: str) -> str:
-    """Verdict of the comparison in words, from the table with the best regime first.
+def verdict_of(lines: tuple[ComparisonLine, ...], what: str) -> ComparisonVerdict:
+    """ComparisonVerdict of the comparison in words, from the table with the best regime first.
 
     A regime is rejected where leave-one-out or leave-future-out is clearly worse. Leave-future-out can separate regimes
     that leave-one-out cannot.
     """
     best = lines[0]
     if len(lines) == 1:
-        return f"Only {best.regime} was fitted to the {what}: there is nothing to compare it with."
-    out = [x for x in lines if "worse" in (x.verdict, x.verdict_ahead)]
-    left = [x.regime for x in lines if x not in out]
+        return ComparisonVerdict(
+            f"Only {best.regime} was fitted to the {what}", ": ", "there is nothing to compare it with"
+        )
+    out = [x for x in lines if x.rejected]
+    left = [x.regime for x in lines if not x.rejected]
     if not out:
         also = ", nor do the rows ahead" if best.verdict_ahead else ""
-        return f"This log cannot distinguish {_listed(left)}: none predicts the {what} clearly better{also}."
+        none = f"none predicts the {what} clearly better{also}"
+        return ComparisonVerdict(f"This log cannot distinguish {_listed(left)}", ": ", none)
     reasons = _listed([f"{x.regime} ({_reason(x)})" for x in out])
     if not left:
         ahead = next(x.regime for x in lines if x.verdict_ahead == "best")
-        return (
-            f"On the {what}, leave-one-out favors {best.regime} and leave-future-out favors {ahead}, each clearly. "
-            f"Against the others: {reasons}."
-        )
+        main = f"On the {what}, leave-one-out favors {best.regime} and leave-future-out favors {ahead}, each clearly"
+        return ComparisonVerdict(main, ". ", f"Against the others: {reasons}")
     if len(left) > 1:  # none of them is favored: the first may have no weight at all
-        return f"The data speak against {reasons}; they do not distinguish {_listed(left)}."
-    return f"The data favor {left[0]} over {reasons}."
+        return ComparisonVerdict(f"The data speak against {reasons}", "; ", f"they do not distinguish {_listed(left)}")
+    return ComparisonVerdict(f"The data favor {left[0]} over {reasons}")
 
 
 def _reason(line: ComparisonLine) -> str:

@@ -123,35 +123,43 @@ class Decision(Result):
     @property
     def sentence(self) -> str:
         """The decision in words."""
-        fixed = self._stop_sentence
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The decision in words, a sentence each: what to do first, then what it is worth."""
+        fixed = self._stop_sentences
         if self.choice is not None:
-            return f"{fixed} {self.choice.sentence}" if self.stops_now else fixed
+            return (*fixed, self.choice.sentence) if self.stops_now else fixed
         if self.back is not None:
-            return f"{self.back.sentence} Without it: {fixed[0].lower()}{fixed[1:]}"
+            first, *rest = fixed
+            return (self.back.sentence, f"Without it: {first[0].lower()}{first[1:]}", *rest)
         return fixed
 
     @property
-    def _stop_sentence(self) -> str:
+    def _stop_sentences(self) -> tuple[str, ...]:
         """The recommended step in words, whatever checkpoint is taken there."""
         pays, to_end = percent(self.probability_pays), amount(self.expected(self.until))
         if self.stops_now:
             text = (
-                f"Stop now, at step {self.now:g}: no later step is expected to pay. The best later step, "
-                f"{self.pays_at:g}, has an expected net value of {amount(self.expected(self.pays_at))} and a "
-                f"{pays} chance to pay"
+                f"The best later step, {self.pays_at:g}, has an expected net value of "
+                f"{amount(self.expected(self.pays_at))} and a {pays} chance to pay"
             )
             if self.until != self.pays_at:
                 text += f"; continuing to step {self.until:g} is worth {to_end}"
-            return text + "."
+            return f"Stop now, at step {self.now:g}: no later step is expected to pay.", f"{text}."
         more, row = self.recommended - self.now, self._row(self.recommended)
         end = self.recommended == self.until
-        text = (
+        first = (
             f"{'Continue to the end,' if end else 'Stop at'} step {self.recommended:g}: {more:g} more steps cost "
-            f"{amount(more * self.cost_per_step)}. Expected net value {amount(float(self.net[row]))} "
+            f"{amount(more * self.cost_per_step)}."
+        )
+        text = (
+            f"Expected net value {amount(float(self.net[row]))} "
             f"[{amount(float(self.net_low[row]))}, {amount(float(self.net_high[row]))}] ({self.level:.0%}), above 0 "
             f"with probability {pays}"
         )
-        return text + ("." if end else f"; continuing to step {self.until:g} is worth {to_end}.")
+        return first, text + ("." if end else f"; continuing to step {self.until:g} is worth {to_end}.")
 
     def to_frame(self) -> pd.DataFrame:
         """One row a stopping step: gain, net value and its interval."""

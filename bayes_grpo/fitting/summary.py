@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
+from bayes_grpo.fitting.window import FitWindow
 from bayes_grpo.regimes.base import Parameter, Regime
 from bayes_grpo.rows.series import CHANCE
 
@@ -80,12 +81,19 @@ class SummaryRow:
         return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
+class AssumedSetting(NamedTuple):
+    """A setting that is not in the log: its name, what is assumed, and why, "" without a reason."""
+
+    name: str
+    value: object
+    why: str = ""
+
+
 @dataclass(frozen=True)
 class Summary(Result):
     """Everything that is printed of a fit.
 
     Attributes:
-        verdict: Where the reward goes, how fast, and whether it overshoots, in sentences.
         rows: The table.
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
@@ -95,16 +103,17 @@ class Summary(Result):
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
         warnings: Plain sentences about what not to believe.
-        assumed: Settings that are assumed, as "name = value (why)".
+        assumed_settings: Settings that are assumed.
         notes: What reader and rows did.
         about: Which rows were fitted.
+        window: Which rows of the run these are, and why.
+        rate_ended: Step at which the learning rate reached zero; infinite or NaN where it did not.
         regime: Name of the regime.
         log_format: What the log was read as.
         interval_level: Probability inside the intervals.
         seed: Seed that was used.
     """
 
-    verdict: str
     rows: tuple[SummaryRow, ...]
     probabilities: dict[str, float]
     r2: float
@@ -113,13 +122,36 @@ class Summary(Result):
     convergence: Convergence
     measured: str
     warnings: tuple[str, ...]
-    assumed: tuple[str, ...]
+    assumed_settings: tuple[AssumedSetting, ...]
     notes: tuple[str, ...]
     about: About
+    window: FitWindow
+    rate_ended: float
     regime: str
     log_format: str
     interval_level: float
     seed: int
+
+    also_in_json = ("verdict", "assumed")
+    not_in_json = ("assumed_settings", "window", "rate_ended")
+
+    @property
+    def verdict(self) -> str:
+        """Where the reward goes, how fast, and whether it overshoots, in sentences."""
+        return " ".join(x for x in (self.window.lead, self.answer, self.why, self.constant_rate) if x)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """Settings that are assumed, as "name = value (why)"."""
+        return tuple(f"{x.name} = {x.value}" + (f" ({x.why})" if x.why else "") for x in self.assumed_settings)
+
+    @property
+    def constant_rate(self) -> str:
+        """What the answer means where the learning rate has reached zero; "" where it has not."""
+        if not math.isfinite(self.rate_ended):
+            return ""
+        step = self.rate_ended
+        return f"The learning rate reached zero at about step {step:g}; a constant rate would lead to this level."
 
     @property
     def answer(self) -> str:
@@ -173,8 +205,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
     attrs = fit.data.attrs
-    made = Summary(
-        verdict="",
+    return Summary(
         rows=rows,
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
@@ -183,16 +214,16 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         convergence=fit.convergence,
         measured=measured(fit, level),
         warnings=_warnings(fit, rows),
-        assumed=_assumed(fit),
+        assumed_settings=_assumed(fit),
         notes=fit.notes,
         about=fit.about,
+        window=fit.window,
+        rate_ended=float(attrs["rate_ended"]),
         regime=fit.regime.name,
         log_format=attrs["log_format"],
         interval_level=level,
         seed=int(attrs["seed"]),
     )
-    parts = (fit.window.lead, made.answer, made.why, _rate_ended(fit))
-    return replace(made, verdict=" ".join(x for x in parts if x))
 
 
 def r_squared(y: np.ndarray, curve: np.ndarray) -> float:
@@ -329,9 +360,9 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _assumed(fit: Fit) -> tuple[str, ...]:
+def _assumed(fit: Fit) -> tuple[AssumedSetting, ...]:
     return tuple(
-        f"{name} = {s['value']}" + (f" ({s['note']})" if s["note"] else "")
+        AssumedSetting(name, s["value"], s["note"])
         for name, s in fit.settings.items()
         if s["provenance"] == "assumed" and s["value"] is not None
     )
@@ -351,14 +382,6 @@ def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
     if p["swings_seen"] < 0.5:
         return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
     return f"Oscillates: {percent(p['oscillatory'])}."
-
-
-def _rate_ended(fit: Fit) -> str:
-    """What follows the verdict where the learning rate has reached zero."""
-    step = float(fit.data.attrs["rate_ended"])
-    if not np.isfinite(step):
-        return ""
-    return f"The learning rate reached zero at about step {step:g}; a constant rate would lead to this level."
 
 
 def _text(i: Interval) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
 from bayes_grpo.common.intervals import LEVEL, Interval, interval, percent
-from bayes_grpo.common.results import About, frame_of
+from bayes_grpo.common.results import About, frame_of, reward_words
 from bayes_grpo.forecasting.events import COLLAPSE, TAKEOFF
 from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.forecasting.references import ReferencesUsed
@@ -121,11 +121,35 @@ LIKELIER = 4.0
 """How many times as probable as the other way a course has to be to be called likely."""
 
 
+Direction = Literal["over", "stays", "rises", "falls", "unclear"]
+"""Where the reward goes until the horizon; "over" where no planned step or learning rate is left."""
+
+
+class RewardOutlook(NamedTuple):
+    """Where the reward goes.
+
+    Attributes:
+        direction: One word.
+        clause: The same as a clause, without its chance.
+        chance: Probability of it, where the clause does not imply it; None otherwise.
+    """
+
+    direction: Direction
+    clause: str
+    chance: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The clause with its chance."""
+        return self.clause if self.chance is None else f"{self.clause} ({percent(self.chance)})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForecastSummary(Expected):
     """Summary of a forecast, as printed.
 
     Attributes:
+        outlook: Where the reward goes.
         row_at_horizon: What a row logged at the horizon would show.
         at_infinity: Fixed point, where the reward would settle at a constant learning rate.
         final: Where it ends under the remaining schedule.
@@ -141,6 +165,7 @@ class ForecastSummary(Expected):
         reference_runs: Effect of the reference runs; None without any.
     """
 
+    outlook: RewardOutlook
     row_at_horizon: Interval
     at_infinity: Interval
     final: Interval
@@ -154,6 +179,8 @@ class ForecastSummary(Expected):
     schedule: str
     schedule_ends: float
     reference_runs: ReferencesUsed | None = None
+
+    not_in_json = ("outlook",)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a quantity with its unit: rewards, gains, and probabilities, which have no interval."""
@@ -190,6 +217,7 @@ def summarize_forecast(
     peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
     summary = ForecastSummary(
         sentence="",
+        outlook=_outlook(f, size),
         now=interval(f.latent_now, level),
         at_horizon=interval(f.latent[:, -1], level),
         row_at_horizon=interval(f.rows[:, -1], level),
@@ -216,30 +244,40 @@ def summarize_forecast(
         schedule_ends=f.schedule.total_steps,
         reference_runs=f.reference_runs,
     )
-    return replace(summary, sentence=_sentence(f, summary))
+    return replace(summary, sentence=_sentence(summary))
 
 
-def _sentence(f: Forecast, s: ForecastSummary) -> str:
-    what = s.about.reward
-    until = f"step {f.until:g}"
-    p_up, p_down = s.p_gain, float(np.mean(f.latent[:, -1] - f.latent_now < -s.threshold))
+def _outlook(f: Forecast, threshold: float) -> RewardOutlook:
+    what = f"the {reward_words(f.signal)}"
+    until = f"until step {f.until:g}"
+    change = f.latent[:, -1] - f.latent_now
+    p_up = float(np.mean(change > threshold))
+    p_down = float(np.mean(change < -threshold))
     p_still = 1.0 - p_up - p_down
+    p_way = max(p_up, p_down)
+    way: Direction = "rises" if p_up > p_down else "falls"
+    verb = "rise" if p_up > p_down else "fall"
     if f.schedule.ends <= f.now:
-        why = "the planned steps are over" if f.schedule.assumed == PLAN_OVER else "the learning rate has reached zero"
-        course = f"{why}, so no further change of the {what} is expected"
-    elif p_still > 0.5:
-        sure = "expected" if p_still >= 0.8 else "likely"
-        course = f"the {what} is {sure} to stay within {s.threshold:.2g} of where it is until {until}"
-        course += "" if p_still >= 0.8 else f" ({percent(p_still)})"
-    elif 0.8 > max(p_up, p_down) >= max(0.5, LIKELIER * min(p_up, p_down)):
-        way, p = ("rise", p_up) if p_up > p_down else ("fall", p_down)
-        course = f"the {what} is likely to {way} until {until} ({percent(p)})"
-    elif max(p_up, p_down) < 0.8:
-        course = f"this log cannot tell whether the {what} still rises or falls until {until}"
-    else:
-        course = f"the {what} is expected to {'rise' if p_up > p_down else 'fall'} until {until}"
+        planned = f.schedule.assumed == PLAN_OVER
+        why = "the planned steps are over" if planned else "the learning rate has reached zero"
+        return RewardOutlook("over", f"{why}, so no further change of {what} is expected")
+    if p_still >= 0.8:
+        return RewardOutlook("stays", f"{what} is expected to stay within {threshold:.2g} of where it is {until}")
+    if p_still > 0.5:
+        return RewardOutlook(
+            "stays", f"{what} is likely to stay within {threshold:.2g} of where it is {until}", p_still
+        )
+    if p_way >= 0.8:
+        return RewardOutlook(way, f"{what} is expected to {verb} {until}")
+    if p_way >= max(0.5, LIKELIER * min(p_up, p_down)):
+        return RewardOutlook(way, f"{what} is likely to {verb} {until}", p_way)
+    return RewardOutlook("unclear", f"this log cannot tell whether {what} still rises or falls {until}")
+
+
+def _sentence(s: ForecastSummary) -> str:
     gain = "" if s.at_horizon.median > s.highest else f", a gain of {_text(s.remaining_gain)}"
-    return f"{course}: {s.reward_text(s.at_horizon)} after {_text(s.now)} now{gain} ({s.now.level:.0%} intervals)."
+    rewards = f"{s.reward_text(s.at_horizon)} after {_text(s.now)} now{gain}"
+    return f"{s.outlook.words}: {rewards} ({s.now.level:.0%} intervals)."
 
 
 def _text(i: Interval) -> str:

@@ -74,12 +74,18 @@ class GroupSummary(Result):
     @property
     def sentence(self) -> str:
         """The same in words."""
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> tuple[str, str]:
+        """The same in words: groups of use, and what prompts explain."""
         implied = f", where the mean reward implies {self.implied:.0%}" if np.isfinite(self.implied) else ""
-        return (
+        useful = (
             f"{self.useful.median:.0%} [{100 * self.useful.low:.0f}, {100 * self.useful.high:.0f}] of {self.groups} "
-            f"groups of {self.group_size} have reward variance ({LEVEL:.0%}){implied}. Prompts explain "
-            f"{self.icc.median:.2f} [{self.icc.low:.2f}, {self.icc.high:.2f}] of the reward variance."
+            f"groups of {self.group_size} have reward variance ({LEVEL:.0%}){implied}."
         )
+        explained = f"{self.icc.median:.2f} [{self.icc.low:.2f}, {self.icc.high:.2f}]"
+        return useful, f"Prompts explain {explained} of the reward variance."
 
     def to_frame(self) -> pd.DataFrame:
         """One row a group size."""

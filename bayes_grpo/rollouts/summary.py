@@ -31,9 +31,15 @@ class RolloutSummary(Result):
 
     @property
     def sentence(self) -> str:
-        """What a gain is made of, and of what use the groups are; else what there is."""
-        sentences = [x.sentence for x in (self.gain, self.groups) if x is not None]
-        return " ".join(sentences) or self.rollouts.sentence
+        """The parts of the gain and the use of the groups; the size of the rollouts where neither is known."""
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The same, a sentence each."""
+        gain = () if self.gain is None else (self.gain.sentence,)
+        groups = () if self.groups is None else self.groups.sentences
+        return (*gain, *groups) or (self.rollouts.sentence,)
 
 
 def describe_rollouts(

@@ -17,7 +17,6 @@ from bayes_grpo.common.document import (
     section,
     sentence_case,
     shows,
-    split,
     table,
 )
 from bayes_grpo.comparison.result import Comparison, ComparisonLine
@@ -27,12 +26,9 @@ from bayes_grpo.views.plots.fitting import plot_comparison
 @shows(Comparison)
 def comparison_document(c: Comparison) -> Document:
     """Which regimes the rows favor, their scores, and where the rest differ."""
-    answer, why = split(sentence_case(c.sentence, 900).partition("; they do not")[0].rstrip(".") + ".")
-    left = [x for x in c.table if "worse" not in (x.verdict, x.verdict_ahead)]
-    if len(left) > 1:
-        names = ", ".join(x.regime for x in left)
-        why = f"{answer} {why}".strip() if len(left) < len(c.table) else sentence_case(answer.partition(": ")[2])
-        answer = f"{len(left)} of {len(c.table)} regimes fit equally well: {names}."
+    left = c.remaining
+    answer, reason = _answer(c)
+    why = " ".join(x for x in (reason, *c.break_sentences) if x)
     return Document(
         title=c.about.run,
         about=f"{c.about.rows} rows of {c.about.signal}, steps {c.about.first_step:g} to {c.about.last_step:g}",
@@ -49,6 +45,19 @@ def comparison_document(c: Comparison) -> Document:
         ),
         docs="how/compare",
     )
+
+
+def _answer(c: Comparison) -> tuple[str, str]:
+    """Which regimes are left, and why; the longer half of the verdict where one sentence has both."""
+    found = c.verdict
+    left = c.remaining
+    if len(left) > 1:
+        names = ", ".join(x.regime for x in left)
+        reason = found.further if len(left) == len(c.table) else found.main
+        return f"{len(left)} of {len(c.table)} regimes fit equally well: {names}.", sentence_case(f"{reason}.")
+    if len(left) == 1:
+        return found.sentence, ""
+    return f"{found.main}.", f"{found.further}."
 
 
 def _regimes(c: Comparison) -> Tabular:
@@ -80,7 +89,7 @@ def _scores(c: Comparison) -> Tabular:
     return table("Scores of the regimes", heads, rows, "Stacking weights are arbitrary among near-equal regimes.")
 
 
-def _differ_most(c: Comparison, left: list[ComparisonLine]) -> str:
+def _differ_most(c: Comparison, left: tuple[ComparisonLine, ...]) -> str:
     """Where the curves of the remaining regimes differ most, compared with the noise of a row."""
     curves = np.array([c.posteriors[x.regime].curve_mean for x in left])
     spread = np.ptp(curves, axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_grpo.common.document import Cell, Document, Tabular, number, section, shows, split, table, words
+from bayes_grpo.common.document import Cell, Document, Tabular, number, section, shows, table, words
 from bayes_grpo.common.intervals import percent
 from bayes_grpo.common.sampling import spread
 from bayes_grpo.common.text import amount
@@ -17,11 +17,11 @@ _SHOWN = 8
 @shows(Decision)
 def decision_document(d: Decision) -> Document:
     """When to stop, and what each step is worth."""
-    answer, rest = split(d.sentence)
+    answer, *rest = d.sentences
     return Document(
         title="When to stop",
         answer=answer,
-        why=rest or f"Going on pays: {percent(d.probability_pays)}.",
+        why=" ".join(rest) or f"Going on pays: {percent(d.probability_pays)}.",
         table=_values(d),
         sections=(
             section("Checkpoints", "" if d.choice is None or d.stops_now else d.choice.sentence),

@@ -39,8 +39,8 @@ _PART_HEADS = (
 @shows(Diagnosis)
 def diagnosis_document(d: Diagnosis) -> Document:
     """The status first, then the probability of each mode, evidence and remedies."""
-    answer, why = sentence_case(d.status.finding.lead), sentence_case(d.status.finding.detail)
-    a, found = d.about, episodes(d)
+    answer = sentence_case(d.status.finding.lead)
+    a = d.about
     logged = None if d.trends is None else d.trends.reward.logged
     missing = ", ".join(d.missing)
     return Document(
@@ -50,38 +50,49 @@ def diagnosis_document(d: Diagnosis) -> Document:
         status=d.status.status,
         chance=d.status.chance,
         answer=answer,
-        why=" ".join(x for x in (why or f"Based on {d.status.evidence}.", d.status.past, _zeros(d)) if x),
+        why=reason(d),
         do=d.status.action.sentence,
         tone=TONES[d.status.status],
-        table=_modes(d),
+        table=mode_table(d),
         plot=Drawing(partial(_drawn, d), f"Rewards and signals with their trends. {answer}", ratio=0.7),
         sections=(
             section("Story", sentence_case(d.sentence, 900)),
-            section("What happened", tables=(_episodes(found),) if found else ()),
-            section(
-                "Evidence",
-                *(
-                    f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}"
-                    for name, text in sorted(d.evidence.items(), key=lambda item: -d.probability.get(item[0], 0.0))
-                ),
-            ),
-            section(
-                "What to do",
-                *(
-                    f"{sentence_case(label_of(m))}: {x.clause}"
-                    for m, lines in d.remedies.items()
-                    if m not in _MOVES or any(e.mode == m and not e.over for e in found)
-                    for x in lines
-                ),
-            ),
+            section("What happened", tables=episode_tables(d)),
+            section("Evidence", *evidence_lines(d)),
+            section("What to do", *remedy_lines(d)),
             section("Parts", tables=(parts_table(d),) if d.parts else ()),
-            section("Gain", tables=_gain_tables(d)),
+            section("Gain", tables=gain_tables(d)),
             section("Notes", *d.notes),
         ),
         unchecked=f"Not checked: {missing} (not recognized in this log{_maybe(d)})" if missing else "",
         docs="how/diagnose",
         series=None if logged is None else Sparkline(logged.step.tolist(), logged.value.tolist(), marks(d)),
     )
+
+
+def reason(d: Diagnosis) -> str:
+    """What the status rests on, what is over, and why a loss of 0 is normal."""
+    detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
+    return " ".join(x for x in (detail, d.status.past, _zeros(d)) if x)
+
+
+def evidence_lines(d: Diagnosis) -> tuple[str, ...]:
+    """The evidence for each mode, the most probable first."""
+    found = sorted(d.evidence.items(), key=lambda item: -d.probability.get(item[0], 0.0))
+    return tuple(f"{sentence_case(label_of(name))}{_weighed(d, name)}: {text}" for name, text in found)
+
+
+def remedy_lines(d: Diagnosis) -> tuple[str, ...]:
+    """Remedies with the mode they are for, in the order of the diagnosis."""
+    ongoing = {e.mode for e in episodes(d) if not e.over}
+    shown = {m: actions for m, actions in d.remedies.items() if m not in _MOVES or m in ongoing}
+    return tuple(f"{sentence_case(label_of(m))}: {x.clause}" for m, actions in shown.items() for x in actions)
+
+
+def episode_tables(d: Diagnosis) -> tuple[Tabular, ...]:
+    """The episodes, where there are any."""
+    found = episodes(d)
+    return (_episodes(found),) if found else ()
 
 
 def _drawn(d: Diagnosis, figure: Any) -> object:
@@ -96,7 +107,7 @@ def _zeros(d: Diagnosis) -> str:
     return sentence_case(d.zeros.sentence) if d.zeros is not None and "loss" in d.zeros.signals else ""
 
 
-def _gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
+def gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
     """What the gain is made of, where the diagnosis was given rollouts."""
     if d.gain is None or not d.gain.shares:
         return ()
@@ -165,7 +176,9 @@ def _weighed(d: Diagnosis, name: str) -> str:
     return f" ({percent(d.probability[name])})" if seen else ""
 
 
-def _modes(d: Diagnosis) -> Tabular:
+def mode_table(d: Diagnosis) -> Tabular:
+    """The probability that each mode is under way, and since when."""
+
     def line(name: str, p: float) -> tuple[Cell, ...]:
         mark, onset = name == d.status.finding.mode, d.onsets.get(name)
         sharp = onset is not None and onset.step.low == onset.step.high

@@ -75,9 +75,9 @@ def fit_summary_document(s: Summary) -> Document:
 
 def _why(s: Summary) -> str:
     """The verdict without the answer: chances, a learning rate that has ended, and which rows were fitted."""
-    since, _, rest = s.verdict.partition(s.answer)
-    rows = since.strip().removesuffix(":").replace("Since step", "Fitted: the rows after step")
-    return f"{rest.strip()} {rows}{'.' if rows else ''}".strip()
+    start = s.window.start_step
+    rows = "" if start is None else f"{s.window.reason} Fitted: the rows after step {start:.0f}."
+    return " ".join(x for x in (s.why, s.constant_rate, rows) if x)
 
 
 def _main(s: Summary, weak: int) -> Tabular:
@@ -128,9 +128,9 @@ def _all(s: Summary) -> Tabular:
 
 
 def _assumed(s: Summary) -> str:
-    if not s.assumed:
+    if not s.assumed_settings:
         return ""
-    known = [x.partition(" (")[0].replace(" = ", " ") for x in s.assumed]
+    known = [f"{x.name} {x.value}" for x in s.assumed_settings]
     return f"{listed(known, 4)} (not in the log; set them with --set or bayes_grpo.toml)"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from bayes_grpo.analysis.result import UNCHANGED
 from bayes_grpo.common.document import (
     Cell,
     Document,
@@ -44,7 +43,6 @@ def forecast_document(f: Forecast) -> Document:
 @shows(ForecastSummary)
 def forecast_summary_document(s: ForecastSummary) -> Document:
     """Where the reward will be, with what probability it gains, and what the forecast averages over."""
-    course = sentence_case(s.sentence.removeprefix(UNCHANGED)).partition(": ")[0]
     horizon = Horizon(s.until, s.until_from).sentence
     until = f"step {s.until:g}"
     chances = [f"{percent(s.p_gain)} chance of a gain above {s.threshold:.2g}"]
@@ -55,10 +53,14 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
     return Document(
         title=s.about.run,
         about=f"{s.about.rows} rows of {s.about.signal} up to step {s.about.last_step:g}",
-        answer=f"{course}.",
+        answer=sentence_case(f"{s.outlook.words}."),
         why=f"Underlying reward {s.reward_text(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
         f"intervals). {', '.join(chances)}.",
-        tone="alarm" if s.p_peaked > 0.5 and fell > s.threshold else "doubt" if "cannot tell" in course else "",
+        tone="alarm"
+        if s.p_peaked > 0.5 and fell > s.threshold
+        else "doubt"
+        if s.outlook.direction == "unclear"
+        else "",
         table=_quantities(s),
         sections=(
             section("Target reward", *(x.sentence for x in s.reach)),

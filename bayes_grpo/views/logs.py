@@ -32,7 +32,7 @@ def log_document(s: Run) -> Document:
     plot = Drawing(partial(plot_run, s), "Reward and signals as logged, by step", ratio=ratio)
     return Document(
         title=clean(s.name, 200),
-        answer=f"{s.sentence.rstrip('.')}.",
+        answer=f"{clean(s.name, 200)}: {extent(s)}.",
         why=f"Read as {s.format} from {files}, with {counted(len(s.signals), 'further signal')}."
         + (f" The reward goes from {reward.first:.3g} to {reward.last:.3g}." if s.has_reward else "")
         + "".join(f" The file holds {len(s.trainings)} trainings: {x.name} is read." for x in s.trainings if x.taken),
@@ -55,6 +55,12 @@ def log_document(s: Run) -> Document:
         unchecked=_unread(unread, len(s.unused)),
         docs="how/log",
     )
+
+
+def extent(s: Run) -> str:
+    """Rows, steps and evaluations."""
+    steps = f", steps {s.step[0]:g} to {s.step[-1]:g}" if len(s.step) else ""
+    return f"{counted(len(s.step), 'row')}{steps}, {counted(len(s.eval_step), 'evaluation')}"
 
 
 def _unread(settings: list[str], keys: int) -> str:

@@ -13,7 +13,6 @@ from bayes_grpo.common.document import (
     sentence_case,
     shows,
     span,
-    split,
     table,
     words,
 )
@@ -28,7 +27,7 @@ from bayes_grpo.views.plots.rollouts import plot_rollouts
 @shows(RolloutSummary)
 def rollouts_document(s: RolloutSummary) -> Document:
     """What the gain is made of, and which groups are of use."""
-    answer, why = split(sentence_case(s.sentence, 1200))
+    answer, *why = map(sentence_case, s.sentences)
     r = s.rollouts
     gain = s.gain if s.gain is not None and s.gain.shares else None
     tables = tuple(x for x in (gain and gain_table(gain), s.groups and _sizes(s.groups)) if x)
@@ -36,7 +35,7 @@ def rollouts_document(s: RolloutSummary) -> Document:
         title=r.source,
         about=f"{r.bytes / 1e6:.1f} MB in {r.files} file{'s' * (r.files > 1)}",
         answer=answer,
-        why=why,
+        why=" ".join(why),
         tone="doubt" if s.joined is not None and not s.joined.matches else "",
         table=tables[0] if tables else None,
         plot=Drawing(partial(plot_rollouts, s), f"Parts of the gain over the steps. {answer}"),
@@ -53,12 +52,10 @@ def rollouts_document(s: RolloutSummary) -> Document:
 @shows(ByPrompt)
 def by_prompt_document(found: ByPrompt) -> Document:
     """Two runs on the prompts that both saw."""
-    answer, why = split(sentence_case(found.sentence))
     return Document(
         title=f"A {found.a}, B {found.b}",
         about=f"mean rewards {found.mean_a:.3g} and {found.mean_b:.3g}; {percent(found.shared)} of the prompts shared",
-        answer=answer,
-        why=why,
+        answer=sentence_case(found.sentence),
         unchecked=f"Not covered: other seeds; {percent(found.p_better)} is about these two runs, not their recipes",
         docs="how/rollouts",
     )

@@ -13,7 +13,7 @@ import pytest
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
 from bayes_grpo.common.errors import FitError, ParetoKWarning, SettingError
-from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_sentence
+from bayes_grpo.comparison.result import FEW_ROWS, ComparisonLine, verdict_of
 from bayes_grpo.comparison.scores import exact_density, leave_one_out
 from bayes_grpo.regimes import REGIMES
 from bayes_grpo.views.plots.fitting import plot_comparison
@@ -193,10 +193,10 @@ def line(name, difference, error, p_worse, verdict, ahead="", lfo_difference=0.0
 def test_the_sentence_names_what_is_favored_and_what_is_open():
     a, b = line("a", 0.0, 0.0, np.nan, "best"), line("b", -1.0, 0.5, 0.97, "cannot tell")
     c, d = line("c", -9.0, 3.0, 0.999, "worse"), line("d", -30.0, 5.0, 1.0, "worse")
-    assert verdict_sentence((a, b), "reward") == (
+    assert verdict_of((a, b), "reward").sentence == (
         "This log cannot distinguish a and b: none predicts the reward clearly better."
     )
-    assert verdict_sentence((a, b, c, d), "reward") == (
+    assert verdict_of((a, b, c, d), "reward").sentence == (
         "The data speak against c (elpd -9.0 ± 3.0) and d (elpd -30.0 ± 5.0); they do not distinguish a and b."
     )
 
@@ -204,15 +204,17 @@ def test_the_sentence_names_what_is_favored_and_what_is_open():
 def test_the_sentence_counts_rows_ahead_as_much_as_holes():
     e, f = line("e", 0.0, 0.0, np.nan, "best", "best"), line("f", -1.0, 2.0, 0.7, "cannot tell", "worse", -8.0, 1.0)
     c, g = line("c", -9.0, 3.0, 0.999, "worse"), line("g", -1.0, 2.0, 0.7, "cannot tell", "cannot tell")
-    assert verdict_sentence((e, f), "evaluation reward") == "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead)."
-    assert verdict_sentence((e, f, c), "reward") == (
+    assert (
+        verdict_of((e, f), "evaluation reward").sentence == "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead)."
+    )
+    assert verdict_of((e, f, c), "reward").sentence == (
         "The data favor e over f (elpd -8.0 ± 1.0 on rows ahead) and c (elpd -9.0 ± 3.0)."
     )
-    assert verdict_sentence((e, g), "reward").endswith("clearly better, nor do the rows ahead.")
+    assert verdict_of((e, g), "reward").sentence.endswith("clearly better, nor do the rows ahead.")
     # The best at one is clearly worse at the other.
     h = line("h", 0.0, 0.0, np.nan, "best", "worse", -8.0, 1.0)
     i = line("i", -9.0, 3.0, 0.999, "worse", "best")
-    assert "leave-one-out favors h and leave-future-out favors i" in verdict_sentence((h, i), "reward")
+    assert "leave-one-out favors h and leave-future-out favors i" in verdict_of((h, i), "reward").sentence
 
 
 def test_pictures_and_terminal_hold_every_law(found):
@@ -232,13 +234,10 @@ def test_pictures_and_terminal_hold_every_law(found):
 def test_regimes_that_fit_equally_well_are_named_before_what_the_data_speak_against(found):
     best, other = found.line("exponential"), found.line("flat")
     lines = (best, replace(other, verdict="cannot tell", verdict_ahead=""), replace(other, regime="third"))
-    shown = view(
-        replace(
-            found, table=lines, sentence="The data speak against third; they do not distinguish exponential and flat."
-        )
-    )
+    shown = view(replace(found, table=lines, breaks=("It jumps near step 9",)))
     assert shown.answer == "2 of 3 regimes fit equally well: exponential, flat."
-    assert shown.why == "The data speak against third."
+    assert shown.why.startswith("The data speak against third (elpd ")
+    assert shown.why.endswith("). It jumps near step 9: no regime describes that.")
 
 
 def test_the_command_line_compares(tmp_path, write_trl_log, curve):
