@@ -18,6 +18,7 @@ from bayes_grpo.common import imports
 from bayes_grpo.common.intervals import LEVEL, Interval, digits, interval, percent, span_text
 from bayes_grpo.common.results import About, Result, frame_of
 from bayes_grpo.diagnosis.thresholds import THRESHOLDS
+from bayes_grpo.fitting.alternative import AlternativePrior, alternative_prior
 from bayes_grpo.fitting.result import Fit
 from bayes_grpo.fitting.sampling.nuts import Convergence
 from bayes_grpo.fitting.window import FitWindow
@@ -76,6 +77,12 @@ class SummaryRow:
         return self.prior.high - self.prior.low <= 1e-9 * abs(self.prior.median)
 
     @property
+    def rests_on_prior(self) -> bool:
+        """Whether it is mostly the prior: little of its variance is gone, or the prior moves it more than the log."""
+        stronger = self.prior_sensitivity > self.likelihood_sensitivity
+        return self.mostly_prior or (self.prior_sensitivity >= THRESHOLD and stronger)
+
+    @property
     def moves_with_prior(self) -> bool:
         """Whether the log has taught something about it, and yet another prior would give another interval."""
         return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
@@ -95,6 +102,7 @@ class Summary(Result):
 
     Attributes:
         rows: The table.
+        alternative: The medians under another prior of the damping ratio; None for a regime without one.
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
@@ -115,6 +123,7 @@ class Summary(Result):
     """
 
     rows: tuple[SummaryRow, ...]
+    alternative: AlternativePrior | None
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
@@ -207,6 +216,7 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
     attrs = fit.data.attrs
     return Summary(
         rows=rows,
+        alternative=alternative_prior(fit),
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
@@ -350,8 +360,7 @@ def _warnings(fit: Fit, rows: tuple[SummaryRow, ...]) -> tuple[str, ...]:
             f"Weakly identified (posterior close to prior): {', '.join(prior)} (less than "
             f"{CONTRACTION_LIMIT:.0%} of the prior variance was removed)."
         )
-    parameters = {p.name for p in fit.regime.parameters}
-    moved = [r.name for r in rows if r.moves_with_prior and r.name in parameters]
+    moved = [r.name for r in rows if r.moves_with_prior]
     if moved:
         out.append(
             f"Informed by the data but prior-sensitive: {', '.join(moved)} (power-scaling sensitivity of "

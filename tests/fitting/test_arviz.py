@@ -216,8 +216,9 @@ def test_what_moves_with_the_prior_is_said(run, fitted):
     wide = bg.fit(run, "exponential", priors={k: (p.median, 2 * p.spread) for k, p in priors.items()}, seed=5)
     parameters = [r for r in summary.rows if r.name in fitted.priors]
     moved = [r.name for r in parameters if r.moves_with_prior]
+    derived = [r.name for r in summary.rows if r.name not in fitted.priors and r.moves_with_prior]
     [line] = [w for w in summary.warnings if "prior-sensitive" in w]
-    assert line.split(": ")[1].split(" (")[0].split(", ") == moved
+    assert line.split(": ")[1].split(" (")[0].split(", ") == [*moved, *derived]
     still = [r.name for r in parameters if not r.moves_with_prior and not r.mostly_prior]
 
     def growth(name: str) -> float:

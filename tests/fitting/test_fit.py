@@ -2,16 +2,18 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize
+from bayes_grpo import SamplerSettings, fit, load_fit, save_fit, summarize, view
 from bayes_grpo.common import programs
 from bayes_grpo.common.errors import ConvergenceWarning, SettingError
 from bayes_grpo.dynamics import kalman
+from bayes_grpo.fitting.alternative import alternative_prior
 from bayes_grpo.fitting.sampling import nuts
 from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.fitting.sampling.target import log_likelihood, prior_numbers, values_of
@@ -219,3 +221,40 @@ def test_accelerator_path_gives_the_same_posterior(run, fitted, monkeypatch):
         one, two = np.arcsinh(fitted.draws(name)), np.arcsinh(other.draws(name))
         # ESS is at least 400 in both: the means differ by a few standard errors at most.
         assert abs(one.mean() - two.mean()) < 4 * np.hypot(one.std(), two.std()) / np.sqrt(400)
+
+
+def test_quantities_that_move_with_the_prior_are_named_and_shown(fitted):
+    """Stiffness and damping rest on the prior of the damping ratio more than any parameter does."""
+    summary = summarize(fitted)
+    rows = {r.name: r for r in summary.rows}
+    [line] = [w for w in summary.warnings if "prior-sensitive" in w]
+    named = line.split(": ")[1].split(" (")[0].split(", ")
+    assert named == [r.name for r in summary.rows if r.moves_with_prior]
+    assert set(named) - set(fitted.priors)
+    document = view(summary)
+    assert document.table is not None
+    marks = {row[0].text: row[-1].text for row in document.table.rows}
+    for name in ("stiffness", "damping"):
+        assert (marks[name] == "mostly the prior") == rows[name].rests_on_prior
+    bound = replace(rows["stiffness"], prior_sensitivity=0.2, likelihood_sensitivity=0.1, mostly_prior=False)
+    bound_rows = tuple(bound if r.name == "stiffness" else r for r in summary.rows)
+    shown = view(replace(summary, rows=bound_rows)).table
+    assert shown is not None
+    assert {row[0].text: row[-1].text for row in shown.rows}["stiffness"] == "mostly the prior"
+
+
+def test_medians_under_another_prior_are_those_of_a_fit_with_it(run, fitted):
+    found = alternative_prior(fitted)
+    assert found is not None
+    assert found.usable
+    other = {"damping_ratio": (found.other, fitted.priors["damping_ratio"].spread)}
+    again = fit(run, "oscillator", priors=other, seed=2)
+    for name in ("stiffness", "damping", "damping_ratio", "half_gain_step", "fixed_point"):
+        before, after = found.medians[name]
+        assert before == np.median(fitted.draws(name))
+        u, v = (np.log(np.abs(x)) for x in (after, np.median(again.draws(name))))
+        assert u == pytest.approx(v, abs=0.3 * np.log(np.abs(again.draws(name))).std())
+    moved = np.log(found.medians["damping"][1] / found.medians["damping"][0])
+    assert moved == pytest.approx(np.log(np.median(again.draws("damping")) / found.medians["damping"][0]), rel=0.5)
+    [section] = [x for x in view(summarize(fitted)).sections if x.title == "Another prior"]
+    assert f"{found.effective:.0f} effective draws" in section.tables[0].note
