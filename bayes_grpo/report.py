@@ -114,7 +114,7 @@ def page_of(run: Run, found: Analysis) -> Document:
     forecast = None if ahead is None else ahead.forecast
     decision = None if ahead is None else ahead.decision
     events = {} if found.diagnosis.value is None else marks(found.diagnosis.value)
-    if decision is not None:
+    if decision is not None and decision.recommended is not None:
         events["recommended stop"] = decision.recommended
     answer, why = "Too early to tell.", ""
     if status is not None:

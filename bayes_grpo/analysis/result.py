@@ -84,7 +84,7 @@ class Forecasted(NamedTuple):
     Attributes:
         forecast: Its paths.
         summary: Its numbers.
-        decision: When to stop; None without a cost and a value.
+        decision: When to stop; None without a cost, a value or steps between checkpoints.
         undecided: Why there is no decision about stopping; "" where there is one or no costs were given.
     """
 
@@ -145,8 +145,8 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
     """
     if status.alarming:
         return status
-    if decision is not None:
-        return _priced(status, decision)
+    if decision is not None and decision.recommended is not None:
+        return _priced(status, decision, decision.recommended)
     if ahead is None:
         return status
     numbers = {"p_gain": ahead.p_gain, "threshold": ahead.threshold, "until": ahead.until}
@@ -158,7 +158,7 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
     return status
 
 
-def _priced(status: Status, decision: Decision) -> Status:
+def _priced(status: Status, decision: Decision, recommended: float) -> Status:
     """What the costs say of a run that does not fail."""
     if decision.back is not None:
         return replace(status, action=decision.back.action)
@@ -168,8 +168,8 @@ def _priced(status: Status, decision: Decision) -> Status:
     if decision.choice is not None and decision.stops_now:
         take = Action(kind="take_checkpoint", step=decision.choice.step, reason="costs", numbers=numbers)
         return status if status.status == "done" else replace(status, action=take)
-    if decision.recommended > decision.now:
-        go_on = Action(kind="go_on", step=decision.recommended, reason="costs", numbers=numbers)
+    if recommended > decision.now:
+        go_on = Action(kind="go_on", step=recommended, reason="costs", numbers=numbers)
         return replace(status, status=_moving(status), action=go_on)
     if status.status == "done":
         return status

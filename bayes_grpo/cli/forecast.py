@@ -108,7 +108,8 @@ def forecast(
         if ahead.undecided:
             raise SettingError(ahead.undecided)
         summary, decision = bg.forecast_given(status, ahead.summary), ahead.decision
-        events = {} if decision is None else {"recommended stop": decision.recommended}
+        stop = None if decision is None else decision.recommended
+        events = {} if stop is None else {"recommended stop": stop}
         output.save(lambda: bg.plot_forecast(ahead.forecast, bg.view(summary).answer, reach=reach or (), events=events))
     output.show(
         summary,

@@ -9,6 +9,8 @@ The recommended step has the largest expectation of N; that is the step of least
 that hindsight could have done is the same whatever is chosen (Raiffa and Schlaifer 1961, Applied Statistical Decision
 Theory). Where the reward has fallen, the checkpoint from before is one more thing to choose: it is worth
 V (R(best) - R(now)) at once, and at no cost.
+
+A stop is recommended at a stated cost alone: on public logs no recommended stop was better than running to the end.
 """
 
 from __future__ import annotations
@@ -31,13 +33,17 @@ if TYPE_CHECKING:
 
 
 def decide(
-    forecast: Forecast, *, cost_per_step: float, value_per_reward: float, checkpoints: Checkpoints | None = None
+    forecast: Forecast,
+    *,
+    cost_per_step: float | None = None,
+    value_per_reward: float = 1.0,
+    checkpoints: Checkpoints | None = None,
 ) -> Decision:
     """Expected net value of every stopping step, and what follows from it.
 
     Args:
         forecast: The forecast; its steps are the stopping steps.
-        cost_per_step: C, at least 0.
+        cost_per_step: C, at least 0; None if unknown: steps then count as free, and no stop is recommended.
         value_per_reward: V, above 0, in the same unit.
         checkpoints: Checkpoints to return to; None to keep the last policy.
 
@@ -50,27 +56,27 @@ def decide(
     recall = None if checkpoints is None else recalled(forecast, checkpoints)
     step, reward = rewards_at_stops(forecast) if recall is None else (recall.step, recall.reward)
     rise = reward - reward[:, :1]
-    paths = value_per_reward * rise - cost_per_step * (step - step[0])
+    paths = value_per_reward * rise - (cost_per_step or 0.0) * (step - step[0])
     net = paths.mean(axis=0)
     low, high = np.quantile(paths, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     chosen = int(np.argmax(net))
     judged = chosen if chosen > 0 else 1 + int(np.argmax(net[1:]))
     fallen, back = forecast.fallen, None
-    if fallen is not None and recall is None:
+    if fallen is not None and recall is None and cost_per_step is not None:
         lost = fallen.saved - fallen.now
         if value_per_reward * lost > net[chosen]:
             back = Back(fallen.saved_step, lost, value_per_reward * lost, fallen.at_once)
     if back is not None:  # what is lost is had at once, so that nothing is to be waited for
         chosen, judged = 0, max(judged, 1)
     return Decision(
-        cost_per_step=float(cost_per_step),
+        cost_per_step=None if cost_per_step is None else float(cost_per_step),
         value_per_reward=float(value_per_reward),
         step=step,
         gain=rise.mean(axis=0),
         net=net,
         net_low=low,
         net_high=high,
-        recommended=float(step[chosen]),
+        recommended=None if cost_per_step is None else float(step[chosen]),
         pays_at=float(step[judged]),
         probability_pays=float(np.mean(paths[:, judged] > 0)),
         level=LEVEL,
@@ -106,7 +112,7 @@ class StoppingCosts:
         kept: Saved checkpoints; None to keep the policy at the stop.
 
     Raises:
-        SettingError: A cost without a value, a value without a cost, or an impossible number.
+        SettingError: A cost without a value, or an impossible number.
     """
 
     cost_per_step: float | None = None
@@ -118,27 +124,24 @@ class StoppingCosts:
         check_amount("--cost-per-step", self.cost_per_step)
         check_amount("--value-per-reward", self.value_per_reward, above=True)
         check_amount("--checkpoints", self.checkpoints, above=True)
-        if (self.cost_per_step is None) != (self.value_per_reward is None):
-            found, lacks = "--cost-per-step", "--value-per-reward"
-            if self.cost_per_step is None:
-                found, lacks = lacks, found
+        if self.cost_per_step is not None and self.value_per_reward is None:
             raise SettingError(
-                f"decision: found {found} without {lacks}; give both, the cost of a step and the value of one unit of "
-                "reward in the same unit"
+                "decision: found --cost-per-step without --value-per-reward; give the value of one unit of reward in "
+                "the unit of the cost"
             )
 
     def answer(self, forecast: Forecast) -> Decision | None:
-        """The decision at these costs; None without a cost and a value.
+        """The decision at these costs, without a recommended stop where no cost is given; None where nothing is given.
 
         Raises:
             SettingError: The forecast has no future step.
         """
-        if self.cost_per_step is None or self.value_per_reward is None:
+        if self.value_per_reward is None and self.checkpoints is None:
             return None
         return decide(
             forecast,
             cost_per_step=self.cost_per_step,
-            value_per_reward=self.value_per_reward,
+            value_per_reward=1.0 if self.value_per_reward is None else self.value_per_reward,
             checkpoints=self.kept,
         )
 

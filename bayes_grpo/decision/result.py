@@ -55,16 +55,16 @@ class Decision(Result):
     """What stopping at every step is worth, in the unit of the costs given.
 
     Attributes:
-        cost_per_step: C.
+        cost_per_step: C; None where no cost is given.
         value_per_reward: V.
         step: Stopping steps, the first of them now, the last the end of the forecast, shape (h,).
         gain: Expected gain of reward at each, shape (h,).
         net: Expected net value of each, shape (h,).
         net_low: Lower end of its interval, shape (h,).
         net_high: Upper end, shape (h,).
-        recommended: Step of the largest expected net value.
-        pays_at: The step whose net value decides whether continuing pays: the recommended one, or the best of
-            the later ones where that is now.
+        recommended: Step of the largest expected net value; None where no cost is given.
+        pays_at: The step whose net value decides whether continuing pays: the one of the largest expected net value,
+            or the best of the later ones where that is now.
         probability_pays: Probability that the net value at `pays_at` is above 0.
         level: Probability inside the intervals.
         back: A checkpoint that is worth more than going on; None where there is none, or any checkpoint can be had.
@@ -73,14 +73,14 @@ class Decision(Result):
         warnings: Limits of the results, as sentences.
     """
 
-    cost_per_step: float
+    cost_per_step: float | None
     value_per_reward: float
     step: np.ndarray
     gain: np.ndarray
     net: np.ndarray
     net_low: np.ndarray
     net_high: np.ndarray
-    recommended: float
+    recommended: float | None
     pays_at: float
     probability_pays: float
     level: float
@@ -118,7 +118,7 @@ class Decision(Result):
     @property
     def stops_now(self) -> bool:
         """Whether it says to stop at once."""
-        return self.recommended <= self.now
+        return self.recommended is not None and self.recommended <= self.now
 
     @property
     def sentence(self) -> str:
@@ -128,7 +128,9 @@ class Decision(Result):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The decision in words, a sentence each: what to do first, then what it is worth."""
-        fixed = self._stop_sentences
+        if self.recommended is None or self.cost_per_step is None:
+            return self._value_sentences
+        fixed = self._stop_sentences(self.recommended, self.cost_per_step)
         if self.choice is not None:
             return (*fixed, self.choice.sentence) if self.stops_now else fixed
         if self.back is not None:
@@ -137,7 +139,15 @@ class Decision(Result):
         return fixed
 
     @property
-    def _stop_sentences(self) -> tuple[str, ...]:
+    def _value_sentences(self) -> tuple[str, ...]:
+        """The step of the highest expected reward and the checkpoint to take, without a recommendation."""
+        gain = float(self.gain[self._row(self.pays_at)])
+        above = f"{percent(self.probability_pays)} chance to be above the present one"
+        peak = f"The best later step, {self.pays_at:g}, changes the expected reward by {gain:+.3g}: {above}."
+        choice = () if self.choice is None else (self.choice.sentence,)
+        return "No stop is recommended: no cost of a step is given (--cost-per-step).", peak, *choice
+
+    def _stop_sentences(self, recommended: float, cost_per_step: float) -> tuple[str, ...]:
         """The recommended step in words, whatever checkpoint is taken there."""
         pays, to_end = percent(self.probability_pays), amount(self.expected(self.until))
         if self.stops_now:
@@ -148,11 +158,12 @@ class Decision(Result):
             if self.until != self.pays_at:
                 text += f"; continuing to step {self.until:g} is worth {to_end}"
             return f"Stop now, at step {self.now:g}: no later step is expected to pay.", f"{text}."
-        more, row = self.recommended - self.now, self._row(self.recommended)
-        end = self.recommended == self.until
+        more = recommended - self.now
+        row = self._row(recommended)
+        end = recommended == self.until
         first = (
-            f"{'Continue to the end,' if end else 'Stop at'} step {self.recommended:g}: {more:g} more steps cost "
-            f"{amount(more * self.cost_per_step)}."
+            f"{'Continue to the end,' if end else 'Stop at'} step {recommended:g}: {more:g} more steps cost "
+            f"{amount(more * cost_per_step)}."
         )
         text = (
             f"Expected net value {amount(float(self.net[row]))} "

@@ -194,7 +194,7 @@ class Watcher:
         if not (callable(self._stop) or self._stop in (True, False, "decision", "alarm")):
             raise SettingError(f"stop: expected True, False, decision, alarm or a function, found {self._stop!r}")
         costs = self._watching.costs
-        if self._stop == "decision" and (costs is None or costs.value_per_reward is None):
+        if self._stop == "decision" and (costs is None or costs.cost_per_step is None):
             raise SettingError(
                 "stop: decision needs a cost and a value; give costs={'cost_per_step': …, 'value_per_reward': …}"
             )

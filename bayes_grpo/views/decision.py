@@ -11,25 +11,22 @@ from bayes_grpo.common.text import amount
 from bayes_grpo.decision.result import Decision
 
 _SHOWN = 8
-"""Stopping steps in the table besides the recommended one; JSON has all."""
+"""Stopping steps in the table, evenly spread; JSON has all."""
 
 
 @shows(Decision)
 def decision_document(d: Decision) -> Document:
     """When to stop, and what each step is worth."""
     answer, *rest = d.sentences
+    later = d.recommended is not None and not d.stops_now  # the answer names no checkpoint then
     return Document(
         title="When to stop",
         answer=answer,
         why=" ".join(rest) or f"Going on pays: {percent(d.probability_pays)}.",
         table=_values(d),
         sections=(
-            section("Checkpoints", "" if d.choice is None or d.stops_now else d.choice.sentence),
-            section(
-                "Values",
-                f"In the unit of the costs given: {amount(d.value_per_reward)} a unit of reward, "
-                f"{amount(d.cost_per_step)} a step.",
-            ),
+            section("Checkpoints", d.choice.sentence if later and d.choice is not None else ""),
+            section("Values", _costs(d)),
             section("Warnings", *d.warnings, tone="doubt"),
         ),
         assumed="; ".join(d.assumed),
@@ -37,9 +34,36 @@ def decision_document(d: Decision) -> Document:
     )
 
 
+def _costs(d: Decision) -> str:
+    """Cost and value that were given; "" without a cost."""
+    if d.cost_per_step is None:
+        return ""
+    worth = f"{amount(d.value_per_reward)} a unit of reward"
+    return f"In the unit of the costs given: {worth}, {amount(d.cost_per_step)} a step."
+
+
+def _shown(d: Decision, step: float) -> np.ndarray:
+    """Places of the stopping steps in the table: evenly spread ones and a step of interest."""
+    return np.unique(np.append(spread(len(d.step), _SHOWN), int(np.argmin(np.abs(d.step - step)))))
+
+
+def _gains(d: Decision) -> Tabular:
+    """The expected gain of every shown step, where no cost turns it into a net value."""
+    low = d.net_low / d.value_per_reward
+    high = d.net_high / d.value_per_reward
+    rows = (
+        (
+            number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}"),
+            number(f"{d.gain[i]:+.3f} [{low[i]:+.3f}, {high[i]:+.3f}]"),
+        )
+        for i in _shown(d, d.pays_at)
+    )
+    return table("Reward gained by a stop at a step", ("stop at step", f"expected gain [{d.level:.0%}]"), rows)
+
+
 def _values(d: Decision) -> Tabular:
-    picks = np.unique(spread(len(d.step), _SHOWN))
-    picks = np.unique(np.append(picks, int(np.argmin(np.abs(d.step - d.recommended)))))
+    if d.recommended is None:
+        return _gains(d)
     rows = (
         (
             number(f"{'now, ' if i == 0 else ''}{d.step[i]:g}"),
@@ -47,7 +71,7 @@ def _values(d: Decision) -> Tabular:
             number(f"{amount(float(d.net[i]))} [{amount(float(d.net_low[i]))}, {amount(float(d.net_high[i]))}]"),
             words("recommended" if d.step[i] == d.recommended else "", mark=True),
         )
-        for i in picks
+        for i in _shown(d, d.recommended)
     )
     net = f"net value, unit of the costs [{d.level:.0%}]"
     heads = ("stop at step", "expected gain", Cell(net, term="net value"), "")

@@ -16,6 +16,7 @@ the end; at once; at the share of the plan, of nineteen, that loses least over a
 from __future__ import annotations
 
 import argparse
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -136,6 +137,11 @@ def rules(problem: Problem) -> dict[str, float]:
     }
 
 
+def stop_of(decision: Decision) -> float:
+    """The recommended stop of a decision at a cost."""
+    return math.inf if decision.recommended is None else decision.recommended
+
+
 def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> tuple[dict[str, float], list[Decision]]:
     """Stopping steps of the package's recommendation, decided once and renewed at every look; and the decisions."""
     first = judged(problem, looks[0][1], restored)
@@ -149,10 +155,10 @@ def ours(problem: Problem, looks: Sequence[tuple[int, Any]], restored: bool) -> 
             break
         made += [found] * (i > 0)
         following = looks[i + 1][0] if i + 1 < len(looks) else problem.end
-        if found.recommended < following:
-            stop = found.recommended
+        if stop_of(found) < following:
+            stop = stop_of(found)
             break
-    return {OURS[0]: first.recommended, OURS[1]: float(problem.end) if stop is None else stop}, made
+    return {OURS[0]: stop_of(first), OURS[1]: float(problem.end) if stop is None else stop}, made
 
 
 class Record(NamedTuple):

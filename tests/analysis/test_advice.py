@@ -74,6 +74,16 @@ def test_the_forecast_and_the_costs_say_whether_to_go_on():
     assert advised(watched, ahead(0.1), decided(1.0)) is watched
 
 
+def test_the_status_follows_the_decision_and_without_a_cost_the_forecast_alone():
+    for cost in (0.0, 1e-6, 1e-3, 1.0):
+        decision = decided(cost)
+        assert (advised(FINE, ahead(0.9), decision).action.kind == "stop") == decision.stops_now
+        assert advised(FINE, ahead(0.9), decision).action.step == decision.recommended
+    free = bg.decide(saturating(np.full(50, 100.0), np.full(50, 0.3)))
+    for status in (FINE, REST):
+        assert advised(status, ahead(0.9), free) == advised(status, ahead(0.9))
+
+
 def test_every_status_has_a_meaning_and_a_level():
     assert MEANING.keys() == SEVERITY.keys()
     assert FAILED.alarming

@@ -62,7 +62,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, log: Path):
     done = call("report", log, "--out", page, "--without", "nonsense")
     assert done.code == 3
     assert "expected some of fit, regimes" in done.err
-    assert call("report", log, "--out", page, "--value-per-reward", 3).code == 3
+    assert call("report", log, "--out", page, "--cost-per-step", 3).code == 3
     assert not page.exists()
 
 

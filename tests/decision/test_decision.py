@@ -156,6 +156,23 @@ def test_a_fallen_run_goes_back_where_that_is_worth_more_than_going_on():
     assert steep.recommended > steep.now
 
 
+def test_without_a_cost_no_stop_is_recommended_and_the_curve_is_shown():
+    t = 10.0 * np.arange(1, 41)
+    peak = made(np.where(t <= 200.0, t, 400.0 - t) / 200.0)
+    found = there(StoppingCosts(value_per_reward=50.0).answer(peak))
+    assert (found.recommended, found.stops_now, found.pays_at) == (None, False, 300.0)
+    assert found.expected(300.0) == pytest.approx(50.0)
+    text = text_of(found)
+    assert text.startswith("No stop is recommended: no cost of a step is given")
+    assert "recommended" not in text.partition("Reward gained by a stop at a step")[2]
+    assert [line.split()[1] for line in text.splitlines() if line.strip().startswith("300 ")] == ["+1.000"]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"] is None
+    every = there(StoppingCosts(checkpoints=20.0).answer(peak))
+    assert (every.recommended, every.value_per_reward) == (None, 1.0)
+    fallen = Fallen(60.0, 0.9, 0.1, saved_step=60.0, saved=0.9)
+    assert decide(made(0.1 * peak.latent, fallen=fallen)).back is None
+
+
 def test_a_forecast_without_future_is_refused():
     with pytest.raises(SettingError, match="no future step"):
         decide(made(np.empty((3, 0))), cost_per_step=1.0, value_per_reward=1.0)
@@ -165,7 +182,6 @@ def test_a_forecast_without_future_is_refused():
     ("flags", "said"),
     [
         ({"cost_per_step": 1.0}, "found --cost-per-step without --value-per-reward"),
-        ({"value_per_reward": 1.0}, "found --value-per-reward without --cost-per-step"),
         ({"cost_per_step": -1.0, "value_per_reward": 1.0}, "--cost-per-step"),
         ({"cost_per_step": float("inf"), "value_per_reward": 1.0}, "--cost-per-step"),
         ({"cost_per_step": 1.0, "value_per_reward": 0.0}, "--value-per-reward"),
