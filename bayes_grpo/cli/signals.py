@@ -31,11 +31,11 @@ def ended_by_signals() -> Iterator[None]:
     if not mine:
         yield
         return
-    ear, mouth = os.pipe()
-    os.set_blocking(mouth, False)
-    before = {s: signal.signal(s, _heard_elsewhere) for s in mine}
-    wakeup = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
-    thread = threading.Thread(target=_wait, args=(ear,), daemon=True)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = {s: signal.signal(s, _handled_by_the_thread) for s in mine}
+    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    thread = threading.Thread(target=_wait, args=(reader,), daemon=True)
     thread.start()
     try:
         yield
@@ -43,17 +43,17 @@ def ended_by_signals() -> Iterator[None]:
         signal.set_wakeup_fd(wakeup)
         for s, handler in before.items():
             signal.signal(s, handler)
-        os.close(mouth)  # which ends the thread
+        os.close(writer)  # which ends the thread
         thread.join()
-        os.close(ear)
+        os.close(reader)
 
 
-def _heard_elsewhere(*_: object) -> None:
+def _handled_by_the_thread(*_: object) -> None:
     """A handler: with one, Python writes the number of the signal into the pipe at once."""
 
 
-def _wait(ear: int) -> None:
-    while number := os.read(ear, 1):
+def _wait(reader: int) -> None:
+    while number := os.read(reader, 1):
         if number[0] in _SIGNALS:
             _end(number[0])
 

@@ -158,8 +158,8 @@ def _in_processes(task: ParallelTask, arguments: Sequence[Any], jobs: int) -> Ge
 def _pool(size: int, share: int) -> Iterator[ProcessPoolExecutor]:
     """A pool whose processes end at once with the block, or with this process: they listen to a pipe."""
     context = multiprocessing.get_context("spawn")
-    ear, mouth = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(ear, threads(share)))
+    receiver, sender = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(size, mp_context=context, initializer=_begin, initargs=(receiver, threads(share)))
     try:
         try:
             pool.submit(os.getpid).result()
@@ -167,22 +167,22 @@ def _pool(size: int, share: int) -> Iterator[ProcessPoolExecutor]:
             raise WorkerError(_NO_START) from None
         yield pool
     finally:
-        mouth.close()
+        sender.close()
         pool.shutdown(cancel_futures=True)
-        ear.close()
+        receiver.close()
 
 
-def _begin(ear: Connection, environment: dict[str, str]) -> None:
+def _begin(receiver: Connection, environment: dict[str, str]) -> None:
     """A worker's start: its share of the cores, and deaf to Ctrl-C, which is the parent's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, value in environment.items():
         os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=BayesGrpoWarning)  # results say the same, in their place
-    threading.Thread(target=_end_with, args=(ear,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(receiver,), daemon=True).start()
 
 
-def _end_with(ear: Connection) -> None:
-    ear.poll(None)  # closed by the parent, or by its death
+def _end_with(receiver: Connection) -> None:
+    receiver.poll(None)  # closed by the parent, or by its death
     os._exit(0)  # threads may be inside XLA; a normal end of the interpreter would crash
 
 

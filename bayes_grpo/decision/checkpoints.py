@@ -107,7 +107,7 @@ class Choice(Result):
         return f"{text}."
 
 
-class Had(NamedTuple):
+class CheckpointRewards(NamedTuple):
     """Posterior of the rewards of the checkpoints.
 
     Attributes:
@@ -141,7 +141,9 @@ class Had(NamedTuple):
         )
 
 
-def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0) -> Had:
+def checkpoint_rewards(
+    trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, seed: int = 0
+) -> CheckpointRewards:
     """Draws of the reward at every checkpoint, given the rows and the scores.
 
     Args:
@@ -154,7 +156,7 @@ def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, se
     step = np.unique(np.append(checkpoints.kept, now))
     reward = trend.at(step + lag)
     if not len(checkpoints.scored):
-        return Had(step, reward, np.zeros(len(reward)))
+        return CheckpointRewards(step, reward, np.zeros(len(reward)))
     rng = np.random.default_rng(seed)
     places = np.concatenate([step, checkpoints.scored])
     rows = np.concatenate([reward, trend.at(checkpoints.scored + lag)], axis=1)
@@ -181,7 +183,7 @@ def had(trend: Trend, checkpoints: Checkpoints, now: float, lag: float = 0.0, se
         rest[picks] += (of_rows[:, k:] @ weight).T
         gap[picks] = before + (g[:, k:] @ weight).T
     on_held_out, at_now = (rest + gap)[:, :k], gap[:, k - 1]
-    return Had(step, on_held_out - at_now[:, None], at_now)
+    return CheckpointRewards(step, on_held_out - at_now[:, None], at_now)
 
 
 def _variance(checkpoints: Checkpoints) -> float:
@@ -230,7 +232,7 @@ def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Rec
     if trend is None:
         raise SettingError("checkpoints: too few rows to rank them; wait for more steps")
     rng = np.random.default_rng(seed)
-    behind = had(trend, kept, now, forecast.lag, seed)
+    behind = checkpoint_rewards(trend, kept, now, forecast.lag, seed)
     choice = behind.choice(kept)
     # The highest draws of the present go with the highest of the past.
     ranks = np.argsort(np.argsort(reward[:, 0], kind="stable"), kind="stable")

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning
-from bayes_grpo.decision.checkpoints import Checkpoints, Choice, had
+from bayes_grpo.decision.checkpoints import Checkpoints, Choice, checkpoint_rewards
 from bayes_grpo.decision.decide import decide
 from bayes_grpo.decision.result import Decision
 from bayes_grpo.diagnosis.trend import fit_trend
@@ -87,7 +87,7 @@ def named(problem: Problem, stop: float, scored: bool = True) -> Choice | None:
     if not scored:
         given = given._replace(scored=np.empty(0), score=np.empty(0))
     lag = 0.5 * float(np.median(seen.window))
-    return had(trend, given.checked(at), at, lag).choice(given)
+    return checkpoint_rewards(trend, given.checked(at), at, lag).choice(given)
 
 
 def taken(problem: Problem, stop: float) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.errors import SettingError
-from bayes_grpo.decision.checkpoints import Checkpoints, had, recalled
+from bayes_grpo.decision.checkpoints import Checkpoints, checkpoint_rewards, recalled
 from bayes_grpo.decision.decide import StoppingCosts, decide, with_checkpoints
 from bayes_grpo.diagnosis.trend import fit_trend
 from bayes_grpo.logs.run import Run
@@ -61,7 +61,7 @@ def test_the_best_score_is_too_high_by_chance_and_the_picked_one_is_not():
         trend = fit_trend(STEP, rows, seed=1)
         assert trend is not None
         given = Checkpoints(kept, 10.0, kept, score, noise)
-        choice = had(trend, given, 100.0).choice(given)
+        choice = checkpoint_rewards(trend, given, 100.0).choice(given)
         best, place = int(np.argmax(score)), int(np.flatnonzero(kept == choice.step)[0])
         top.append(score[best] - (true[best] - 0.1))
         mine.append(choice.reward.median - (true[place] - 0.1))
@@ -76,8 +76,11 @@ def test_scores_that_part_from_the_rows_are_believed():
     trend = fit_trend(STEP, 0.2 + 0.005 * STEP + 0.01 * np.random.default_rng(0).standard_normal(50), seed=1)
     assert trend is not None
     parted = Checkpoints(kept, 10.0, kept, 0.5 - np.abs(kept - 40.0) / 200.0, 0.01)
-    assert had(trend, parted, 100.0).choice(parted).step == 40.0
-    assert had(trend, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step == 100.0
+    assert checkpoint_rewards(trend, parted, 100.0).choice(parted).step == 40.0
+    assert (
+        checkpoint_rewards(trend, parted._replace(scored=np.empty(0), score=np.empty(0)), 100.0).choice(parted).step
+        == 100.0
+    )
     with pytest.raises(SettingError, match="steps above 0"):
         Checkpoints(kept, 0.0).checked(100.0)
 
