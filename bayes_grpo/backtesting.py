@@ -84,7 +84,7 @@ def log_score(draws: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def covered(draws: np.ndarray, y: np.ndarray, level: float = LEVEL) -> np.ndarray:
-    """Whether ``y`` lies inside the equal-tailed interval of the draws, shape (h,)."""
+    """Mask of ``y`` inside the equal-tailed interval of the draws, shape (h,)."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return (y >= low) & (y <= high)
 

@@ -1,4 +1,4 @@
-"""What a fit misses: autocorrelated residuals, changing noise, outliers, breaks.
+"""Checks of a fit: autocorrelated residuals, changing noise, outliers, breaks.
 
 Under the true parameters of the regime, the standardized one-step innovations are independent standard normal. So
 replicated data need no simulation of the regime. At one posterior draw, every statistic has its distribution under the
@@ -130,7 +130,7 @@ _AT = {
 
 
 def _words(f: CheckLine) -> str:
-    """What a check found, with its step where it has one; of breaks each with its steps."""
+    """The result of a check, with its step where it has one; of breaks each with its steps."""
     if f.name == "break":
         return ", ".join(x[:1].lower() + x[1:] for x in f.breaks)
     return _WORDS[f.name] if f.step is None or f.name not in _AT else _AT[f.name].format(f.step)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bayes_grpo.rollouts.records import Rollouts
 
 PARTS = ("fit", "regimes", "check", "forecast", "diagnosis", "stability")
-"""What can be computed of a run."""
+"""Parts of an analysis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ _FEW = 2
 
 
 class _Work(NamedTuple):
-    """What every part is made from."""
+    """Inputs of every part."""
 
     run: Run | None
     settings: AnalysisSettings

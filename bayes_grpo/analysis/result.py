@@ -103,7 +103,7 @@ class Stable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What was found of a run.
+    """Analysis of a run.
 
     Attributes:
         fit: A regime's posterior.
@@ -159,7 +159,7 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
 
 
 def _priced(status: Status, decision: Decision, recommended: float) -> Status:
-    """What the costs say of a run that does not fail."""
+    """The status of a run that does not fail, given the costs."""
     if decision.back is not None:
         return replace(status, action=decision.back.action)
     if status.status == "watch" and not status.action.goes_on:
@@ -181,7 +181,7 @@ def _moving(status: Status) -> StatusWord:
 
 
 def conditional(status: Status | None) -> bool:
-    """Whether a status says to stop, so that a forecast is what comes without a change."""
+    """True where a status says to stop, so that a forecast is what comes without a change."""
     return status is not None and (status.alarming or (status.status == "watch" and status.action.stops))
 
 

@@ -65,7 +65,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> pd.Data
 
 
 def _fits(column: str, value: Any) -> bool:
-    """Whether a value out of a file is of its column's type."""
+    """True where a value out of a file is of its column's type."""
     kind = _TYPES.get(column, "float64")
     if value is None or kind in ("str", "boolean"):
         return value is None or isinstance(value, str if kind == "str" else bool)

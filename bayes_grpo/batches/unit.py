@@ -32,7 +32,7 @@ from bayes_grpo.regimes import get_regime
 
 _QUANTILES = tuple(f"{100 * q:g}" for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
 BATCH_TASKS: Mapping[str, str] = {"fit": "fit", "forecast": "forecast", "diagnose": "diagnosis"}
-"""What can be done with a log → the part of an analysis that does it."""
+"""Task on a log → the part of an analysis that does it."""
 UNFORESEEN = "unforeseen"
 """Key of a row whose error is no user's, so that the next call tries it again."""
 
@@ -126,7 +126,7 @@ def work(unit: BatchUnit) -> BatchRow:
 
 
 def _columns(found: Analysis, parts: tuple[str, ...]) -> BatchRow:
-    """What an analysis found, by column."""
+    """Results of an analysis by column."""
     row = BatchRow()
     errors = {name: part for name in parts if (part := getattr(found, name)).value is None}
     if found.diagnosis.value is not None:

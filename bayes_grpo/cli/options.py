@@ -34,7 +34,7 @@ SCHEMA = 1
 """Version of what ``--json`` prints; docs/how/json.md says what it promises."""
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
-"""Whether this call of the program shows no progress."""
+"""Switch: this call of the program shows no progress."""
 _PAUSE = 10.0
 """Seconds between lines of progress where standard error is no terminal."""
 
@@ -285,7 +285,7 @@ class Reading:
         return run if up_to_step is None else run.until(up_to_step)
 
     def options(self, known: Mapping[str, Any] = {}) -> dict[str, Any]:
-        """What was given, as keyword arguments of `bayes_grpo.read_log`."""
+        """The flags that were given, as keyword arguments of `bayes_grpo.read_log`."""
         given = {name.rstrip("_"): value for name, value in asdict(self).items() if value is not None}
         settings: dict[str, Any] = {k: _number(v) for k, v in named_values("--set", given.pop("set", None))}
         settings |= known

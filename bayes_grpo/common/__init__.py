@@ -1,1 +1,1 @@
-"""What every room may use: errors, files, intervals, seeds, text, pictures' frame, compiled programs, slow imports."""
+"""Tools for every room: errors, files, intervals, seeds, text, pictures' frame, compiled programs, slow imports."""

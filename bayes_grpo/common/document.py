@@ -1,4 +1,4 @@
-"""What is shown of a result, before it is text, HTML or a notebook's cell: plain sentences, tables, figures."""
+"""Contents of a result's view, before it is text, HTML or a notebook's cell: plain sentences, tables, figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tabular:
 
     @property
     def wordy(self) -> bool:
-        """Whether a cell is a sentence, which no phone is wide enough for in a table."""
+        """True where a cell is a sentence, too wide for a table on a phone."""
         return any(len(c.text) > 60 for row in self.rows for c in row)
 
 
@@ -160,7 +160,7 @@ class Section:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """True where there is nothing to show."""
         return not (self.lead or self.lines or self.tables or self.plots or self.missing)
 
 
@@ -194,7 +194,7 @@ class Sparkline:
 
 @dataclass(frozen=True)
 class Document:
-    """What is shown of a result. All text is plain.
+    """The view of a result. All text is plain.
 
     Attributes:
         title: What it is about, such as the name of a run.

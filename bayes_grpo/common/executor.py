@@ -26,7 +26,7 @@ from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, MissingEx
 from bayes_grpo.common.runtime import cores, threads
 
 ParallelTask = Callable[[Any], Any]
-"""What is done with every argument."""
+"""A function of one argument that can be pickled."""
 
 POOL_TASKS = 50
 """Tasks of a worker process, on average, until all are replaced by new ones: a process grows with every shape of log

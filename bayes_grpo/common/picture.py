@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def canvas(figure: Canvas | None, size: tuple[float, float]) -> Canvas:
-    """What a picture is drawn on: the caller's figure, or a part of one, or a new one, not registered with pyplot."""
+    """The canvas of a picture: the caller's figure, or a part of one, or a new one, not registered with pyplot."""
     from matplotlib.figure import Figure
 
     return cast("Canvas", Figure(figsize=size, layout="constrained")) if figure is None else figure

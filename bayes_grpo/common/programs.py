@@ -51,14 +51,14 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def accelerated() -> bool:
-    """Whether JAX computes on an accelerator, where wide programs beat long ones."""
+    """True where JAX computes on an accelerator, where wide programs beat long ones."""
     device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     chosen = device if isinstance(device, str) else getattr(device, "platform", None)
     return (chosen or jax.default_backend()) != "cpu"
 
 
 def call(make: Any, options: tuple[Any, ...], *arguments: Any) -> Any:
-    """What a program returns for these arguments, as NumPy arrays; 64-bit.
+    """Results of a program for these arguments, as NumPy arrays; 64-bit.
 
     Args:
         make: Function of the options that returns the function to compile. Its text is kept where that returns arrays,
@@ -185,7 +185,7 @@ _LOAN = _Loan()
 
 @contextmanager
 def compilation_cache() -> Iterator[Path | None]:
-    """What is compiled inside is kept, unless the user has set a cache of their own or turned ours off.
+    """Context that keeps compiled programs, unless the user has set a cache of their own or turned ours off.
 
     Gives the directory of our cache; None where it is not in use.
     """

@@ -1,4 +1,4 @@
-"""What all results share: a short text and a picture where they are shown, a dictionary for JSON, a table."""
+"""Base of all results: a short text and a picture where they are shown, a dictionary for JSON, a table."""
 
 from __future__ import annotations
 

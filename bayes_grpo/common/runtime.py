@@ -1,4 +1,4 @@
-"""What a process has of the machine: cores, threads; and the progress of long computations."""
+"""Cores and threads of a process, and the progress of long computations."""
 
 from __future__ import annotations
 

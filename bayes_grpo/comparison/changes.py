@@ -57,7 +57,7 @@ class SignalChange(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether it counts."""
+        """True where its Bayes factor counts."""
         return self.log_factor >= CLEAR_FACTOR
 
 

@@ -156,7 +156,7 @@ def _chosen(regimes: Sequence[str | Regime] | None, table: Series) -> tuple[list
 
 
 def _cautions(table: Series, lfo: bool) -> tuple[list[str], bool]:
-    """What to say of the rows, and whether the rows ahead can be scored."""
+    """A remark on the rows, and True where the rows ahead can be scored."""
     out = []
     if len(table.y) < FEW_ROWS:
         out.append(
@@ -192,7 +192,7 @@ def _posterior(regime: Regime, table: Series, seed: int, sampler: SamplerSetting
 
 
 def _doubts(lines: Sequence[ComparisonLine], loo: Mapping[str, LeaveOneOut]) -> list[str]:
-    """What of the table not to believe."""
+    """Cautions about the table."""
     out = [
         f"{line.regime}: leave-one-out is unreliable at {line.high_k} rows (Pareto k above "
         f"{loo[line.regime].data.good_k:.2f}) beyond those that were refitted."

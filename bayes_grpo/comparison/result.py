@@ -67,7 +67,7 @@ class ComparisonLine:
 
     @property
     def rejected(self) -> bool:
-        """Whether leave-one-out or leave-future-out is clearly worse."""
+        """True where leave-one-out or leave-future-out is clearly worse."""
         return "worse" in (self.verdict, self.verdict_ahead)
 
 
@@ -119,7 +119,7 @@ class Comparison(Result):
 
     @property
     def verdict(self) -> ComparisonVerdict:
-        """What the data favor, and what they cannot distinguish."""
+        """The favored regimes, and those that the data cannot distinguish."""
         return verdict_of(self.table, self.about.reward)
 
     @property

@@ -1,1 +1,1 @@
-"""Whether to stop a run: net value of every stopping step."""
+"""When to stop a run: net value of every stopping step."""

@@ -213,7 +213,7 @@ class Recall(NamedTuple):
 
 
 def recalled(forecast: Forecast, checkpoints: Checkpoints, seed: int = 0) -> Recall:
-    """What is picked at every stopping step of a forecast.
+    """The checkpoint picked at every stopping step of a forecast.
 
     Args:
         forecast: The forecast.

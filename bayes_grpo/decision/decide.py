@@ -1,4 +1,4 @@
-"""Whether to stop a run: what every stopping step is expected to be worth, from the draws of a forecast and the costs.
+"""When to stop a run: the expected value of every stopping step, from the draws of a forecast and the costs.
 
 Stopping at step s instead of now is worth
 

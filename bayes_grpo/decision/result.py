@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("step", "gain", "net", "net_low", "net_high")
-"""What is known of every stopping step."""
+"""Columns of the table of stopping steps."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Back(Result):
 
     @property
     def action(self) -> Action:
-        """What to do."""
+        """The action."""
         kind: ActionKind = "start_over" if self.at_once else "go_back"
         return Action(kind=kind, step=self.step, reason="costs", numbers={"gain": self.gain, "net": self.net})
 
     @property
     def sentence(self) -> str:
-        """What to do, in words."""
+        """The action in words."""
         return as_sentence(self.action.clause)
 
 
 @dataclass(frozen=True, eq=False)
 class Decision(Result):
-    """What stopping at every step is worth, in the unit of the costs given.
+    """The value of a stop at every step, in the unit of the costs given.
 
     Attributes:
         cost_per_step: C; None where no cost is given.
@@ -117,7 +117,7 @@ class Decision(Result):
 
     @property
     def stops_now(self) -> bool:
-        """Whether it says to stop at once."""
+        """True where a stop at once is recommended."""
         return self.recommended is not None and self.recommended <= self.now
 
     @property

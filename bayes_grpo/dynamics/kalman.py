@@ -73,7 +73,7 @@ class Filtered(NamedTuple):
 
 
 class Smoothed(NamedTuple):
-    """What all rows together say.
+    """Result of the filter over all rows.
 
     Attributes:
         latent_mean: Latent reward of each row given all rows, shape (T,).

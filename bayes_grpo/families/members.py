@@ -86,7 +86,7 @@ def settings_in_name(name: str) -> dict[str, float]:
 
 
 def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:
-    """What names state of a setting; None where no name does, or none of two values.
+    """A setting as the names of runs give it; None where no name does, or none of two values.
 
     Args:
         setting: The setting.
@@ -305,7 +305,7 @@ def check_alike(runs: Sequence[tuple[Run, Series]]) -> None:
 
 
 def failure_in_short(run: Run) -> str:
-    """What failed in a run with few rows; "" where no failure is detected."""
+    """The failure of a run with few rows; "" where none is detected."""
     # The regime needs more rows than a diagnosis, which may rest on signals that every step has.
     for kind, y in (("train", run.reward), ("evaluation", run.eval_reward)):
         if rows_collapsed(y[np.isfinite(y)]):

@@ -37,7 +37,7 @@ CHAINS = 4
 
 
 class SweepData(NamedTuple):
-    """What the model takes, n runs, k varied settings and P traits.
+    """Input of the model: n runs, k varied settings and P traits.
 
     Attributes:
         rows: Rows of all runs, a leading axis of n.

@@ -78,7 +78,7 @@ class Side(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What two recipes are compared by.
+    """Measure by which two recipes are compared.
 
     Attributes:
         at: Its name: "step", "completions", "end", "plateau", "eval_reward", "gold_reward", "accuracy" or
@@ -243,7 +243,7 @@ def sides(readings: Sequence[np.ndarray]) -> Side:
 
 
 TASK = ("eval_reward", "gold_reward", "accuracy")
-"""What measures the task itself, whatever a total is made of."""
+"""Names of measures of the task itself, whatever a total is made of."""
 _WORDS = {"eval_reward": "evaluation reward", "gold_reward": "gold reward"}
 _PARTS = 8
 """Parts that are compared at most."""
@@ -338,7 +338,7 @@ def _listed(names: set[str]) -> str:
 
 
 def differences(a: Sequence[Run], b: Sequence[Run]) -> tuple[str, ...]:
-    """What differs between two recipes besides the reward: settings and length.
+    """Differences between two recipes other than the reward: settings and length.
 
     Args:
         a: Runs of A.

@@ -104,7 +104,7 @@ class SweepRun(Result):
 
     @property
     def collapsed(self) -> bool:
-        """Whether its reward collapsed, which the exponential regime cannot show."""
+        """True where its reward collapsed, which the exponential regime cannot show."""
         return rows_collapsed(self.reward)
 
 
@@ -139,7 +139,7 @@ class Sweep(Result):
 
     @property
     def converged(self) -> bool:
-        """Whether every check of the chains passed."""
+        """True where every check of the chains passed."""
         return self.convergence.passed
 
     def exponent(self, quantity: str, setting: str) -> Exponent:
@@ -170,7 +170,7 @@ class Sweep(Result):
 
     @property
     def assumed(self) -> str:
-        """What is assumed of runs whose names state no value where others' do; "" without such a run."""
+        """The value assumed for runs whose names give none where others' do; "" without such a run."""
         some = [
             f"{x.setting} {x.assumed:.3g} ({counted(x.others, 'run')})" for x in self.named if x.assumed is not None
         ]

@@ -52,7 +52,7 @@ def sweep(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Sweep:
-    """What settings do, from runs that differ in them: a hierarchical model with partial pooling over runs.
+    """Effects of settings, from runs that differ in them: a hierarchical model with partial pooling over runs.
 
     Every run has its own parameters of the exponential regime, spread about a regression on the logarithms of the
     varied settings.
@@ -142,7 +142,7 @@ def _run(member: SweepMember) -> SweepRun:
 def _cautions(
     data: SweepData, members: Sequence[SweepMember], vary: Sequence[str], unvaried: Sequence[str]
 ) -> tuple[str, ...]:
-    """What a reader should not believe."""
+    """Cautions for the reader."""
     out = []
     if unvaried:
         out.append(f"{', '.join(unvaried)} differ too and are not varied: their effects are mixed into the others")

@@ -164,7 +164,7 @@ _VERSIONS = ("bayes_grpo", "jax", "numpyro", "arviz", "numpy")
 
 
 def _attributes(run: Run, window: FitWindow, regime: Regime, seed: int, notes: tuple[str, ...]) -> dict[str, Any]:
-    """What belongs to no group: where the fit is from."""
+    """Attributes that belong to no group: the origin of the fit."""
     ended = rate_spent_at(run)
     return {
         "bayes_grpo_format": FORMAT,

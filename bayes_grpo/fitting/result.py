@@ -104,7 +104,7 @@ class Fit(Shown):
 
     @property
     def signal(self) -> str:
-        """What was fitted: "reward" or "eval_reward"."""
+        """The fitted signal: "reward" or "eval_reward"."""
         return self.data["series"].attrs["signal"]
 
     @property
@@ -133,7 +133,7 @@ class Fit(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What reader and rows did that a user should know."""
+        """Remarks of reader and rows for the user."""
         return tuple(self.data.attrs["notes"].splitlines())
 
     def draws(self, name: str) -> np.ndarray:

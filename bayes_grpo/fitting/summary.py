@@ -1,4 +1,4 @@
-"""What a fit says, in numbers and in one sentence. Functions of a fit, no state of their own.
+"""Summary of a fit, in numbers and in one sentence. Functions of a fit, no state of their own.
 
 How much a posterior moves with its prior and its likelihood is measured by power scaling: either is raised to powers
 near 1, the draws are reweighted, and the distance between the two posteriors of a quantity is measured (Kallioinen et
@@ -84,7 +84,7 @@ class SummaryRow:
 
     @property
     def moves_with_prior(self) -> bool:
-        """Whether the log has taught something about it, and yet another prior would give another interval."""
+        """True where the log informs it, and yet another prior would give another interval."""
         return not self.mostly_prior and self.prior_sensitivity >= THRESHOLD
 
 
@@ -156,7 +156,7 @@ class Summary(Result):
 
     @property
     def constant_rate(self) -> str:
-        """What the answer means where the learning rate has reached zero; "" where it has not."""
+        """Meaning of the answer where the learning rate has reached zero; "" where it has not."""
         if not math.isfinite(self.rate_ended):
             return ""
         step = self.rate_ended
@@ -378,7 +378,7 @@ def _assumed(fit: Fit) -> tuple[AssumedSetting, ...]:
 
 
 def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
-    """Whether the curve overshoots or is unstable, in one sentence."""
+    """Overshoot or instability of the curve, in one sentence."""
     if p.get("unstable", 0.0) > 0.5:
         return f"Unstable: {percent(p['unstable'])}."
     if zeta is None:

@@ -61,7 +61,7 @@ class Span(NamedTuple):
 
 
 class OriginState(NamedTuple):
-    """What a log can lose or gain at an origin.
+    """State of a log at an origin: its possible losses and gains.
 
     Attributes:
         now: Mean reward of the last fifth of the rows.
@@ -79,7 +79,7 @@ class OriginState(NamedTuple):
 
 
 def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """Whether most of a signal's level was there from the start.
+    """Mask of signals most of whose level was there from the start.
 
     Args:
         start: Where it began, any shape.
@@ -90,7 +90,7 @@ def started_high(start: np.ndarray | float, best: np.ndarray | float, low: float
 
 
 def at_stake(start: np.ndarray | float, best: np.ndarray | float, low: float = 0.0) -> np.ndarray:
-    """What a signal can lose: its level where it started high, else what it gained; arguments as in `started_high`."""
+    """The possible loss of a signal: its level where it started high, else its gain; arguments as in `started_high`."""
     return np.where(started_high(start, best, low), np.asarray(best) - low, np.asarray(best) - start)
 
 
@@ -100,7 +100,7 @@ def least_loss(stake: np.ndarray | float) -> np.ndarray:
 
 
 def origin_state(y: np.ndarray, reward: RewardRange) -> OriginState:
-    """What a log can lose or gain after its rows.
+    """Possible losses and gains of a log after its rows.
 
     Args:
         y: Rewards of the rows so far, shape (n,), at least 2.

@@ -1,4 +1,4 @@
-"""What a forecast and a look at a growing log have in common, and its horizon; a trainer imports it without JAX."""
+"""Fields shared by a forecast and a look at a growing log, and the horizon; a trainer imports it without JAX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Horizon(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What a forecast says of a default horizon; "" of one that was given."""
+        """A default horizon in words; "" for one that was given."""
         if self.origin == GIVEN:
             return ""
         reached = f"{self.origin.removesuffix(_REACHED)} (the planned length is reached)"

@@ -50,7 +50,7 @@ def inputs_of_run(
     total_steps: float | None = None,
     rows: FitRows = "all",
 ) -> ForecastInputs:
-    """What a forecast of a run rests on.
+    """Inputs of a forecast of a run.
 
     Args:
         run: The run.
@@ -95,7 +95,7 @@ def _as_planned(run: Run, schedule: str | None, total_steps: float | None) -> Ru
 
 
 def fallen_in(run: Run, table: Series) -> Fallen | None:
-    """What the reward of a run has lost at its last row, as its diagnosis sees it; None where it has not.
+    """The fall of a run's reward at its last row by the rule of the diagnosis; None without one.
 
     Args:
         run: The run.

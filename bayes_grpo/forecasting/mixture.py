@@ -68,7 +68,7 @@ def regime_paths(
 
 
 def _runs_away(found: Paths, table: Series) -> np.ndarray:
-    """Whether each draw's trend ends up far from the rows and from its own fixed point, shape (draws,)."""
+    """Mask of draws whose trend ends far from the rows and from its own fixed point, shape (draws,)."""
     far = RUNAWAY * float(np.ptp(table.y))
     lowest, highest = np.minimum(table.y.min(), found.fixed_point), np.maximum(table.y.max(), found.fixed_point)
     below, above = found.trend.min(axis=1) < lowest - far, found.trend.max(axis=1) > highest + far

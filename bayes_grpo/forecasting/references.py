@@ -38,7 +38,7 @@ MOST_SHARE = 0.5
 
 @dataclass(frozen=True)
 class ReferencesUsed(Result):
-    """What a forecast took from reference runs.
+    """Effect of reference runs on a forecast.
 
     Attributes:
         used: Names of the reference runs that were read with the run.
@@ -65,12 +65,12 @@ class ReferencesUsed(Result):
 
     @property
     def count(self) -> bool:
-        """Whether they change the forecast: paths follow them, or they share an order of data with the run."""
+        """True where they change the forecast: paths follow them, or they share the run's data order."""
         return self.share > 0.0 or self.order_share is not None
 
     @property
     def sentence(self) -> str:
-        """What was taken from how many, and what it changed, in one line."""
+        """Number of the runs and their effect, in one line."""
         if not self.used:
             return "no reference run: none of the runs named can be compared with this one; the forecast is its own"
         order = "no shared data order"

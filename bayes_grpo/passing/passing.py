@@ -59,7 +59,7 @@ def _pass_at_of(draws: Mapping[str, np.ndarray], k: int) -> np.ndarray:
 
 
 def _pass_data(counts: PassCounts, phase: np.ndarray) -> _PassData:
-    """What the model takes: the completions of each prompt in each phase, equal ones counted."""
+    """Input of the model: the completions of each prompt in each phase, equal ones counted."""
     prompts = np.unique(np.stack([phase, counts.prompt], axis=1), axis=0, return_inverse=True)
     place = prompts[1].ravel()
     n, c = np.bincount(place, counts.n).astype(int), np.bincount(place, counts.c).astype(int)
@@ -149,7 +149,7 @@ class PassPhase(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Passing(Result):
-    """Whether a policy solves more prompts, or the same ones more often.
+    """Tests if a policy solves more prompts, or the same ones more often.
 
     Attributes:
         k: Tries of pass@k: the usual size of a group.

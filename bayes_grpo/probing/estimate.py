@@ -44,7 +44,7 @@ class Measured(Result):
 
     @property
     def felt(self) -> bool:
-        """Whether it differs from nothing. Where it does not, the batch says little: not that there is nothing stiff.
+        """The estimate differs from zero. Where it does not, the batch says little: not that there is nothing stiff.
 
         A policy that writes nearly the same every time is stiff in directions which hardly any of its completions feel.
         """
@@ -133,7 +133,7 @@ class Probe(Result):
 
     @property
     def sentence(self) -> str:
-        """What was measured, in words."""
+        """The measurement in words."""
         k = self.stiffest.interval
         metric = "in Adam's metric" if self.optimizer == "adam" else "per unit of learning rate"
         at = f" at step {self.step:g}" if self.step == self.step else ""

@@ -56,7 +56,7 @@ class ProbeLimits(Result):
 
     @property
     def sentence(self) -> str:
-        """What follows, in words."""
+        """The prediction in words."""
         m = self.margin
         rate = f"up to a learning rate of {self.largest_learning_rate:.3g}"
         refresh = {
@@ -79,7 +79,7 @@ def limits_of(
     convention: MomentumConvention | None = None,
     lag_exposure: float | None = None,
 ) -> ProbeLimits:
-    """What a probe says of settings.
+    """The limits that a probe sets to settings.
 
     Args:
         probe: What was measured.

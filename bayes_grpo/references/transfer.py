@@ -1,4 +1,4 @@
-"""What reference runs say about the rest of this one.
+"""The rest of a run as its reference runs predict it.
 
     y(s) = mean curve of the reference runs(s) + Σ weight[j] · (curve[j](s) − mean curve(s)) + own way(s) + noise(s)
 
@@ -88,7 +88,7 @@ def read_jointly(table: Series, references: ReferenceRuns) -> JointReading:
 
 
 _COUNTS = (False, True)
-"""Whether the reference runs' mean curve counts."""
+"""Hypotheses: the reference runs' mean curve does not count, or it does."""
 _WEIGHTS = (0.0, 0.5, 1.5)
 """Standard deviation of a reference run's weight."""
 _OWN, _TIMES = (0.03, 0.1, 0.3), (0.3, 2.0)
@@ -201,7 +201,7 @@ def _conditioned(
 
 
 def _reaches(curve: SmoothCurve, step: np.ndarray) -> bool:
-    """Whether a reference run was there for most of the rows, and still is after the last."""
+    """True where a reference run covers most of the rows and goes on after the last."""
     there, _ = curve.known
     return len(there) > 1 and there[-1] > step[-1] and there[0] <= step[int(len(step) * (1.0 - _OVERLAP))]
 

@@ -85,7 +85,7 @@ class Prior:
 
 
 class Quantity(NamedTuple):
-    """What a table says of a quantity.
+    """Description of a quantity for a table.
 
     Attributes:
         unit: "reward", "step", "1/step" or "" for a pure number.
@@ -168,7 +168,7 @@ class Regime(ABC):
         return values
 
     def check(self, table: Series) -> None:
-        """Whether the regime can be put on these rows: as many as it has parameters, and two more.
+        """Tests if there are enough rows for the regime: as many as it has parameters, and two more.
 
         Raises:
             FitError: It cannot.
@@ -193,7 +193,7 @@ class Regime(ABC):
 
     @property
     def has_trend(self) -> bool:
-        """Whether the regime has a start besides its fixed point."""
+        """True where the regime has a start and a fixed point."""
         return any(p.name == "initial_reward" for p in self.parameters)
 
     @property

@@ -1,4 +1,4 @@
-"""What the regimes share: noises, levels, a process on the windows of rows, a fluctuation about a given curve."""
+"""Parts shared by the regimes: noises, levels, a process on the windows of rows, a fluctuation about a given curve."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def resolve_priors(regime: Regime, table: Series, overrides: Mapping[str, Any] |
 
 
 def is_distribution(given: Any) -> bool:
-    """Whether it is a NumPyro distribution; without importing NumPyro."""
+    """True for a NumPyro distribution; without importing NumPyro."""
     return all(hasattr(given, name) for name in ("log_prob", "sample", "support", "batch_shape"))
 
 

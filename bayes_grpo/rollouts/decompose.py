@@ -206,7 +206,7 @@ class _Moved(NamedTuple):
 
 
 def _factors_moved(table: _Table, first: Factors, last: Factors) -> list[_Moved]:
-    """What each factor changed; nothing where none is known."""
+    """Change by each factor; nothing where none is known."""
     if table.finished is None and table.formatted is None:
         return []
     changes, words = shapley(first, last), dict(_WORDS)

@@ -16,7 +16,7 @@ RISEN = 0.95
 
 @dataclass(frozen=True)
 class GainShare(Result):
-    """What one factor, or one part of the reward, has of a gain, with its values in the first and last steps.
+    """Share of one factor, or of one part of the reward, in a gain, with its values in the first and last steps.
 
     ``name`` is "finished", "formatted", "quality", "others" or that of a part; ``is_form`` says whether it is form
     (finishing, format, length) and not the task; ``share`` is the change over the gain, NaN where there is no clear
@@ -43,7 +43,7 @@ class GainCourse(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decomposition(Result):
-    """What a change of the reward is made of.
+    """Parts of a change of the reward.
 
     Attributes:
         name: Of the run.
@@ -79,7 +79,7 @@ class Decomposition(Result):
 
     @property
     def has_gain(self) -> bool:
-        """Whether the reward rose beyond doubt, so that there is something to share out."""
+        """True where the reward rose beyond doubt, so that there is a gain to decompose."""
         return self.p_gain >= RISEN
 
     def form_share_at(self, step: np.ndarray) -> np.ndarray:
@@ -95,7 +95,7 @@ class Decomposition(Result):
 
     @property
     def sentence(self) -> str:
-        """What the gain is made of, in words."""
+        """Parts of the gain in words."""
         whole = f"from {_ranged(self.before)} to {_ranged(self.after)} ({LEVEL:.0%})"
         if not self.shares:
             return f"The reward went {whole}; the rollouts do not show its parts."

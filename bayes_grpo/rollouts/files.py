@@ -155,5 +155,5 @@ class Place:
         return tuple(next(json_lines(path, LeftOut()), {}))
 
     def split(self, path: Path) -> str:
-        """Whether a file is of an evaluation, "eval", by its path below the root; else "train"."""
+        """The split of a file by its path below the root: "eval" or "train"."""
         return "eval" if _EVAL.search(path.relative_to(self.root).as_posix()) else "train"

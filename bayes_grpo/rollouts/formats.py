@@ -118,7 +118,7 @@ _COLUMNS = ("reward", "prompt", "group", "version", "truncated", "answer", "leng
 
 
 def _getter(keys: tuple[str, ...]) -> Callable[[_Record], Any]:
-    """What takes the first value that a record has under keys."""
+    """A function that takes the first value that a record has under keys."""
     ways = [(key.split(".")[0], key.split(".")[1:]) for key in keys]
 
     def value(record: _Record) -> Any:

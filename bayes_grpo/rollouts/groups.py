@@ -33,7 +33,7 @@ _TWO_VALUED = 0.9
 
 @dataclass(frozen=True)
 class GroupSize(Result):
-    """What a group size would make of the same prompts: the share of groups with spread, and the noise of a row.
+    """Effect of a group size on the same prompts: the share of groups with spread, and the noise of a row.
 
     ``row_noise`` is the standard deviation of a row about its level at the run's number of completions a row, and
     ``prompts_share`` the share of that variance that is which prompts were drawn.
@@ -179,7 +179,7 @@ def _alone(counts: np.ndarray, n: np.ndarray, g: int) -> np.ndarray:
 
 
 def _moments(cells: PromptCells, cluster: np.ndarray, n: int) -> list[np.ndarray]:
-    """What each prompt adds to the moments of `_icc`, shape (n,) each."""
+    """Summands of each prompt to the moments of `_icc`, shape (n,) each."""
     free = np.where(np.isfinite(cells.inner), cells.n - 1.0, 0.0)
     inner = free * np.nan_to_num(cells.inner)
     return [np.bincount(cluster, x, n) for x in (inner, free, cells.z**2, 1.0 / cells.n, np.ones(len(cluster)))]

@@ -1,4 +1,4 @@
-"""Whether rollouts and a log are of one run, by how many steps or versions they are shifted, and the gain they show."""
+"""Rollouts joined to a log: are both of one run, shifted by how many steps or versions, and with which gain?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Joined(Result):
 
     @property
     def matches(self) -> bool:
-        """Whether both are of one run."""
+        """True where both are of one run."""
         return self.equal >= _EQUAL or (self.compared >= 2 * _LEAST and self.correlation >= 0.99)
 
     @property

@@ -153,7 +153,7 @@ def _groups(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[str]]:
 
 
 def _doubts(name: str, found: Mapping[str, np.ndarray], group: np.ndarray, advantage: np.ndarray | None) -> list[str]:
-    """What in the records should make a reader wary."""
+    """Remarks on suspicious records."""
     notes = []
     if FORMATS[name].drops_constant:
         notes.append("the trainer omits zero-variance groups from these files, so shares of useful groups are unknown")

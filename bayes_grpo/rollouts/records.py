@@ -146,7 +146,7 @@ class Rollouts(Result):
 
     @property
     def sentence(self) -> str:
-        """What there is, in words."""
+        """Number, steps and groups of the completions, in words."""
         groups = (
             f"{self.prompt_count or 'no'} prompts in groups of {self.group_size}" if self.group_size else "no groups"
         )

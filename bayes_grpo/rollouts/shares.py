@@ -26,7 +26,7 @@ _PIECE = 2048
 
 
 class Factors(NamedTuple):
-    """What a mean reward is made of; arrays of one shape.
+    """Factors of a mean reward; arrays of one shape.
 
     P(finished), P(formatted | finished), and the mean rewards of what is both, of what finished unformatted, of what is
     cut.
@@ -53,7 +53,7 @@ class Factors(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What each factor changed of a mean reward; `others` is what the unformatted and the cut got."""
+    """Change of a mean reward by each factor; `others` is that of the unformatted and the cut."""
 
     finished: np.ndarray
     formatted: np.ndarray
@@ -67,7 +67,7 @@ _FIELDS = {
     "quality": ("quality",),
     "others": ("unformatted", "cut"),
 }
-"""What is moved as one → the factors that it is."""
+"""Name of a joint change → its factors."""
 
 
 class Sums(NamedTuple):
@@ -94,7 +94,7 @@ class Sums(NamedTuple):
 
 
 def shapley(first: Factors, last: Factors) -> Changes:
-    """What each factor changed of the mean reward between two values of shapes that broadcast."""
+    """Change of the mean reward by each factor between two values of shapes that broadcast."""
 
     def reward(moved: tuple[str, ...]) -> np.ndarray:
         fields = [field for player in moved for field in _FIELDS[player]]

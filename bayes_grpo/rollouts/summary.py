@@ -16,7 +16,7 @@ from bayes_grpo.rollouts.records import Rollouts
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RolloutSummary(Result):
-    """What rollouts say of a run: what its gain is made of, groups, how they lie on a log; None where not known.
+    """Summary of rollouts: parts of the gain, groups, fit to a log; None where not known.
 
     ``missing`` says what is missing, and why.
     """

@@ -38,7 +38,7 @@ TWO_VALUED = 0.9
 
 
 class NoiseEvidence(NamedTuple):
-    """What a prediction rests on; numbers by `benchmarks/calibration/known_noise.py`, repositories left out.
+    """Basis of a prediction; numbers by `benchmarks/calibration/known_noise.py`, repositories left out.
 
     Attributes:
         name: What was logged.
@@ -57,7 +57,7 @@ BY_SPREAD = NoiseEvidence("spread and batch size", 0.57, 0.55)
 
 
 def row_noise(run: Run, kept: np.ndarray) -> tuple[np.ndarray | None, NoiseLevel | None]:
-    """What a log says of the measurement noise of the rows of its train reward that are fitted.
+    """Measurement noise of the fitted rows of the train reward, as far as the log determines it.
 
     The variance of each row over that of a typical one, shape (n,), and the sd of a typical one; None for either where
     nothing says it.

@@ -117,7 +117,7 @@ def stacked(logs: Sequence[Series | RunLike]) -> Rows:
 
 
 _ABSENT = {"window": 0.0, "gap": 0.0, "rate": 1.0, "weight": 1.0}
-"""What it means that a column is None."""
+"""Meaning of a column that is None."""
 
 
 def _filled(rows: Rows, *columns: str) -> Rows:

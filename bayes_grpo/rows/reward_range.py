@@ -37,7 +37,7 @@ class RewardRange(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether it has an end."""
+        """True where the range has an end."""
         return math.isfinite(self.low) or math.isfinite(self.high)
 
     @property

@@ -179,7 +179,7 @@ class Series:
 
 
 def is_share(values: np.ndarray) -> bool:
-    """Whether values lie in [0, 1], as those of a share of successes do: all of them and at least one."""
+    """True where there are values and all lie in [0, 1], as those of a share of successes do."""
     return bool(len(values) and np.min(values) >= 0.0 and np.max(values) <= 1.0)
 
 

@@ -38,7 +38,7 @@ class AdvantageMass(NamedTuple):
 
 
 class BatchMetrics(NamedTuple):
-    """What a trainer logs about the rewards of a batch; scalars.
+    """Logged statistics of the rewards of a batch; scalars.
 
     Attributes:
         reward: Mean reward.

@@ -37,7 +37,7 @@ class PromptSet(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """What a policy is trained on; a pytree whose leaves may carry a leading axis of runs.
+    """Task on which a policy is trained; a pytree whose leaves may carry a leading axis of runs.
 
     Attributes:
         train: Prompts that updates are drawn from.

@@ -59,7 +59,7 @@ class SimulatedRun:
         return trainer_state(self.trajectory, self.structure, n_prompts, steps), steps
 
     def record(self) -> dict[str, Any]:
-        """What only the simulator knows, JSON-ready."""
+        """The simulator's truth, JSON-ready."""
         return {
             "scenario": self.scenario,
             "index": self.index,

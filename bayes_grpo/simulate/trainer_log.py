@@ -40,7 +40,7 @@ _SIMULATED_SECONDS_PER_STEP = 1.0
 
 
 class LogColumns(NamedTuple):
-    """What a run logs, under TRL's keys.
+    """Logged values of a run, under TRL's keys.
 
     Attributes:
         means: Averaged over the logging window, shape (T,) each; "loss" among them.
@@ -63,7 +63,7 @@ def trainer_state(
 
 
 def columns_of(trajectory: Any) -> LogColumns:
-    """What every trainer logs of a run, small policy or deep network (no leading axis)."""
+    """Values that every trainer logs of a run, small policy or deep network (no leading axis)."""
 
     def named(keys: Mapping[str, str]) -> dict[str, np.ndarray]:
         return {key: np.asarray(getattr(trajectory, name)) for name, key in keys.items()}
@@ -192,7 +192,7 @@ class Writable(Protocol):
         ...
 
     def record(self) -> dict[str, Any]:
-        """What only the simulator knows, JSON-ready."""
+        """The simulator's truth, JSON-ready."""
         ...
 
 

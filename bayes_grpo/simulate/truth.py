@@ -1,4 +1,4 @@
-"""What is true of a simulated run: its exact rewards, and how it failed, if it did."""
+"""Truth of a simulated run: its exact rewards, and how it failed, if it did."""
 
 from __future__ import annotations
 

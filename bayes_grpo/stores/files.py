@@ -64,7 +64,7 @@ class DatabaseTables:
 
 
 def has_columns(known: Mapping[str, Sequence[str]], wanted: Mapping[str, Sequence[str]]) -> bool:
-    """Whether tables with these columns are there."""
+    """True where there are tables with these columns."""
     return all(set(columns) <= set(known.get(table, ())) for table, columns in wanted.items())
 
 

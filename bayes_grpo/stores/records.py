@@ -121,7 +121,7 @@ def tfrecord_records(data: bytes, damage: Damage) -> Iterator[bytes]:
 
 
 def starts_record(data: bytes, at: int = 0) -> bool:
-    """Whether a length and its right checksum lie at a place."""
+    """True where a length and its right checksum lie at a place."""
     head = data[at : at + _BEFORE]
     return len(head) == _BEFORE and masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
 

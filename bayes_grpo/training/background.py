@@ -135,7 +135,7 @@ class Background:
 
     @property
     def current(self) -> bool:
-        """Whether the last answer is about all rows, or no other will come."""
+        """True where the last answer is about all rows, or no other will come."""
         return self._process is None or self._answered == self._sent
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> None:

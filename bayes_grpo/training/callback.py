@@ -245,7 +245,7 @@ def number_of(value: Any) -> float:
 
 
 def known_by(args: Any, state: Any) -> Parsed:
-    """What a trainer states about its run: its arguments as settings, its planned length.
+    """Facts of a trainer about its run: its arguments as settings, its planned length.
 
     Args:
         args: Its arguments.
@@ -338,7 +338,7 @@ def entries_of(update: Update, alarms: Iterable[Alarm] = ()) -> dict[str, float]
 
 
 def stops_now(update: Update) -> bool:
-    """Whether an update advises to stop at once."""
+    """True where an update advises to stop at once."""
     stop = None if update.outlook is None else update.outlook.stop
     return stop is not None and stop <= update.step
 

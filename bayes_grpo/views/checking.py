@@ -8,7 +8,7 @@ from bayes_grpo.common.document import Cell, Document, number, section, sentence
 
 @shows(Check)
 def check_document(c: Check) -> Document:
-    """Whether a regime fits its rows, and what each check found."""
+    """The verdict on a fit and the result of each check."""
     rows = (
         (
             words(f.name, term=f.name),

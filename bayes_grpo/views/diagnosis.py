@@ -30,7 +30,7 @@ from bayes_grpo.diagnosis.result import Diagnosis
 from bayes_grpo.diagnosis.wording import label_of
 
 _MOVES = ("growing", "plateaued")
-"""What a reward does that does not fail."""
+"""Modes of a reward that does not fail."""
 _PART_HEADS = (
     "appears at step", "at its start", "now", "P(rises)", "adds to the reward", "share of the gain", "falls since step",
 )  # fmt: skip
@@ -71,7 +71,7 @@ def diagnosis_document(d: Diagnosis) -> Document:
 
 
 def reason(d: Diagnosis) -> str:
-    """What the status rests on, what is over, and why a loss of 0 is normal."""
+    """The evidence for the status, past episodes, and why a loss of 0 is normal."""
     detail = sentence_case(d.status.finding.detail) or f"Based on {d.status.evidence}."
     return " ".join(x for x in (detail, d.status.past, _zeros(d)) if x)
 
@@ -108,7 +108,7 @@ def _zeros(d: Diagnosis) -> str:
 
 
 def gain_tables(d: Diagnosis) -> tuple[Tabular, ...]:
-    """What the gain is made of, where the diagnosis was given rollouts."""
+    """Parts of the gain, where the diagnosis was given rollouts."""
     if d.gain is None or not d.gain.shares:
         return ()
     from bayes_grpo.views.rollouts import gain_table  # the room of rollouts, which few diagnoses look at
@@ -143,7 +143,7 @@ def _maybe(d: Diagnosis) -> str:
 
 
 def episodes(d: Diagnosis) -> list[Episode]:
-    """What probably happened, in order; a reward either rises or rests: now as the status has it, else the likelier."""
+    """Probable episodes in order; a reward either rises or rests: now as the status has it, else the likelier."""
     if d.timeline is None:
         return []
     found = [e for e in d.timeline.episodes if e.probable and (e.severity_text or e.mode != "growing")]
@@ -154,7 +154,7 @@ def episodes(d: Diagnosis) -> list[Episode]:
 
 
 def _covers(one: Episode, other: Episode) -> bool:
-    """Whether a likelier episode of a reward that rises or rests covers more than half of another one."""
+    """True where a likelier episode of a reward that rises or rests covers more than half of another."""
     if one.mode not in _MOVES or other.mode not in _MOVES or one.probability <= other.probability:
         return False
     first, last = (f(x.median, y.median) for f, x, y in ((max, one.onset, other.onset), (min, one.end, other.end)))

@@ -73,7 +73,7 @@ def _exponents(f: Sweep) -> Tabular:
 
 @shows(Compared)
 def compared_document(c: Compared) -> Document:
-    """Whether the totals are a comparison, which recipe is better, and how many further seeds would settle it."""
+    """The better recipe, limits of the comparison, and how many further seeds would settle it."""
     lead, numbers = c.clauses
     answer, why = f"{sentence_case(lead)}.", sentence_case(numbers)
     if c.not_comparable:

@@ -149,7 +149,7 @@ def _environment() -> Environment:
 
 
 def _clean(value: Any) -> Any:
-    """What goes into the page, without control characters, whatever room it comes from."""
+    """Text for the page, without control characters, whatever room it comes from."""
     if not isinstance(value, str) or hasattr(value, "__html__") or value.isprintable():  # numbers, HTML, pictures
         return value
     return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else " " for c in value)

@@ -1,4 +1,4 @@
-"""What a log holds as a document."""
+"""The contents of a log as a document."""
 
 from __future__ import annotations
 

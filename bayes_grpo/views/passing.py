@@ -9,7 +9,7 @@ from bayes_grpo.passing.passing import Passing
 
 @shows(Passing)
 def passing_document(p: Passing) -> Document:
-    """Whether more prompts are solved, or the same ones more often."""
+    """More prompts solved, or the same ones more often, as a document."""
     heads = ("steps", "prompts", "pass@1", f"pass@{p.k}", "unbiased pass@1", f"unbiased pass@{p.k}", "distinct right")
     rows = (
         (

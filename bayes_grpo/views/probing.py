@@ -19,7 +19,7 @@ def probe_document(p: Probe) -> Document:
 
 @shows(ProbeLimits)
 def limits_document(found: ProbeLimits) -> Document:
-    """What a probe says of settings."""
+    """The limits that a probe sets to settings, as a document."""
     return Document(title="Limits", answer=sentence_case(found.sentence), docs="how/measure")
 
 

@@ -26,7 +26,7 @@ from bayes_grpo.views.plots.rollouts import plot_rollouts
 
 @shows(RolloutSummary)
 def rollouts_document(s: RolloutSummary) -> Document:
-    """What the gain is made of, and which groups are of use."""
+    """Parts of the gain, and the groups that carry a gradient."""
     answer, *why = map(sentence_case, s.sentences)
     r = s.rollouts
     gain = s.gain if s.gain is not None and s.gain.shares else None
@@ -62,7 +62,7 @@ def by_prompt_document(found: ByPrompt) -> Document:
 
 
 def gain_table(gain: Decomposition) -> Tabular:
-    """What a gain is made of."""
+    """Parts of a gain."""
     sides = (f"steps {a:g} to {b:g}" for a, b in (gain.first, gain.last))
     rows = ((words(s.words, limit=60), s.before, s.after, number(_share(s.share))) for s in gain.shares)
     caption = f"What the gain is made of ({LEVEL:.0%} intervals over {gain.clusters})"

@@ -43,7 +43,7 @@ def print_document(document: Document, console: Console, *, details: bool = Fals
 def printed(
     document: Document, terminal: bool, width: int = 120, *, details: bool = False, short: bool = False
 ) -> list[Any]:
-    """What rich prints of a document, top to bottom, on a terminal of a width or in a pipe."""
+    """A document for rich, top to bottom, on a terminal of a width or in a pipe."""
     from rich.text import Text
 
     def line(text: str, style: str = "") -> Text:

@@ -32,7 +32,7 @@ LEAST_LOOK_ROWS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Watching:
-    """What to compute at every look. Checked when it is made.
+    """Settings of every look. Checked when it is made.
 
     Attributes:
         horizon: Horizon of the forecasts, optimizer step; by default the planned length, else half as far again.
@@ -188,7 +188,7 @@ class Memory(NamedTuple):
     references: tuple[Run, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file keeps, ready for JSON."""
+        """Contents of the state file, ready for JSON."""
         return {"alarmed": dict(self.alarmed), "first": list(self.first)}
 
     @classmethod

@@ -100,7 +100,7 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
 
 
 def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
-    """What a look shows of a forecast."""
+    """A forecast as a look shows it."""
     summary, decision = ahead.summary, ahead.decision
     shared: dict[str, Any] = {f.name: getattr(summary, f.name) for f in fields(Expected)}
     shared["sentence"] = given(status, summary.sentence)
@@ -113,7 +113,7 @@ def _outlook(ahead: Forecasted, status: Status | None) -> Outlook:
 
 
 def _notes(ahead: Forecasted) -> tuple[str, ...]:
-    """What a forecast assumes, and what it could not answer."""
+    """Assumptions of a forecast, and questions that it left open."""
     warned = () if ahead.decision is None else ahead.decision.warnings
     undecided = (f"no advice: {plain(ahead.undecided, 500)}",) if ahead.undecided else ()
     return (*ahead.summary.assumed, *ahead.summary.notes, *warned, *undecided)
@@ -248,7 +248,7 @@ def _looks(
 
 
 def ended(run: Run) -> bool:
-    """Whether a run has reached the length that its log or its user states."""
+    """True where a run has reached the length that its log or its user gives."""
     planned = run.settings.total_steps.given
     return planned is not None and last_step(run) >= float(planned)
 

@@ -125,7 +125,7 @@ class WeightDiagnostics:
 
     @property
     def passed(self) -> bool:
-        """Whether the points can be used."""
+        """True where the points can be used."""
         return not self.reasons
 
     @property

@@ -246,7 +246,7 @@ class ParameterCheck:
 
 @dataclass(frozen=True)
 class Convergence(Result):
-    """Whether the draws can be trusted, and why not.
+    """Checks of the draws, and the reasons where one fails.
 
     Attributes:
         parameters: Checks of each parameter.
@@ -264,7 +264,7 @@ class Convergence(Result):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What fails, one clause each; empty where every check holds."""
+        """Failed checks, one clause each; empty where every check holds."""
         reasons = []
         for name, c in self.parameters.items():
             if not c.rhat <= RHAT_LIMIT:
@@ -280,7 +280,7 @@ class Convergence(Result):
 
     @property
     def passed(self) -> bool:
-        """Whether every check holds."""
+        """True where every check holds."""
         return not self.reasons
 
     @property
@@ -295,7 +295,7 @@ class Convergence(Result):
 
     @property
     def usable(self) -> bool:
-        """Whether the draws serve as weights and for paths: looser than for reported parameters."""
+        """True where the draws serve as weights and for paths: looser than for reported parameters."""
         worst = self.worst
         return worst.rhat <= 1.05 and min(worst.ess_bulk, worst.ess_tail) >= 100 and self.divergences <= 20
 

@@ -1,4 +1,4 @@
-"""What is sampled: a regime with its priors on the rows of a log, in the coordinates in which samplers move.
+"""Target of the samplers: a regime with its priors on the rows of a log, in the coordinates in which samplers move.
 
 Every sampled parameter is ``transform(location + scale * z)`` with z standard normal a priori. Marginalized parameters
 (fixed point, initial reward) are integrated out by the filter and drawn afterwards. Priors are checked and resolved
@@ -99,7 +99,7 @@ class Target:
 
     @property
     def arguments(self) -> tuple[PriorNumbers, Rows]:
-        """What compiled programs take of it."""
+        """Arguments for compiled programs."""
         return self.numbers, self.arrays
 
     def with_values(self, y: np.ndarray) -> Target:
@@ -242,7 +242,7 @@ def marginalized_draws(target: Target, z: np.ndarray, rng: np.random.Generator) 
 
 
 def summarize_draws(target: Target, values: Mapping[str, np.ndarray], seed: int) -> tuple[np.ndarray, ...]:
-    """What sampled parameters, shape (chains, draws) each, imply on the rows.
+    """Implications of sampled parameters, shape (chains, draws) each, on the rows.
 
     Returns:
         Marginalized parameters drawn given the rows, in the order of the regime's; the fields of
@@ -271,7 +271,7 @@ def _likelihood(regime: Regime, z: Array, prior: PriorNumbers, rows: Rows) -> Ar
 def _summary(
     regime: Regime, draw: tuple[Array, dict[str, Array]], prior: PriorNumbers, rows: Rows
 ) -> tuple[Array, ...]:
-    """What a draw implies on the rows, given with the noise of its first state."""
+    """Implications of a draw on the rows, given with the noise of its first state."""
     space, y = regime.on_rows(draw[1], prior_levels(regime, prior), rows), jnp.asarray(rows.y)
     filtered = kalman.filter_rows(space, y)
     smoothed = kalman.smooth(space, y, filtered)

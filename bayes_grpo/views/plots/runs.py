@@ -114,7 +114,7 @@ def plot_plan(plan: Plan, figure: Canvas | None = None) -> Canvas:
 
 
 def label(plan: Plan, candidate: Candidate) -> str:
-    """What a candidate changes, in few words."""
+    """The changes of a candidate in few words."""
     moved = [
         f"{value:g} × {WORDS[name]}" if name == "learning_rate" and not plan.rate_known else f"{WORDS[name]} {value:g}"
         for name, value in candidate.settings.items()
