@@ -23,7 +23,7 @@ PARAMETER = "damping_ratio"
 """The parameter of which an oscillator's log says least, and on which stiffness and damping depend most."""
 SHIFT = -1.0
 """Prior standard deviations from the fit's prior to the other one."""
-LEAST_EFFECTIVE = 100.0
+LEAST_REWEIGHTED = 100.0
 """Effective draws below which the reweighted medians are not shown."""
 
 
@@ -50,7 +50,7 @@ class AlternativePrior:
     @property
     def usable(self) -> bool:
         """Whether the draws reach the posterior under the other prior."""
-        return self.effective >= LEAST_EFFECTIVE and not self.pareto_k > PARETO_K
+        return self.effective >= LEAST_REWEIGHTED and not self.pareto_k > PARETO_K
 
 
 def alternative_prior(fit: Fit) -> AlternativePrior | None:
