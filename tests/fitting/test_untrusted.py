@@ -39,6 +39,21 @@ def test_a_whole_one_is_read(tmp_path):
         load_fit(tmp_path / "absent.nc")
 
 
+def test_a_tree_that_arviz_saved_is_read_and_one_without_its_groups_is_not(tmp_path):
+    """It carries no checksum; its groups say whether it is a fit."""
+    tree = saved_tree()
+    stats = tree["sample_stats"].dataset
+    tree["sample_stats"].dataset = stats.assign(diverging=stats["diverging"] > 0.5)
+    tree.to_netcdf(tmp_path / "tree.nc")
+    fit = load_fit(tmp_path / "tree.nc")
+    for name in ("fixed_point", "relaxation_time"):
+        np.testing.assert_array_equal(fit.draws(name), tree["posterior"][name].to_numpy())
+    assert load_fit(save(fit.data, tmp_path / "again.nc")).priors == fit.priors
+    del tree["priors"]
+    tree.to_netcdf(tmp_path / "less.nc")
+    assert "fit the log again" in refused(tmp_path / "less.nc")
+
+
 ATTRIBUTES = [
     ("bayes_grpo_format", None, "no bayes_grpo_format"),
     ("bayes_grpo_format", 99, "layout is version 99"),
