@@ -1,6 +1,5 @@
 """Facts about the repository that have to stay true."""
 
-import importlib
 import json
 import re
 import shutil
@@ -256,8 +255,3 @@ def test_the_patterns_can_match():
 
 def test_installed_version_is_the_stated_one():
     assert version("bayes-grpo") == toml("pyproject.toml")["project"]["version"]
-
-
-@pytest.mark.parametrize("name", ["bayes_grpo.simulate", "bayes_grpo.comparison", "bayes_grpo.forecasting"])
-def test_rooms_import(name: str):
-    importlib.import_module(name)

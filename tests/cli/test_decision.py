@@ -11,7 +11,6 @@ from tests.helpers.command import call
     ("flags", "said"),
     [
         (("--cost-per-step", 1), "found --cost-per-step without --value-per-reward"),
-        (("--cost-per-step", -1, "--value-per-reward", 1), "--cost-per-step: expected a finite number"),
         *(
             (("--backtest", *flag), f"{flag[0]}: a backtest does not take it; leave it or --backtest out")
             for flag in (("--plot", "net.png"), ("--part", "math"), ("--cost-per-step", 1))

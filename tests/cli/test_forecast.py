@@ -50,20 +50,6 @@ def test_a_forecast_of_a_run_that_failed_holds_if_nothing_is_changed(log, tmp_pa
         assert any(note.startswith("FAILED") for note in found["notes"]) == sure
 
 
-@pytest.mark.thorough
-def test_forecast_with_a_schedule_and_a_cost_prints_both_answers(log):
-    done = RUNNER.invoke(
-        APP,
-        ["forecast", str(log), *QUICK, "--schedule", "linear", "--total-steps", "80",
-         "--cost-per-step", "1", "--value-per-reward", "1000", "--details"],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert "90% interval" in done.output
-    assert "Averaged with weights exponential 0." in done.output
-    assert "reward in the end, remaining schedule" in done.output
-    assert "stop" in done.output.lower()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
