@@ -75,6 +75,9 @@ class RowsDistribution(dist.Distribution):
         self, regime: Regime, values: Mapping[str, Any], rows: Rows | Series, *, validate_args: bool | None = None
     ) -> None:
         """See `bayes_grpo.regimes.base.Regime.distribution`."""
+        if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+            words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
+            warnings.warn(words, BayesGrpoWarning, stacklevel=3)
         names = [p.name for p in regime.parameters]
         unknown, lacking = [k for k in values if k not in names], [k for k in names if k not in values]
         if unknown or lacking:
@@ -247,9 +250,6 @@ def model(
 ) -> dict[str, Any]:
     """The model of one log; see `bayes_grpo.regimes.base.Regime.model`."""
     regime.check(table)
-    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-        words = "JAX computes in 32 bits, which costs a filter over many rows its digits; call numpyro.enable_x64()"
-        warnings.warn(words, BayesGrpoWarning, stacklevel=3)
     own = {k: v for k, v in (priors or {}).items() if is_distribution(v) and point_value(v) is None}
     known = resolve_priors(regime, table, {k: v for k, v in (priors or {}).items() if k not in own})
     fixed = {name for name, prior in known.items() if prior.fixed}

@@ -193,8 +193,15 @@ def test_derived_quantities_are_traceable(name, table):
 
 
 def test_single_precision_is_warned_of_and_values_are_validated(table):
-    with jax.enable_x64(False), numpyro.handlers.seed(rng_seed=0), pytest.warns(BayesGrpoWarning, match="enable_x64"):
+    with (
+        jax.enable_x64(False),
+        numpyro.handlers.seed(rng_seed=0),
+        pytest.warns(BayesGrpoWarning, match="enable_x64") as seen,
+    ):
         EXPONENTIAL.model(table)
+    assert len(seen) == 1
+    with jax.enable_x64(False), pytest.warns(BayesGrpoWarning, match="enable_x64"):
+        EXPONENTIAL.distribution(VALUES, table)
     with pytest.raises(SettingError, match="values above 0 of observation_sd"):
         EXPONENTIAL.distribution(VALUES | {"observation_sd": -1.0}, table, validate_args=True)
 

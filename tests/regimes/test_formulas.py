@@ -10,6 +10,7 @@ from scipy.linalg import expm
 from scipy.stats import multivariate_normal
 
 from bayes_grpo import get_regime, rows_of
+from bayes_grpo.fitting.sampling.target import target_of, values_of_draws
 from tests.helpers.runs import make_run
 
 NOISES = {"observation_sd": 0.05, "fluctuation_sd": 0.04}
@@ -130,3 +131,29 @@ def test_sigmoid(table):
     )
     values = {"midpoint": middle, "exponent": exponent, "fluctuation_time": time}
     assert ours("sigmoid", values, table) == pytest.approx(expected, rel=1e-8)
+
+
+def test_prior_of_the_oscillator(table):
+    """Every parameter at standard normal numbers, the damping ratio on both sides of zero."""
+    target = target_of(get_regime("oscillator"), table)
+    z = np.array([[0.3, 0.2, -0.4, 1.1], [-1.5, -2.5, 0.8, -0.6], [1.2, -3.5, 0.0, 0.5]])
+    found = values_of_draws(target, z)
+    n, length = len(table.y), table.length
+    sd = np.sqrt(np.mean((table.y - table.y.mean()) ** 2))
+    drawn = length / 5 * np.exp(min(1.0, np.log(max(n, 8) / 5) / 2.5) * z[:, 0])
+    time = np.sqrt(drawn**2 + (length / (2 * n)) ** 2)
+    s = np.sinh(np.arcsinh(2.0) + 0.8 * z[:, 1])
+    assert (s < 0).any()
+    upper = (s + np.sqrt(s**2 + 0.1**2)) / 2
+    growth = 15 * time / length * np.tanh(2 * (upper - s) / 15)
+    expected = {
+        "response_time": time,
+        "damping_ratio": upper - growth * np.sqrt(2 / (1 + np.sqrt(1 + 16 * growth**2))),
+        "observation_sd": sd / 2 * np.exp(z[:, 2]),
+        "fluctuation_sd": sd / 5 * np.exp(z[:, 3]),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-10, err_msg=name)
+    for name in LEVELS:
+        assert target.priors[name].median == pytest.approx(table.y.mean())
+        assert target.priors[name].spread == pytest.approx(3 * sd)
