@@ -113,6 +113,12 @@ class StoppingCosts:
 
     Raises:
         SettingError: A cost without a value, or an impossible number.
+
+    Examples:
+        A hundredth of reward is worth 50 steps:
+
+        >>> StoppingCosts(cost_per_step=1.0, value_per_reward=5000.0).value_per_reward
+        5000.0
     """
 
     cost_per_step: float | None = None

@@ -69,6 +69,10 @@ def get_regime(name: str | Regime) -> Regime:
 
     Raises:
         SettingError: There is none; the message lists the names.
+
+    Examples:
+        >>> [p.name for p in get_regime("flat").parameters]
+        ['fluctuation_time', 'observation_sd', 'fluctuation_sd', 'fixed_point']
     """
     if isinstance(name, Regime):
         return name

@@ -60,6 +60,11 @@ def rows_of(run: RunLike, signal: str = "auto", max_rows: int = MAX_ROWS) -> Ser
 
     Raises:
         FitError: No such signal, fewer than `MIN_ROWS` rows, or a reward that never changes.
+
+    Examples:
+        >>> rows = rows_of([{"step": s, "reward": 0.8 - 0.6 * 0.9**s} for s in range(1, 21)])
+        >>> rows.signal, len(rows.y)
+        ('reward', 20)
     """
     run = as_run(run)
     name, note = choose_signal(run, signal)

@@ -27,6 +27,11 @@ def view(result: Any) -> Document:
 
     Raises:
         TypeError: Nothing shows such a thing.
+
+    Examples:
+        >>> run = read_log([{"step": s, "reward": 0.8 - 0.6 * 0.9**s} for s in range(1, 21)])
+        >>> view(run).answer
+        'run: 20 rows, steps 1 to 20, 0 evaluations.'
     """
     for cls in type(result).__mro__:
         package, _, rest = cls.__module__.partition(".")
