@@ -36,8 +36,7 @@ from .logs.settings import Provenance as Provenance
 from .logs.settings import Setting as Setting
 from .logs.settings import Settings as Settings
 from .planning.plan import plan as plan
-from .planning.planned import Plan as Plan
-from .planning.stability import stability as stability
+from .planning.result import Plan as Plan
 from .regimes.base import Parameter as Parameter
 from .regimes.base import Prior as Prior
 from .regimes.base import Quantity as Quantity

@@ -26,6 +26,7 @@ from bayes_grpo.diagnosis.thresholds import THRESHOLDS
 from bayes_grpo.diagnosis.wording import label_of
 from bayes_grpo.logs.reading import RunLike, as_run
 from bayes_grpo.logs.run import Run
+from bayes_grpo.planning.result import Plan
 from bayes_grpo.views.decision import decision_document
 from bayes_grpo.views.diagnosis import (
     episode_tables,
@@ -128,7 +129,7 @@ def page_of(run: Run, found: Analysis) -> Document:
         _part("Fit", found.fit, _fit),
         _part("Regimes", found.regimes, lambda c: _folded(c, plot=True)),
         _part("Check", found.check, lambda c: _check(found, c)),
-        _part("Stability", found.stability, lambda s: _stability(s, status)),
+        _part("Stability", found.stability, lambda p: _stability(p, status)),
         section("Log", *(clean(note, 200) for note in run.notes), tables=(columns(run),)),
         section("Settings", tables=(settings(run),)),
     ]
@@ -218,10 +219,10 @@ def _check(found: Analysis, c: Any) -> Section:
     return replace(_folded(c), plots=(Drawing(draw, "Leave-one-out residuals by step", size="half", ratio=0.45),))
 
 
-def _stability(s: Any, status: Status | None) -> Section:
+def _stability(plan: Plan, status: Status | None) -> Section:
     if status is not None and status.alarming and status.finding.mode == "dynamical_instability":
         return Section("", lead="This run fails, so its settings are not safe, whatever the margins.", tone="alarm")
-    return _folded(s.report, lines=(f"Curvature: {s.note}.",) if s.note else ())
+    return _folded(plan)
 
 
 def _points(found: Analysis) -> tuple[Point, ...]:
@@ -318,6 +319,6 @@ def _results(run: Run, found: Analysis, page: Document) -> dict[str, Any]:
             "check": part(found.check, lambda v: v.to_dict()),
             "forecast": part(found.forecast, lambda v: v.summary.to_dict() | {"decision": v.decision}),
             "diagnosis": part(found.diagnosis, lambda v: v.to_dict()),
-            "stability": part(found.stability, lambda v: v.report.to_dict() | {"note": v.note}),
+            "stability": part(found.stability, lambda v: v.to_dict()),
         }
     )

@@ -6,7 +6,6 @@ that fails reports its reason and does not affect the others.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part, Stable
+from bayes_grpo.analysis.result import Analysis, Fitted, Forecasted, Part
 from bayes_grpo.common import imports
 from bayes_grpo.common.errors import BayesGrpoError, BayesGrpoWarning, SettingError
 from bayes_grpo.common.runtime import StageProgress, or_silent
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from bayes_grpo.fitting.result import Fit
     from bayes_grpo.fitting.sampling.nuts import SamplerSettings
     from bayes_grpo.fitting.window import FitRows
+    from bayes_grpo.planning.result import Plan
     from bayes_grpo.references.gather import RunSources
     from bayes_grpo.rollouts.records import Rollouts
 
@@ -244,27 +244,10 @@ def _diagnosis(work: _Work) -> Diagnosis:
     return diagnose(_run_of(work), rollouts=s.rollouts)
 
 
-def _stability(work: _Work) -> Stable:
-    from bayes_grpo.planning.stability import curvature_of, stability
-    from bayes_grpo.risk.threshold import Change
+def _stability(work: _Work) -> Plan:
+    from bayes_grpo.planning.plan import plan
 
-    made = _fit_of(work)
-    logged, optimizer = made.as_draws.rows.reference_rate, made.as_draws.rows.optimizer
-    # It cancels, because the run's own gain is judged at the run's own settings: any will do where none was logged.
-    rate = logged if math.isfinite(logged) and logged > 0 else 1.0
-    curvature = curvature_of(made, rate)
-    kind: Any = optimizer.convention
-    report = stability(
-        rate,
-        optimizer.momentum,
-        kind,
-        optimizer.refresh,
-        curvature=curvature.draws,
-        source=curvature.source,
-        changed=Change(),
-        shared=rate == logged,
-    )
-    return Stable(report, curvature.note if rate == logged else "")
+    return plan(_fit_of(work))
 
 
 _MAKERS: Mapping[str, Callable[[_Work], Any]] = {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bayes_grpo.fitting.summary import Summary
     from bayes_grpo.forecasting.forecast import Forecast
     from bayes_grpo.forecasting.summary import ForecastSummary
-    from bayes_grpo.planning.stability import StabilityReport
+    from bayes_grpo.planning.result import Plan
 
 _LONGEST = 600
 """Characters of a reason."""
@@ -94,13 +94,6 @@ class Forecasted(NamedTuple):
     undecided: str = ""
 
 
-class Stable(NamedTuple):
-    """Stability at the run's own settings, and how its curvature was found."""
-
-    report: StabilityReport
-    note: str
-
-
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """Analysis of a run.
@@ -119,7 +112,7 @@ class Analysis:
     check: Part[Check] = Part()
     forecast: Part[Forecasted] = Part()
     diagnosis: Part[Diagnosis] = Part()
-    stability: Part[Stable] = Part()
+    stability: Part[Plan] = Part()
 
     @property
     def status(self) -> Status | None:

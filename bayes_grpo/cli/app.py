@@ -50,7 +50,7 @@ def each_by_itself(words: Sequence[str]) -> list[str]:
 
 COMMANDS = (
     "report", "inspect", "fit", "compare", "forecast", "diagnose", "watch", "sweep", "compare-runs", "batch", "plan",
-    "stability", "rollouts", "simulate", "mcp",
+    "rollouts", "simulate", "mcp",
 )  # fmt: skip
 """Each is a function in a module of its name."""
 

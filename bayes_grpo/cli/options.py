@@ -150,7 +150,7 @@ ReferenceRunsFlag = Annotated[
         "--reference-runs",
         metavar="RUNS",
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
-        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, plan and report take the runs '
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
         "with the same reward in the log's folder or store; none for none.",
     ),
 ]
@@ -336,16 +336,6 @@ def references_or_nearby(
 def names_in(text: str | None) -> list[str]:
     """Names in a list separated by commas."""
     return [x.strip() for x in (text or "").split(",") if x.strip()]
-
-
-def numbers_in(flag: str, text: str | None) -> list[float] | None:
-    """Numbers in a list separated by commas; None where the flag is absent."""
-    if text is None:
-        return None
-    try:
-        return [float(x) for x in names_in(text)]
-    except ValueError:
-        raise typer.BadParameter(f"{flag}: expected numbers separated by commas, found {text!r}") from None
 
 
 def named_values(flag: str, given: list[str] | None, form: str = "NAME=VALUE") -> list[tuple[str, str]]:

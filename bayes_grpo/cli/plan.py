@@ -2,73 +2,88 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import bayes_grpo as bg
 from bayes_grpo.cli.command import command
-from bayes_grpo.cli.options import (
-    STOPPING,
-    LogFile,
-    OutputWithPlot,
-    Reading,
-    ReferenceRunsFlag,
-    Seed,
-    Signal,
-    numbers_in,
-    option,
-    progress_bar,
-    references_or_nearby,
-)
+from bayes_grpo.cli.options import LOGS, Output, Reading, Seed, Signal, progress_bar
+from bayes_grpo.common.errors import SettingError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from bayes_grpo.probing.course import StiffnessCourse
+    from bayes_grpo.probing.estimate import Probe
 
-Values = typer.Option(metavar="X,X,...", help="Values to try; half, same and double if absent.")
 
-
-@command("plan outputs/run --learning-rate 1e-6,2e-6,4e-6 --budget 1000")
+@command(
+    "plan outputs/run --learning-rate 2e-5",
+    "plan --probe probe.json --learning-rate 1e-5 --refresh 8",
+    "plan --stiffness 3.2 --learning-rate 0.01 --momentum 0.9 --refresh 4",
+)
 def plan(
-    log: LogFile,
-    group_size: Annotated[str | None, Values] = None,
-    prompts_per_step: Annotated[str | None, Values] = None,
-    learning_rate: Annotated[str | None, Values] = None,
-    refresh_interval: Annotated[str | None, Values] = None,
-    budget: Annotated[
-        float | None,
-        option(STOPPING, help="Largest cost of the next run, in steps of the present one (default: its length)."),
+    log: Annotated[
+        list[Path] | None, typer.Argument(help=f"{LOGS} Or a saved fit (.nc). Settings without a flag are its own.")
     ] = None,
-    risk: Annotated[float, option(STOPPING, help="Largest failure probability of a recommendation.")] = 0.1,
-    reference_runs: ReferenceRunsFlag = None,
+    stiffness: Annotated[
+        float | None,
+        typer.Option(help="Stiffness of the update per unit learning rate; under Adam in preconditioned units."),
+    ] = None,
+    probe: Annotated[
+        Path | None, typer.Option(help="probe.json of a training: the stiffness that was measured there.")
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Highest learning rate of the planned run.")] = None,
+    momentum: Annotated[float | None, typer.Option(help="Heavy-ball momentum or Adam's first beta; else 0.9.")] = None,
+    convention: Annotated[
+        str | None, typer.Option(help="ema (Adam) or heavy_ball (SGD momentum); by default ema, or as was measured.")
+    ] = None,
+    refresh: Annotated[
+        float | None, typer.Option(help="Optimizer steps between refreshes of the sampling policy; else 1.")
+    ] = None,
+    group_size: Annotated[float | None, typer.Option(help="Planned completions per prompt.")] = None,
+    prompts_per_step: Annotated[float | None, typer.Option(help="Planned prompts per step.")] = None,
     signal: Signal = "auto",
     *,
-    output: OutputWithPlot,
+    output: Output,
     seed: Seed = 0,
     reading: Reading,
 ) -> None:
-    """Settings of the next run: what candidates are expected to bring, at what cost and risk of failure."""
-    run = reading.read(log)
+    """Settings of the next run: stability thresholds, what happened to others, and noise at equal cost."""
+    if stiffness is not None and probe is not None:
+        raise SettingError("plan: expected one of --stiffness and --probe, found both")
+    given: dict[str, Any] = {"learning_rate": learning_rate, "momentum": momentum, "convention": convention}
+    given |= {"refresh_interval": refresh, "group_size": group_size, "prompts_per_step": prompts_per_step}
+    then: dict[str, Any] = {}
+    if probe is not None:
+        from bayes_grpo.probing.course import pooled_probes
+        from bayes_grpo.probing.file import load_probes
+
+        found = load_probes(probe)
+        measured = pooled_probes(found)
+        given["probe"] = measured
+        then = {"measured": measured, "course": optional_course(found)}
     with progress_bar() as progress:
-        found = bg.plan(
-            run,
-            group_size=numbers_in("--group-size", group_size),
-            prompts_per_step=numbers_in("--prompts-per-step", prompts_per_step),
-            learning_rate=numbers_in("--learning-rate", learning_rate),
-            refresh_interval=numbers_in("--refresh-interval", refresh_interval),
-            budget=budget,
-            risk=risk,
-            signal=signal,
-            reference_runs=references_or_nearby(reference_runs, log, reading),
-            seed=seed,
-            progress=progress,
-        )
-        diagnosis = None if output.json_ else bg.diagnose(run)
-        output.save(lambda: _picture(found))
-    output.show(found, run=run, diagnosis=diagnosis)
+        present = _present(log, reading)
+        planned = bg.plan(present, stiffness=stiffness, signal=signal, seed=seed, progress=progress, **given)
+    headline = {"headline": bg.view(planned).answer}
+    output.show(planned, more=headline, then=then, converged=planned.converged)
 
 
-def _picture(found: bg.Plan) -> Figure:
-    from bayes_grpo.views.plots.runs import plot_plan
+def _present(log: list[Path] | None, reading: Reading) -> bg.Run | bg.Fit | None:
+    """The present run, or a saved fit of it; None without a log."""
+    if not log:
+        return None
+    if len(log) == 1 and log[0].suffix == ".nc":
+        return bg.load_fit(log[0])
+    return reading.read(log)
 
-    return plot_plan(found)
+
+def optional_course(probes: tuple[Probe, ...]) -> StiffnessCourse | None:
+    """The course that probes show; None where they are too few, or of no step."""
+    from bayes_grpo.probing.course import stiffness_course
+
+    try:
+        return stiffness_course(probes)
+    except SettingError:
+        return None

@@ -1,1 +1,1 @@
-"""Before a run: whether its settings are stable, and which settings to try next."""
+"""Settings of the next run: linear thresholds, outcomes of others, noise at equal cost."""

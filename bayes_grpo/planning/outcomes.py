@@ -1,237 +1,130 @@
-"""Settings that a plan may move, and the outcomes of reference runs at theirs: each run worked or failed.
+"""What happened to public runs that changed one setting: counts, and P(fails) by the learning rate.
 
-P(fails) of a candidate (`bayes_grpo.risk.failure`) uses runs that worked as lower bounds of the failure threshold and
-runs that failed as upper bounds. A reference run without a known learning rate is skipped; other unknown settings count
-as unchanged, as in the training data.
+A pair is a run that worked and another run of the same repository, task and model that differs in one setting alone.
+P(fails) of a changed learning rate is a logistic regression,
+
+    logit P(fails) = a + b log(η'/η) + c log(η/η₀) + u,    u ~ Normal(0, σ²) for a new repository,
+
+with a normal posterior of (a, b, c). It holds for Adam, whose step has no scale. All failures come from two
+repositories that train one model on one exercise. `benchmarks/lab/learners/outcomes.py` makes the numbers.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Any, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
-from bayes_grpo.common.errors import SettingError
-from bayes_grpo.common.results import Result
-from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
-from bayes_grpo.diagnosis.rows import RunSoFar
-from bayes_grpo.diagnosis.status import ModeProbabilities
-from bayes_grpo.diagnosis.trend import rows_collapsed
-from bayes_grpo.logs.run import Run
-from bayes_grpo.logs.settings import Provenance
-from bayes_grpo.references.gather import ExcludedRun, RunSources, gather_references
-from bayes_grpo.risk.threshold import Change, change
-from bayes_grpo.rows.series import Series
+import numpy as np
+from scipy.special import expit
 
-PLANNED = ("group_size", "prompts_per_step", "learning_rate", "refresh_interval")
-"""Settings that a plan may move."""
-UNMOVED = ("epochs", "kl_weight", "clip_range")
-"""Settings that P(fails) knows and a plan does not move."""
-_LEAST: Mapping[str, float] = {
-    "group_size": 2.0,
-    "prompts_per_step": 1.0,
-    "learning_rate": 0.0,
-    "refresh_interval": 1.0,
-}
-UNKNOWN_RATE = 1.0
-"""The present learning rate where it is not known: candidates are times it."""
-WHOLE = ("group_size", "prompts_per_step")
-FACTORS = (0.5, 1.0, 2.0)
-"""Candidates of a setting, over what the present run has, where none are given."""
-_RUNGS = 8
-"""Learning rates at most between the present one and the highest that is tried."""
-_MOST = 5000
-"""Candidates at most."""
+ChangedSetting = Literal["learning_rate", "refresh_interval", "group_size", "prompts_per_step"]
+SETTINGS: tuple[ChangedSetting, ...] = get_args(ChangedSetting)
+"""Settings whose changes are counted."""
+OUTCOMES_PATH = Path(__file__).with_name("outcomes.json")
+NEAR = math.log(1.5)
+"""Pairs whose ratio lies within this distance of another one, e-folds, count as about the same change."""
 
 
-class Grid(NamedTuple):
-    """Candidates.
+class FailureRegression(NamedTuple):
+    """P(fails) of a changed learning rate.
 
     Attributes:
-        present: Present settings that are moved, by name.
-        candidates: Settings of every candidate, the present ones among them.
-        cautions: What was left out, one sentence each.
-        rate: Learning rate of the present run; None where it is not known and counts as 1.
+        mean: Posterior means of a (logits), b and c (logits an e-fold).
+        covariance: Their posterior covariance, shape (3, 3).
+        repository_sd: σ, logits.
+        reference_rate: η₀.
     """
 
-    present: dict[str, float]
-    candidates: list[dict[str, float]]
-    cautions: tuple[str, ...]
-    rate: float | None
+    mean: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    repository_sd: float
+    reference_rate: float
+
+    def probability(self, ratio: float, learning_rate: float) -> float:
+        """P(fails) in a new repository; the normal integral of the logistic by its usual approximation.
+
+        Args:
+            ratio: New learning rate over the one that worked, positive.
+            learning_rate: The one that worked, under Adam.
+        """
+        x = np.array([1.0, math.log(ratio), math.log(learning_rate / self.reference_rate)])
+        variance = float(x @ np.array(self.covariance) @ x) + self.repository_sd**2
+        return float(expit(x @ np.array(self.mean) / math.sqrt(1.0 + math.pi * variance / 8.0)))
 
 
-def grid_of(run: Run, table: Series, requested: Mapping[str, Sequence[float] | None]) -> Grid:
-    """Candidates of the next run.
+class PairCount(NamedTuple):
+    """Pairs of one repository that changed one setting alone by one ratio, and how many of the changed runs failed."""
 
-    Args:
-        run: The present run.
-        table: Its rows.
-        requested: Setting → values to try; None or empty for half, same and double.
-
-    Raises:
-        SettingError: A value that is impossible, a setting that is not known of the run, or too many candidates.
-    """
-    present, values, cautions = {}, {}, []
-    rate: float | None = None
-    for name in PLANNED:
-        wanted = [_checked(name, x) for x in requested.get(name) or ()]
-        now = setting_of(run, table, name)
-        if now is None:
-            if wanted:
-                raise SettingError(
-                    f"{name}: not known of run {plain(run.name, 80)}, so no comparison is possible; give "
-                    f"--set {name}=… or a line in bayes_grpo.toml by the log"
-                )
-            if name == "learning_rate":
-                now = UNKNOWN_RATE
-                times = "candidates are times the present one (--set learning_rate=…)"
-                cautions.append(f"learning_rate: not recognized in this log; {times}")
-            else:
-                cautions.append(f"{name}: not known, so it is not varied; give --set {name}=…")
-        elif name == "learning_rate":
-            rate = float(now)
-        elif name in WHOLE and not wanted and getattr(run.settings, name).provenance is Provenance.ASSUMED:
-            note = getattr(run.settings, name).note
-            cautions.append(f"{name}: {now:g} is {note}, so it is not varied; give --set {name}=…")
-            continue
-        # A policy refreshed every step cannot be refreshed more often, and seldom is no cheaper here.
-        if now is None or (name == "refresh_interval" and now <= 1.0 and not wanted):
-            continue
-        present[name] = float(now)
-        near = {_rounded(name, factor * now) for factor in FACTORS}
-        rungs = _rungs(now, max(wanted, default=2.0 * now)) if name == "learning_rate" else set()
-        values[name] = sorted({*(wanted or near), *rungs, float(now)})
-    size = math.prod(len(v) for v in values.values())
-    if size > _MOST:
-        raise SettingError(f"plan: expected at most {_MOST} candidates, found {size}; name fewer values")
-    return Grid(present, [dict(zip(values, x, strict=True)) for x in product(*values.values())], tuple(cautions), rate)
+    ratio: float
+    pairs: int
+    failed: int
+    repository: str
 
 
-def _rungs(now: float, most: float) -> set[float]:
-    """Learning rates between the present one and the highest that is tried, each √2 times the one before."""
-    if most <= now:
-        return set()
-    steps = math.floor(2.0 * math.log2(most / now) - 1e-6)
-    return {float(f"{now * 2.0 ** (0.5 * (i + 1)):.3g}") for i in range(min(steps, _RUNGS))}
-
-
-def setting_of(run: Run, table: Series, name: str) -> float | None:
-    """A setting of a run by its log; None where it is not known.
-
-    Args:
-        run: The run.
-        table: Its rows.
-        name: One of `PLANNED` or `UNMOVED`.
-    """
-    if name == "learning_rate":
-        return table.reference_rate if math.isfinite(table.reference_rate) and table.reference_rate > 0 else None
-    if name == "refresh_interval":
-        return table.optimizer.refresh
-    value: Any = getattr(run.settings, name).value
-    return None if value is None or not float(value) >= _LEAST.get(name, -math.inf) else float(value)
-
-
-def _rounded(name: str, value: float) -> float:
-    whole = float(round(value)) if name in WHOLE else value
-    return max(whole, _LEAST[name])
-
-
-def _checked(name: str, value: float) -> float:
-    number, least = float(value), _LEAST[name]
-    above = number > 0.0 if name == "learning_rate" else number >= least
-    if not (math.isfinite(number) and above) or (name in WHOLE and number != round(number)):
-        kind = "whole numbers" if name in WHOLE else "numbers"
-        bound = "above 0" if name == "learning_rate" else f"of at least {least:g}"
-        raise SettingError(f"{name}: expected {kind} {bound}, found {value:g}")
-    return number
-
-
-_NAMED = 5
-"""Reference runs that a sentence names."""
-
-
-class ReferenceOutcome(NamedTuple):
-    """A reference run, its known settings, their change from the present ones, and whether it failed."""
-
-    name: str
-    settings: Mapping[str, float]
-    change: Change
-    failed: bool
-
-
-@dataclass(frozen=True)
-class ReferenceOutcomes(Result):
-    """Reference runs at their settings.
+class Others(NamedTuple):
+    """Public runs that changed one setting by about the same ratio, from a run that worked.
 
     Attributes:
-        runs: Runs with known settings.
-        left_out: The others, with the reasons.
+        setting: The setting that changed alone.
+        ratio: New value over old value.
+        pairs: Pairs of runs with about this change.
+        failed: How many of the changed runs failed.
+        repositories: Repositories of these pairs.
+        p_fails: Probability that a run with this change fails, by the regression; NaN for other settings than the
+            learning rate and where the present learning rate is unknown or not Adam's.
+        planned: Whether this is a planned change.
     """
 
-    runs: tuple[ReferenceOutcome, ...] = ()
-    left_out: tuple[ExcludedRun, ...] = ()
-
-    @property
-    def worked_changes(self) -> tuple[Change, ...]:
-        """Changes of runs that worked."""
-        return tuple(x.change for x in self.runs if not x.failed)
-
-    @property
-    def failed_changes(self) -> tuple[Change, ...]:
-        """Changes of runs that failed."""
-        return tuple(x.change for x in self.runs if x.failed)
-
-    @property
-    def sentence(self) -> str:
-        """How many failed, and from which learning rate on."""
-        if not self.runs:
-            why = f" ({self.left_out[-1].name}: {self.left_out[-1].why})" if self.left_out else ""
-            return f"reference runs: none shows what fails at which settings{why}"
-        total = sum(x.failed for x in self.runs)
-        rates = sorted(x.settings["learning_rate"] for x in self.runs if x.failed)
-        where = f", at learning rates from {rates[0]:g} on" if rates else ""
-        names = ", ".join(x.name for x in self.runs[:_NAMED]) + ", …" * (len(self.runs) > _NAMED)
-        return f"reference runs: {total} of {len(self.runs)} failed{where} ({names})"
+    setting: ChangedSetting
+    ratio: float
+    pairs: int
+    failed: int
+    repositories: int
+    p_fails: float
+    planned: bool
 
 
-def reference_outcomes(
-    run: Run, table: Series, present: Mapping[str, float], rated: bool, reference_runs: RunSources
-) -> ReferenceOutcomes:
-    """Outcomes of reference runs at their settings.
+def others_who_changed(
+    setting: ChangedSetting, ratio: float, learning_rate: float = math.nan, planned: bool = False
+) -> Others:
+    """Counts of public pairs with about the same change, and P(fails) of a changed learning rate.
 
     Args:
-        run: The present run.
-        table: Its rows.
-        present: Its settings, by the names of `Change`.
-        rated: Whether its learning rate is known; without it, no change to reference runs is known.
-        reference_runs: Sources of reference runs.
-
-    Raises:
-        LogReadError: A path that was named does not exist or cannot be read.
+        setting: The setting that changes alone.
+        ratio: New value over present value, positive.
+        learning_rate: Present highest learning rate under Adam; NaN where it is unknown or of another optimizer.
+        planned: Whether the change is planned.
     """
-    found = gather_references(run, table, reference_runs)
-    runs, left_out = [], list(found.left_out)
-    for other, rows in found.runs:
-        settings = {k: v for k in present if (v := setting_of(other, rows, k)) is not None}
-        if not rated or "learning_rate" not in settings:
-            whose = "its log" if rated else "the present run's log"
-            left_out.append(ExcludedRun(plain(other.name, 80), f"{whose} does not state the learning rate"))
-            continue
-        runs.append(
-            ReferenceOutcome(plain(other.name, 80), settings, change(present, settings), run_failed(other, rows))
-        )
-    return ReferenceOutcomes(tuple(runs), tuple(left_out))
+    cases = [PairCount(*row) for row in _outcomes()["cases"][setting]]
+    near = [case for case in cases if _alike(math.log(case.ratio), math.log(ratio))]
+    known = setting == "learning_rate" and math.isfinite(learning_rate)
+    return Others(
+        setting=setting,
+        ratio=float(ratio),
+        pairs=sum(case.pairs for case in near),
+        failed=sum(case.failed for case in near),
+        repositories=len({case.repository for case in near}),
+        p_fails=failure_regression().probability(ratio, learning_rate) if known else math.nan,
+        planned=planned,
+    )
 
 
-def run_failed(run: Run, table: Series, diagnosed: ModeProbabilities | None = None) -> bool:
-    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
+@cache
+def failure_regression() -> FailureRegression:
+    """The regression that comes with the package."""
+    kept = dict(_outcomes()["regression"])
+    covariance = tuple(tuple(row) for row in kept.pop("covariance"))
+    return FailureRegression(mean=tuple(kept.pop("mean")), covariance=covariance, **kept)
 
-    Args:
-        run: The run.
-        table: Its rows.
-        diagnosed: Its failure probabilities, where they are known already.
-    """
-    return rows_collapsed(table.y) or failure_of(diagnosed or probabilities_of(RunSoFar.of(run))) is not None
+
+def _alike(one: float, other: float) -> bool:
+    """Whether two logarithms of ratios are about the same change: same direction and near."""
+    return abs(one - other) <= NEAR and one * other > 0.0
+
+
+@cache
+def _outcomes() -> dict[str, Any]:
+    return json.loads(OUTCOMES_PATH.read_text(encoding="utf-8"))

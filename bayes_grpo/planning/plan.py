@@ -1,81 +1,255 @@
-"""`plan`: from a run to the settings of the next one."""
+"""`plan`: from a run or a stiffness to what the settings of the next run do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import interval
 from bayes_grpo.common.runtime import Progress, or_silent
-from bayes_grpo.decision.decide import check_amount
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.logs.reading import PathLike, read_log
+from bayes_grpo.diagnosis.mode import failure_of, probabilities_of
+from bayes_grpo.diagnosis.rows import RunSoFar
+from bayes_grpo.diagnosis.trend import rows_collapsed
+from bayes_grpo.dynamics.reduction import MomentumConvention
+from bayes_grpo.fitting.result import Fit
+from bayes_grpo.logs.reading import RunLike, read_log
 from bayes_grpo.logs.run import Run
-from bayes_grpo.planning.outcomes import grid_of
-from bayes_grpo.references.gather import RunSources
-from bayes_grpo.rows.rows_of import MAX_ROWS_OF_SEVERAL, rows_of
+from bayes_grpo.logs.settings import Provenance
+from bayes_grpo.planning.noise import GroupSettings, RowNoise, correlation_of, row_noises
+from bayes_grpo.planning.outcomes import ChangedSetting, Others, others_who_changed
+from bayes_grpo.planning.result import NoiseModel, Plan, StiffnessUsed
+from bayes_grpo.planning.stiffness import stiffness_of_fit
+from bayes_grpo.planning.thresholds import (
+    PlannedSettings,
+    gains_of,
+    largest_momentum,
+    largest_refresh_interval,
+    thresholds_of,
+)
+from bayes_grpo.probing.estimate import Probe
+from bayes_grpo.probing.predict import limits_of
+from bayes_grpo.rows.rows_of import rows_of
+from bayes_grpo.rows.series import Series
 
-if TYPE_CHECKING:
-    from bayes_grpo.planning.planned import Plan
+MOMENTUM = 0.9
+"""Momentum without a log that gives one."""
+LADDER = (0.5, 2.0, 4.0, 10.0)
+"""Ratios of the learning rate for which the outcomes of others are counted besides the planned one."""
+
+
+class Present(NamedTuple):
+    """The present run.
+
+    Attributes:
+        name: Its name.
+        table: Its rows.
+        groups: Its group size and prompts per step.
+        failed: Whether it failed.
+        fit: A fit of its reward; None where none is needed.
+    """
+
+    name: str
+    table: Series
+    groups: GroupSettings
+    failed: bool
+    fit: Fit | None
+
+    @property
+    def settings(self) -> PlannedSettings:
+        """Its settings."""
+        optimizer = self.table.optimizer
+        convention: Any = optimizer.convention
+        return PlannedSettings(self.table.reference_rate, optimizer.momentum, convention, optimizer.refresh)
 
 
 def plan(
-    present: PathLike | Run,
+    present: RunLike | Fit | None = None,
     *,
-    group_size: Sequence[float] | None = None,
-    prompts_per_step: Sequence[float] | None = None,
-    learning_rate: Sequence[float] | None = None,
-    refresh_interval: Sequence[float] | None = None,
-    budget: float | None = None,
-    risk: float = THRESHOLDS.safe,
+    stiffness: ArrayLike | None = None,
+    probe: Probe | None = None,
+    learning_rate: float | None = None,
+    momentum: float | None = None,
+    convention: MomentumConvention | None = None,
+    refresh_interval: float | None = None,
+    lag_exposure: float | None = None,
+    group_size: float | None = None,
+    prompts_per_step: float | None = None,
     signal: str = "auto",
     read: Mapping[str, Any] | None = None,
-    reference_runs: RunSources | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
-    """Settings of the next run, from the same start as the present one.
+    """Thresholds of planned settings, what happened to others who changed them, and noise at equal cost.
+
+    The stiffness is ``stiffness`` where it is given, else that of ``probe``, else that of a fit of the present run.
 
     Args:
-        present: The present run, or its log.
-        group_size: Group sizes to try; half, same and double if None, likewise below.
-        prompts_per_step: Prompts an optimizer step.
-        learning_rate: Highest learning rates; rungs between the present one and the highest of them are tried too.
-        refresh_interval: Optimizer steps between refreshes; half, same and double where the present one is above 1.
-        budget: Largest cost of the next run in steps of the present one; a step's cost follows its completions. The
-            present run's length if None.
-        risk: Largest P(fails) of what is recommended, unless the present settings have more; by default that of the
-            advice to raise a learning rate (`THRESHOLDS.safe`).
+        present: The present run, its log, or a fit of it; None for a stiffness without a run.
+        stiffness: K per unit learning rate and step, a value or draws; Adam: in preconditioned units.
+        probe: A stiffness that was measured (`bayes_grpo.probing`).
+        learning_rate: Planned highest learning rate; that of the present run if None, as the others below.
+        momentum: μ or Adam's β₁, in [0, 1); 0.9 without a run.
+        convention: "heavy_ball" or "ema" (Adam); without a run that of the probe, else "ema".
+        refresh_interval: Optimizer steps between refreshes of the sampling policy, at least 1; 1 without a run.
+        lag_exposure: Share of the gradient that is late, in [0, 1]; that of the probe, else 1.
+        group_size: Planned completions per prompt.
+        prompts_per_step: Planned prompts per step.
         signal: "auto", "reward" (train) or "eval" (evaluations).
         read: Keyword arguments of `bayes_grpo.read_log`.
-        reference_runs: Reference runs of the same task: which failed at which settings informs P(fails) of candidates.
-        seed: Seed.
+        seed: Seed of the fit.
         progress: Called with a short phrase at every stage.
 
     Returns:
-        The plan: the candidate with the largest expected reward within the budget, what a failed run leaves counted
-        in, among those that are probably better and unlikely to fail; else the present settings.
+        The plan.
 
     Raises:
         LogReadError: The log cannot be read.
-        SettingError: An impossible option, or a setting that is not known of the run.
-        FitError: No regime can be put on the rows.
+        SettingError: No stiffness and no run, no learning rate, or a setting that is out of range.
+        FitError: No regime can be fitted to the rows.
+
+    Examples:
+        >>> plan(stiffness=3.2, learning_rate=0.1, momentum=0.9, convention="heavy_ball").verdict
+        'stable'
     """
-    check_amount("budget", budget, above=True)
-    if not 0.0 < risk <= 1.0:
-        raise SettingError(f"risk: expected a probability above 0, found {risk!r}")
-    progress = or_silent(progress)
+    if present is None and stiffness is None and probe is None:
+        raise SettingError("plan: expected a log, a stiffness or a probe, found none; give one of them")
+    fitted = stiffness is None and probe is None
+    now = None if present is None else _present(present, fitted, signal, read, seed, or_silent(progress))
+    given = {
+        "learning_rate": learning_rate,
+        "momentum": momentum,
+        "convention": convention,
+        "refresh_interval": refresh_interval,
+        "lag_exposure": lag_exposure,
+    }
+    defaults = PlannedSettings(math.nan, MOMENTUM, "ema", 1.0) if now is None else now.settings
+    if probe is not None and now is None and probe.optimizer != "adam":
+        defaults = defaults._replace(convention="heavy_ball")
+    if probe is not None:
+        defaults = defaults._replace(lag_exposure=probe.late_share)
+    settings = defaults._replace(**{name: value for name, value in given.items() if value is not None})
+    if math.isnan(settings.learning_rate) and not (now is not None and now.fit is not None):
+        raise SettingError("plan: expected the learning rate of the planned run, found none; give --learning-rate")
+    used, draws = _stiffness(now, stiffness, probe, settings)
+    gains = gains_of(settings, draws)
+    middle = float(np.median(draws))
+    planned_groups = GroupSettings(group_size, prompts_per_step)
+    noise, model = _noise(now, planned_groups)
+    return Plan(
+        run="" if now is None else now.name,
+        settings=settings,
+        present=None if now is None else now.settings,
+        stiffness=used,
+        gain=interval(gains),
+        thresholds=thresholds_of(settings, gains),
+        largest_refresh_interval=largest_refresh_interval(settings, float(np.median(gains))),
+        largest_momentum=largest_momentum(settings, middle),
+        others=_others(now, settings, planned_groups),
+        noise=noise,
+        noise_model=model,
+        run_failed=now is not None and now.failed,
+        converged=now is None or now.fit is None or now.fit.convergence.passed,
+    )
+
+
+def run_failed(run: Run, table: Series) -> bool:
+    """Whether a run failed: its rows collapsed, or its diagnosis finds a failure more probably than not.
+
+    Args:
+        run: The run.
+        table: Its rows.
+    """
+    return rows_collapsed(table.y) or failure_of(probabilities_of(RunSoFar.of(run))) is not None
+
+
+def _present(
+    present: RunLike | Fit, fitted: bool, signal: str, read: Mapping[str, Any] | None, seed: int, progress: Progress
+) -> Present:
+    """The present run, with a fit of its reward where the stiffness comes from it."""
+    if isinstance(present, Fit):
+        return Present(present.about.run, present.as_draws.rows, _groups_of(present), False, present)
     progress("reading")
     run = present if isinstance(present, Run) else read_log(present, **dict(read or {}))
-    table = rows_of(run, signal, MAX_ROWS_OF_SEVERAL)
-    values = {
-        "group_size": group_size,
-        "prompts_per_step": prompts_per_step,
-        "learning_rate": learning_rate,
-        "refresh_interval": refresh_interval,
-    }
-    grid = grid_of(run, table, values)
-    # This takes seconds to import, which a refusal need not wait for.
-    from bayes_grpo.planning.judge import judge
+    table = rows_of(run, signal)
+    groups = GroupSettings(run.settings.group_size.given, run.settings.prompts_per_step.given)
+    fit = None
+    if fitted:
+        if not math.isfinite(table.reference_rate):
+            raise SettingError(
+                f"plan: expected the learning rate of {run.name}, found none in its log; give --set learning_rate=…"
+            )
+        from bayes_grpo.fitting.fit import fit as fit_run  # takes seconds to import, which a refusal need not wait for
 
-    return judge(run, table, grid, reference_runs, budget=budget, risk=risk, seed=seed, progress=progress)
+        fit = fit_run(run, signal=signal, seed=seed, progress=progress)
+    return Present(run.name, table, groups, run_failed(run, table), fit)
+
+
+def _groups_of(fit: Fit) -> GroupSettings:
+    """Group size and prompts per step of a fitted run; None where they are assumed."""
+    found = fit.settings
+    known = {name for name, x in found.items() if x["provenance"] != Provenance.ASSUMED}
+    return GroupSettings(*(found[n]["value"] if n in known else None for n in GroupSettings._fields))
+
+
+def _stiffness(
+    now: Present | None, stiffness: ArrayLike | None, probe: Probe | None, settings: PlannedSettings
+) -> tuple[StiffnessUsed, np.ndarray]:
+    """The stiffness with its origin, and its draws."""
+    if stiffness is not None:
+        draws = np.atleast_1d(np.asarray(stiffness, dtype=np.float64)).ravel()
+        return StiffnessUsed(interval(draws), "given"), draws
+    if probe is not None:
+        # Refuses a stiffness that is not measured, and one of another optimizer.
+        limits_of(
+            probe,
+            settings.learning_rate,
+            settings.momentum,
+            settings.refresh_interval,
+            convention=settings.convention,
+            lag_exposure=settings.lag_exposure,
+        )
+        return StiffnessUsed(probe.stiffest.interval, "probe"), probe.stiffest.draws()
+    if now is None or now.fit is None:
+        raise SettingError("plan: expected a log, a stiffness or a probe, found none; give one of them")
+    unknown = math.isnan(now.table.reference_rate)
+    if unknown and not math.isnan(settings.learning_rate):
+        raise SettingError(
+            "plan: expected the learning rate of the fitted run, found none in its log; fit it with "
+            "--set learning_rate=…"
+        )
+    found = stiffness_of_fit(now.fit, 1.0 if unknown else None)
+    return StiffnessUsed(interval(found.draws), found.source, found.regime, found.quantity), found.draws
+
+
+def _others(now: Present | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[Others, ...]:
+    """Others who changed the planned settings, and those who changed the learning rate by the ratios of `LADDER`."""
+    before = settings if now is None else now.settings
+    rate = before.learning_rate if before.convention == "ema" else math.nan
+    moved: dict[ChangedSetting, tuple[float | None, float | None]] = {
+        "learning_rate": (before.learning_rate, settings.learning_rate),
+        "refresh_interval": (before.refresh_interval, settings.refresh_interval),
+        "group_size": (None if now is None else now.groups.group_size, groups.group_size),
+        "prompts_per_step": (None if now is None else now.groups.prompts_per_step, groups.prompts_per_step),
+    }
+    planned = [
+        others_who_changed(name, new / old, rate, planned=True)
+        for name, (old, new) in moved.items()
+        if old and new and math.isfinite(new / old) and new != old
+    ]
+    return (*planned, *(others_who_changed("learning_rate", ratio, rate) for ratio in LADDER))
+
+
+def _noise(now: Present | None, planned: GroupSettings) -> tuple[tuple[RowNoise, ...], NoiseModel | None]:
+    """Noise of rows, and what it rests on; nothing where group size or prompts per step are unknown."""
+    present = now.groups if now is not None and now.groups.known else planned
+    if not present.known:
+        return (), None
+    level = None if now is None else now.table.level
+    correlation, logged = correlation_of(level, float(present.group_size or 0.0))
+    sd = math.nan if level is None else level.sd
+    return row_noises(present, planned, correlation, sd), NoiseModel(correlation, logged)

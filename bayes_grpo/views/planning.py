@@ -1,138 +1,214 @@
-"""Stability of settings, and the next run, as documents."""
+"""The settings of the next run as a document."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from bayes_grpo.common.document import (
     Cell,
     Document,
-    Drawing,
+    Section,
     Tabular,
+    Tone,
     chance,
     number,
     ranged,
     section,
-    sentence_case,
-    shows,
-    span,
-    split,
     table,
     words,
 )
-from bayes_grpo.common.intervals import LEVEL, Interval, percent, probability_text
-from bayes_grpo.common.text import every
-from bayes_grpo.diagnosis.thresholds import THRESHOLDS
-from bayes_grpo.planning.planned import WORDS, Candidate, Plan, amount_of
-from bayes_grpo.planning.stability import StabilityReport
-from bayes_grpo.views.plots.runs import label, plot_plan
+from bayes_grpo.common.intervals import LEVEL, Interval, digits, percent
+from bayes_grpo.common.text import counted, every
+from bayes_grpo.planning.outcomes import Others
+from bayes_grpo.planning.result import Plan
+from bayes_grpo.planning.thresholds import LONGEST_REFRESH
+from bayes_grpo.views.view import shows
 
-_LAGS = {"rule": "published rule", "hold": "policy frozen between refreshes"}
-_LISTED = 6
-"""Candidates in the table besides the present settings."""
-
-
-@shows(StabilityReport)
-def stability_document(r: StabilityReport) -> Document:
-    """Whether settings are stable, by each model of lag."""
-    i, p = r.failure_risk.interval, 1.0 - r.failure_risk.p
-    risky = r.circular or r.failure_risk.p > THRESHOLDS.safe
-    convention = "heavy-ball" if r.convention == "heavy_ball" else "EMA (Adam)"
-    return Document(
-        title="Stability",
-        about=f"{convention} momentum {r.momentum:g}, refresh {every(r.refresh_interval)}, "
-        f"lag exposure {r.lag_exposure:g}",
-        answer=f"Stable with probability {percent(p)} [{percent(1.0 - i.high)}, {percent(1.0 - i.low)}].",
-        why=sentence_case(f"{r.failure_risk.evidence}."),
-        do="measure the stiffness of the update, or name a low-lag run." if r.circular else "",
-        tone="alarm" if r.failure_risk.p > 0.5 else "doubt" if risky else "good",
-        table=_lags(r),
-        sections=(section("Details", r.sentence.removeprefix(f"{r.stable}. ")),),
-        unchecked="Caution: circular margins, because the curvature was fitted to a lagged curve" if r.circular else "",
-        docs="how/plan",
-    )
-
-
-def _lags(r: StabilityReport) -> Tabular:
-    def short(i: Interval) -> str:
-        return f"{i.median:.4g}" if i.low == i.high else ranged(i)
-
-    rows = (
-        (
-            words(_LAGS[v.lag_model], term="lag"),
-            v.threshold,
-            number(short(v.margin)),
-            number("circular" if r.circular else "unknown")
-            if math.isnan(v.probability_stable)
-            else chance(v.probability_stable),
-        )
-        for v in (r.rule, r.hold)
-    )
-    heads = ("model of lag", Cell("largest stable g", term="gain g"), Cell("margin", term="margin"), "P(stable)")
-    note = f"g = learning rate × curvature = {short(r.gain)}; {LEVEL:.0%} intervals."
-    return table("Margins", heads, rows, note)
+_THRESHOLDS = {
+    "published_rule": "published rule",
+    "frozen_policy": "exact, policy frozen between refreshes",
+    "oscillation": "onset of oscillation",
+}
+_SETTINGS = {
+    "learning_rate": "learning rate",
+    "refresh_interval": "refresh interval",
+    "group_size": "group size",
+    "prompts_per_step": "prompts per step",
+}
+_SOURCES = {"given": "as given", "probe": "measured by a probe"}
+_TONES: dict[str, Tone] = {"stable": "good", "unstable": "alarm", "run_failed": "alarm", "cannot_tell": "doubt"}
+_DO = {
+    "run_failed": "lower the learning rate or the refresh interval.",
+    "unstable": "lower the learning rate or the refresh interval.",
+    "cannot_tell": "measure the stiffness of the update (--probe), or give it (--stiffness).",
+}
 
 
 @shows(Plan)
 def plan_document(plan: Plan) -> Document:
-    """The settings of the next run, with their expected gain and risk."""
-    now = ", ".join(
-        f"{WORDS[name]} {amount_of(name, value)}"
-        if plan.rate_known or name != "learning_rate"
-        else "learning rate unknown (rates are multiples of it)"
-        for name, value in plan.present.items()
-    )
+    """Whether the planned settings are stable, what happened to others, and the noise of a row."""
     return Document(
-        title=plan.run,
-        about=f"signal {plan.signal}; present settings: {now}",
-        answer=plan.answer,
-        why=plan.why,
-        tone="alarm" if plan.present_hacked else "" if plan.verdict == "change" else "doubt",
-        table=_candidates(plan),
-        plot=Drawing(partial(plot_plan, plan), f"Gains of the candidates. {plan.answer}"),
+        title=plan.run or "Plan",
+        about=_about(plan),
+        answer=answer_of(plan),
+        why=_why(plan),
+        do=_DO.get(plan.verdict, ""),
+        tone=_TONES[plan.verdict],
+        table=_thresholds(plan),
         sections=(
-            section("Candidates", tables=(_costs(plan),)),
-            section("Evidence", sentence_case(f"{plan.changes(plan.recommended)}: {plan.recommended.evidence}")),
-            section("Cautions", *plan.cautions, tone="doubt"),
+            _limits(plan),
+            section("Others who changed a setting", *_others_lines(plan), tables=(_others(plan),)),
+            _noise(plan),
         ),
-        assumed=sentence_case("" if plan.reference_runs is None else plan.reference_runs.sentence, upper=False),
-        unchecked=f"Caution: {split(plan.cautions[0])[0]}" if plan.cautions else "",
+        assumed=f"Stiffness {_short(plan.stiffness.value)} {_origin(plan)}; momentum {plan.settings.momentum:g} "
+        f"({'heavy ball' if plan.settings.convention == 'heavy_ball' else 'EMA, as Adam'})",
+        unchecked="" if plan.noise else "Not computed: noise of a row (group size or prompts per step unknown)",
         docs="how/plan",
         conditional=False,
     )
 
 
-def _shown(plan: Plan) -> list[Candidate]:
-    shown = list(plan.candidates[:_LISTED])
-    return shown if plan.kept in shown else [*shown, plan.kept]
+def answer_of(plan: Plan) -> str:
+    """The verdict by the exact threshold in one sentence."""
+    exact = plan.threshold("frozen_policy")
+    if plan.verdict == "run_failed":
+        return "The present run failed at settings that are no more careful, so they are not safe."
+    if plan.stiffness.source == "lagged_run":
+        return "This log cannot tell: its stiffness was fitted to a curve that already contains the lag."
+    limit = f"{_limit_of(plan)} {_short(exact.learning_rate)}"
+    if plan.verdict == "cannot_tell":
+        return f"{limit}; below it stiffer directions decide, which a reward curve does not show."
+    probability = exact.p_below if plan.verdict == "stable" else 1.0 - exact.p_below
+    sure = exact.margin.low == exact.margin.high
+    word = plan.verdict.capitalize()
+    return f"{word} by the exact linear threshold{'' if sure else f' ({percent(probability)})'}: {limit[0].lower()}{limit[1:]}."
 
 
-def _name(plan: Plan, c: Candidate) -> Cell:
-    return words(label(plan, c), mark=c is plan.recommended)
+def _limit_of(plan: Plan) -> str:
+    known = math.isfinite(plan.settings.learning_rate)
+    return "The largest stable learning rate is" if known else "The margin is"
 
 
-def _candidates(plan: Plan) -> Tabular:
+def _why(plan: Plan) -> str:
+    """The margin, and separately what happened to others."""
+    exact, onset = plan.threshold("frozen_policy"), plan.threshold("oscillation")
+    return (
+        f"Margin {_short(exact.margin)} (threshold over planned gain); oscillation begins at {_short(onset.margin)}. "
+        f"Not part of it, what happened to others: {_happened(_leading(plan))}."
+    )
+
+
+def _leading(plan: Plan) -> Others:
+    """The planned change, else twice the learning rate."""
+    return next((x for x in plan.others if x.planned), next(x for x in plan.others if x.ratio == 2.0))
+
+
+def _happened(x: Others) -> str:
+    what = f"{digits(x.ratio, '.3g')} times the {_SETTINGS[x.setting]}"
+    if not x.pairs:
+        return f"no public pair of runs tested {what}"
+    return f"{x.failed} of {counted(x.pairs, 'public pair')} with about {what} failed"
+
+
+def _about(plan: Plan) -> str:
+    s = plan.settings
+    rate = "" if math.isnan(s.learning_rate) else f"learning rate {s.learning_rate:.3g}, "
+    return f"{rate}momentum {s.momentum:g}, refresh {every(s.refresh_interval)}, lag exposure {s.lag_exposure:g}"
+
+
+def _origin(plan: Plan) -> str:
+    used = plan.stiffness
+    if used.source in _SOURCES:
+        return _SOURCES[used.source]
+    return f"from the {used.quantity.replace('_', ' ')} of regime {used.regime}"
+
+
+def _short(i: Interval) -> str:
+    return digits(i.median, ".3g") if i.low == i.high or math.isinf(i.median) else ranged(i)
+
+
+def _thresholds(plan: Plan) -> Tabular:
+    known = not plan.stiffness.from_reward
     rows = (
         (
-            _name(plan, c),
-            number(f"{c.steps:.0f}"),
-            number(f"above {plan.shown:.3g}" if math.isnan(c.expected) else f"{c.expected:.3f}"),
-            number("not shown" if math.isnan(c.expected_gain) else f"{c.expected_gain:+.3g} {span(c.gain, '+.3g')}"),
-            chance(c.p_better),
-            chance(c.failure_risk) if c.tried else number("never tried"),
+            words(_THRESHOLDS[x.kind], term="lag"),
+            x.gain,
+            number(_short(x.margin)),
+            number("" if math.isnan(x.learning_rate.median) else _short(x.learning_rate)),
+            chance(x.p_below) if known else number("unknown"),
         )
-        for c in _shown(plan)
+        for x in plan.thresholds
     )
-    note = f"Within a cost of {plan.budget:.4g} steps of the present run; means over seeds, {LEVEL:.0%} intervals."
-    heads = ("settings", "steps", "reward", "gain", "P(better)", "P(fails)")
-    return table("Candidates, best first", heads, rows, note)
+    heads = (
+        "threshold",
+        Cell("largest gain g", term="gain g"),
+        Cell("margin", term="margin"),
+        "largest learning rate",
+        "P(below it)",
+    )
+    note = f"g = effective learning rate × stiffness = {_short(plan.gain)}; {LEVEL:.0%} intervals."
+    return table("Linear thresholds", heads, rows, note)
 
 
-def _costs(plan: Plan) -> Tabular:
-    def line(c: Candidate) -> tuple[object, ...]:
-        fails = f"[{probability_text(c.fails.low)}, {probability_text(c.fails.high)}]" if c.tried else ""
-        return _name(plan, c), number("" if math.isnan(c.expected) else span(c.next_run, ".2f")), number(fails)
+def _limits(plan: Plan) -> Section:
+    refresh, momentum = plan.largest_refresh_interval, plan.largest_momentum
+    every_one = {0: "no refresh interval is stable", LONGEST_REFRESH: "any refresh interval is stable"}
+    lines = (
+        every_one.get(refresh, f"The largest stable refresh interval is {counted(refresh, 'step')}"),
+        "No momentum is stable"
+        if math.isnan(momentum)
+        else "Any momentum below 1 is stable"
+        if momentum == 1.0
+        else f"The largest stable momentum is {momentum:.4g}",
+    )
+    return section(
+        "Other settings at the exact threshold", *(f"{x[0].upper()}{x[1:]}, all else as planned." for x in lines)
+    )
 
-    heads = ("settings", "one run", "P(fails), interval")
-    return table("More about the candidates", heads, map(line, _shown(plan)))
+
+def _others(plan: Plan) -> Tabular:
+    rows = (
+        (
+            words(_SETTINGS[x.setting], mark=x.planned),
+            number(f"× {digits(x.ratio, '.3g')}"),
+            number(x.pairs),
+            number(x.failed),
+            number(x.repositories),
+            chance(x.p_fails),
+        )
+        for x in plan.others
+    )
+    heads = ("setting", "change", "pairs", "failed", "repositories", "P(fails)")
+    return table("Public runs that changed one setting alone, from a run that worked", heads, rows)
+
+
+def _others_lines(plan: Plan) -> tuple[str, ...]:
+    lines = ["All failed pairs come from two repositories that train one model on one exercise."]
+    if any(math.isfinite(x.p_fails) for x in plan.others):
+        lines.append("P(fails): logistic regression on the change and the present learning rate, under Adam.")
+    if len(plan.changes) > 1:
+        lines.append("Each change is counted alone; no pair tells what several changes do together.")
+    if plan.run_failed:
+        lines.append("The present run failed, while these pairs start from runs that worked.")
+    return tuple(lines)
+
+
+def _noise(plan: Plan) -> Section:
+    if plan.noise_model is None:
+        return section("Noise of a row")
+    rows = (
+        (
+            number(f"{x.group_size:g}", mark=x.planned),
+            number(f"{x.prompts_per_step:g}"),
+            number(f"{x.cost:.3g}"),
+            number(digits(x.sd, ".3g") if math.isfinite(x.sd) else ""),
+            number(f"{x.ratio:.3g}"),
+            number(f"{x.within:.0%}"),
+        )
+        for x in plan.noise
+    )
+    heads = ("group size", "prompts per step", "cost", "sd of a row", "over present", "within groups")
+    model = plan.noise_model
+    source = "from this log" if model.logged else "typical, not in this log"
+    note = f"Correlation of completions of one prompt {model.correlation:.2g} ({source}); cost over the present one."
+    return section("Noise of a row", tables=(table("Noise of a row by group size", heads, rows, note),))

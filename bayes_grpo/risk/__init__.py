@@ -1,1 +1,0 @@
-"""Failure risk of untried settings, learned from public runs whose settings changed."""
