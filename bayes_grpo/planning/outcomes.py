@@ -36,12 +36,14 @@ class FailureRegression(NamedTuple):
         covariance: Their posterior covariance, shape (3, 3).
         repository_sd: σ, logits.
         reference_rate: η₀.
+        rates: Least and largest learning rate of the public runs that worked; it says nothing outside.
     """
 
     mean: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
     repository_sd: float
     reference_rate: float
+    rates: tuple[float, ...]
 
     def probability(self, ratio: float, learning_rate: float) -> float:
         """P(fails) in a new repository; the normal integral of the logistic by its usual approximation.
@@ -74,7 +76,7 @@ class Others(NamedTuple):
         failed: How many of the changed runs failed.
         repositories: Repositories of these pairs.
         p_fails: Probability that a run with this change fails, by the regression; NaN for other settings than the
-            learning rate and where the present learning rate is unknown or not Adam's.
+            learning rate and where the present one is unknown, not Adam's or outside those of public runs.
         planned: Whether this is a planned change.
     """
 
@@ -100,14 +102,15 @@ def others_who_changed(
     """
     cases = [PairCount(*row) for row in _outcomes()["cases"][setting]]
     near = [case for case in cases if _alike(math.log(case.ratio), math.log(ratio))]
-    known = setting == "learning_rate" and math.isfinite(learning_rate)
+    regression = failure_regression()
+    known = setting == "learning_rate" and regression.rates[0] <= learning_rate <= regression.rates[1]
     return Others(
         setting=setting,
         ratio=float(ratio),
         pairs=sum(case.pairs for case in near),
         failed=sum(case.failed for case in near),
         repositories=len({case.repository for case in near}),
-        p_fails=failure_regression().probability(ratio, learning_rate) if known else math.nan,
+        p_fails=regression.probability(ratio, learning_rate) if known else math.nan,
         planned=planned,
     )
 
@@ -115,9 +118,14 @@ def others_who_changed(
 @cache
 def failure_regression() -> FailureRegression:
     """The regression that comes with the package."""
-    kept = dict(_outcomes()["regression"])
-    covariance = tuple(tuple(row) for row in kept.pop("covariance"))
-    return FailureRegression(mean=tuple(kept.pop("mean")), covariance=covariance, **kept)
+    kept = _outcomes()["regression"]
+    return FailureRegression(
+        mean=tuple(kept["mean"]),
+        covariance=tuple(tuple(row) for row in kept["covariance"]),
+        repository_sd=kept["repository_sd"],
+        reference_rate=kept["reference_rate"],
+        rates=tuple(kept["rates"]),
+    )
 
 
 def _alike(one: float, other: float) -> bool:

@@ -229,7 +229,7 @@ def _stiffness(
 def _others(now: Present | None, settings: PlannedSettings, groups: GroupSettings) -> tuple[Others, ...]:
     """Others who changed the planned settings, and those who changed the learning rate by the ratios of `LADDER`."""
     before = settings if now is None else now.settings
-    rate = before.learning_rate if before.convention == "ema" else math.nan
+    rate = before.learning_rate if now is not None and before.convention == "ema" else math.nan
     moved: dict[ChangedSetting, tuple[float | None, float | None]] = {
         "learning_rate": (before.learning_rate, settings.learning_rate),
         "refresh_interval": (before.refresh_interval, settings.refresh_interval),

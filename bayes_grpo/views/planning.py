@@ -14,6 +14,7 @@ from bayes_grpo.common.document import (
     number,
     ranged,
     section,
+    sentence_case,
     table,
     words,
 )
@@ -79,9 +80,8 @@ def answer_of(plan: Plan) -> str:
     if plan.verdict == "cannot_tell":
         return f"{limit}; below it stiffer directions decide, which a reward curve does not show."
     probability = exact.p_below if plan.verdict == "stable" else 1.0 - exact.p_below
-    sure = exact.margin.low == exact.margin.high
-    word = plan.verdict.capitalize()
-    return f"{word} by the exact linear threshold{'' if sure else f' ({percent(probability)})'}: {limit[0].lower()}{limit[1:]}."
+    sure = "" if exact.margin.low == exact.margin.high else f" ({percent(probability)})"
+    return f"{plan.verdict.capitalize()} by the exact linear threshold{sure}: {sentence_case(limit, upper=False)}."
 
 
 def _limit_of(plan: Plan) -> str:
@@ -92,9 +92,10 @@ def _limit_of(plan: Plan) -> str:
 def _why(plan: Plan) -> str:
     """The margin, and separately what happened to others."""
     exact, onset = plan.threshold("frozen_policy"), plan.threshold("oscillation")
+    swings = "below" if onset.p_below >= 0.5 else "above"
     return (
-        f"Margin {_short(exact.margin)} (threshold over planned gain); oscillation begins at {_short(onset.margin)}. "
-        f"Not part of it, what happened to others: {_happened(_leading(plan))}."
+        f"Margin {_short(exact.margin)} (threshold over planned gain); gain {swings} the onset of oscillation. "
+        f"A separate statement, what happened to others: {_happened(_leading(plan))}."
     )
 
 
@@ -152,7 +153,7 @@ def _thresholds(plan: Plan) -> Tabular:
 
 def _limits(plan: Plan) -> Section:
     refresh, momentum = plan.largest_refresh_interval, plan.largest_momentum
-    every_one = {0: "no refresh interval is stable", LONGEST_REFRESH: "any refresh interval is stable"}
+    every_one = {0: "No refresh interval is stable", LONGEST_REFRESH: "Any refresh interval is stable"}
     lines = (
         every_one.get(refresh, f"The largest stable refresh interval is {counted(refresh, 'step')}"),
         "No momentum is stable"
@@ -161,9 +162,7 @@ def _limits(plan: Plan) -> Section:
         if momentum == 1.0
         else f"The largest stable momentum is {momentum:.4g}",
     )
-    return section(
-        "Other settings at the exact threshold", *(f"{x[0].upper()}{x[1:]}, all else as planned." for x in lines)
-    )
+    return section("Other settings at the exact threshold", *(f"{x}, all else as planned." for x in lines))
 
 
 def _others(plan: Plan) -> Tabular:

@@ -94,12 +94,14 @@ def fitted(pairs: RatePairs, repository_sd: float = REPOSITORY_SD) -> FailureReg
 
     mode = minimize(loss, np.zeros(design.shape[1]), jac=True, method="BFGS").x
     p = expit(design @ mode)
+    rates = REFERENCE_RATE * np.exp(pairs.design[:, 2])
     covariance = np.linalg.inv(design.T @ (design * (p * (1.0 - p))[:, None]) + np.diag(precision))
     return FailureRegression(
         tuple(float(f"{x:.4g}") for x in mode[:3]),
         tuple(tuple(float(f"{x:.4g}") for x in row) for row in covariance[:3, :3]),
         repository_sd,
         REFERENCE_RATE,
+        (float(f"{rates.min():.4g}"), float(f"{rates.max():.4g}")),
     )
 
 
