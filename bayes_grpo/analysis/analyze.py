@@ -167,7 +167,7 @@ def _import_for(parts: Collection[str]) -> None:
     if "diagnosis" in parts:
         import bayes_grpo.diagnosis.diagnose
     if "stability" in parts:
-        import bayes_grpo.planning.stability  # noqa: F401
+        import bayes_grpo.planning.plan  # noqa: F401
 
 
 def _busy(parts: Mapping[str, Future[Any]]) -> str:

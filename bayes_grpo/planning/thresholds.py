@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -50,7 +51,8 @@ class PlannedSettings(NamedTuple):
     lag_exposure: float = 1.0
 
 
-class Threshold(NamedTuple):
+@dataclass(frozen=True)
+class Threshold:
     """One threshold of the gain.
 
     Attributes:

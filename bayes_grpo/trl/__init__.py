@@ -45,7 +45,7 @@ class CurvatureProbe(CurvatureWatcher, TrainerCallback):
     Every so many steps, on the batch just used, with two to four extra gradients; the direction is kept from probe to
     probe. Entries ``curvature/…`` go into the trainer's log: the stiffness with its interval, the margin to the exact
     threshold at the present learning rate, the probability of being stable. The probes are kept in ``probe.json``,
-    which ``bayes-grpo stability --measured`` reads. Parameters and random states are put back bit for bit.
+    which ``bayes-grpo plan --probe`` reads. Parameters and random states are put back bit for bit.
 
     Args:
         every: Optimizer steps between two probes.

@@ -15,6 +15,7 @@ from bayes_grpo.common.document import (
     ranged,
     section,
     sentence_case,
+    shows,
     table,
     words,
 )
@@ -23,7 +24,6 @@ from bayes_grpo.common.text import counted, every
 from bayes_grpo.planning.outcomes import Others
 from bayes_grpo.planning.result import Plan
 from bayes_grpo.planning.thresholds import LONGEST_REFRESH
-from bayes_grpo.views.view import shows
 
 _THRESHOLDS = {
     "published_rule": "published rule",

@@ -39,7 +39,7 @@ COMMANDS = {
     "backtest": ("forecast", "--backtest", "{log}", "{other}"),
     "diagnose": ("diagnose", "{log}", "--plot", "{out}/diagnose.png"),
     "report": ("report", "{log}", "--horizon", "400", "--out", "{out}/page.html"),
-    "plan": ("plan", "{log}", "--budget", "400"),
+    "plan": ("plan", "{log}", "--learning-rate", "0.05"),
     "batch": ("batch", "{folder}", "--jobs", "2", "--out", "{out}/batch.csv"),
     "compare-runs": ("compare-runs", "--a", "{log}", "--b", "{other}"),
     "simulate": ("simulate", "healthy", "--out", "{out}/runs"),

@@ -1,10 +1,9 @@
-"""The commands for before a run: simulate and stability."""
+"""The commands for before a run: simulate and plan."""
 
 import json
 
 import pytest
 
-from bayes_grpo import plan
 from bayes_grpo.probing.file import save_probes
 from tests.helpers.command import call
 from tests.helpers.probes import noisy_probes
@@ -37,15 +36,15 @@ def test_existing_directory_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "expected either a log or --measured"),
+        (["--learning-rate", 1e-6], "expected a log, a stiffness or a probe"),
         (["absent.nc"], "absent.nc: no such file"),
-        (["{probe}", "--measured", "{probe}"], "expected either a log or --measured"),
-        (["--measured", "{probe}", "--momentum", 1], "momentum"),
-        (["--measured", "{probe}", "--refresh", 0], "at least 1"),
+        (["--stiffness", 1, "--probe", "{probe}"], "expected one of --stiffness and --probe"),
+        (["--probe", "{probe}", "--learning-rate", 1e-6, "--momentum", 1], "momentum"),
+        (["--probe", "{probe}", "--learning-rate", 1e-6, "--refresh", 0], "at least 1"),
     ],
 )
 def test_impossible_settings(words, message, probe_file):
-    code, out, err = call("stability", "--learning-rate", "1e-6", *(str(x).format(probe=probe_file) for x in words))
+    code, out, err = call("plan", *(str(x).format(probe=probe_file) for x in words))
     assert code == 3
     assert out == ""
     assert message in err
@@ -60,28 +59,29 @@ def probe_file(tmp_path_factory):
     return path
 
 
-def test_a_run_that_failed_is_not_taken_for_one_that_worked(tmp_path):
-    """As in a plan: the same settings again are those of a run that failed."""
+def test_a_run_that_failed_is_not_safe_at_its_own_settings(tmp_path):
     rewards = [0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) if s < 40 else 0.02 * (s % 3) for s in range(1, 61)]
     log = tmp_path / "a.csv"
     log.write_text("\n".join(["step,reward,learning_rate", *(f"{s},{r},1e-6" for s, r in enumerate(rewards, 1))]))
-    found = json.loads(call("stability", log, "--json")[1])
-    assert found["failure_risk"]["p"] == pytest.approx(plan(log).kept.failure_risk)
-    assert "from public runs that failed" in found["sentence"]
+    words = ("plan", log, "--stiffness", 1.0, "--json")
+    assert json.loads(call(*words)[1])["verdict"] == "run_failed"
+    lower = json.loads(call(*words, "--learning-rate", 5e-7)[1])
+    assert lower["verdict"] == "stable"
+    assert lower["changes"][0]["ratio"] == 0.5
 
 
 def test_a_log_gives_learning_time_and_rate(tmp_path):
-    """The rate at which the time was measured is the log's, so that ten times it is riskier than the log's own."""
+    """Ten times the log's learning rate has ten times its gain and a higher risk by the outcomes of others."""
     rate, steps = 1e-5, range(1, 41)
     rows = [f"{s},{0.2 + 0.5 * (1 - 2.7 ** (-s / 10)) + 0.02 * (-1) ** s},{rate}" for s in steps]
     log = tmp_path / "a.csv"
     log.write_text("\n".join(["step,reward,learning_rate", *rows]))
-    same, more = (
-        json.loads(call("stability", log, *words, "--json")[1]) for words in ([], ["--learning-rate", 10 * rate])
-    )
+    same, more = (json.loads(call("plan", log, *words, "--json")[1]) for words in ([], ["--learning-rate", 10 * rate]))
     assert more["gain"]["median"] == pytest.approx(10.0 * same["gain"]["median"])
-    assert [x["rate"] for x in (same, more)] == pytest.approx([rate, rate])
-    assert more["failure_risk"]["p"] > same["failure_risk"]["p"]
+    assert same["changes"] == []
+    assert [x["ratio"] for x in more["changes"]] == pytest.approx([10.0])
+    assert same["verdict"] == "cannot_tell"
+    assert "stiffer directions decide" in same["headline"]
     log.write_text("\n".join(["step,reward", *(row.removesuffix(f",{rate}") for row in rows)]))
-    code, _, err = call("stability", log, "--learning-rate", rate)
+    code, _, err = call("plan", log, "--learning-rate", rate)
     assert (code, "--set learning_rate=" in err) == (3, True)

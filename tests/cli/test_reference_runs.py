@@ -17,14 +17,14 @@ def test_reference_runs_come_from_a_flag_a_file_or_the_folder(tmp_path: Path, mo
     log, given = tmp_path / "run.csv", []
     log.write_text(ROWS)
 
-    def seen(*_, reference_runs=None, **__):
-        given.append(reference_runs)
+    def seen(*_, settings, **__):
+        given.append(settings.reference_runs)
         raise FitError("seen")
 
-    monkeypatch.setattr(bg, "plan", seen, raising=False)
-    call("plan", log, "--reference-runs", tmp_path, "--reference-runs", "other")
-    call("plan", log, "--reference-runs", "none")
-    call("plan", log)
+    monkeypatch.setattr(bg, "analyze", seen, raising=False)
+    call("forecast", log, "--reference-runs", tmp_path, "--reference-runs", "other")
+    call("forecast", log, "--reference-runs", "none")
+    call("forecast", log)
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
-    call("plan", log)
+    call("forecast", log)
     assert given == [[str(tmp_path), "other"], None, NearbyRuns(log), [str(tmp_path / "others")]]

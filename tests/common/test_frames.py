@@ -92,8 +92,8 @@ def test_diagnosis():
     assert list(table["onset"].isna()) == [True, False]
 
 
-def test_stability():
-    report = bg.stability(1e-3, 0.9, "ema", 4, curvature=2.0)
-    table = report.to_frame()
-    assert list(table.index) == ["rule", "hold"]
-    assert table.loc["hold", "margin"] == report.hold.margin.median
+def test_plan():
+    found = bg.plan(stiffness=2.0, learning_rate=1e-3, refresh_interval=4)
+    table = found.to_frame()
+    assert list(table.index) == ["published_rule", "frozen_policy", "oscillation"]
+    assert table.loc["frozen_policy", "margin"] == found.threshold("frozen_policy").margin.median

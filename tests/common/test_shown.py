@@ -51,7 +51,7 @@ def test_what_a_log_holds_is_escaped():
 
 def test_every_result_shows_itself_by_the_one_base():
     public = {"Run", "Fit", "Forecast", "ForecastSummary", "Summary", "Diagnosis", "Comparison", "Check", "Decision"}
-    public |= {"Backtest", "Sweep", "Compared", "Plan", "StabilityReport", "Batch", "Report"}
+    public |= {"Backtest", "Sweep", "Compared", "Plan", "Batch", "Report"}
     for name in dir(bg):
         getattr(bg, name)
     kinds = {x for x in subclasses(Shown) if x.__module__.startswith("bayes_grpo")}
