@@ -241,7 +241,9 @@ def _others(now: Present | None, settings: PlannedSettings, groups: GroupSetting
         for name, (old, new) in moved.items()
         if old and new and math.isfinite(new / old) and new != old
     ]
-    return (*planned, *(others_who_changed("learning_rate", ratio, rate) for ratio in LADDER))
+    taken = {x.ratio for x in planned if x.setting == "learning_rate"}
+    others = (others_who_changed("learning_rate", ratio, rate) for ratio in LADDER if ratio not in taken)
+    return (*planned, *others)
 
 
 def _noise(now: Present | None, planned: GroupSettings) -> tuple[tuple[RowNoise, ...], NoiseModel | None]:

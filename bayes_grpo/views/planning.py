@@ -184,7 +184,8 @@ def _others(plan: Plan) -> Tabular:
 def _others_lines(plan: Plan) -> tuple[str, ...]:
     lines = ["All failed pairs come from two repositories that train one model on one exercise."]
     if any(math.isfinite(x.p_fails) for x in plan.others):
-        lines.append("P(fails): logistic regression on the change and the present learning rate, under Adam.")
+        lines.append("Counts ignore the learning rate from which a pair started.")
+        lines.append("P(fails) includes it: a logistic regression on the change and the present rate, under Adam.")
     if len(plan.changes) > 1:
         lines.append("Each change is counted alone; no pair tells what several changes do together.")
     if plan.run_failed:

@@ -37,10 +37,10 @@ _SAMPLED: Mapping[str, Mapping[str, str]] = {
         "diagnose": "{rising} {flat} {hacked} {empty.jsonl}",
         "forecast": "{rising} {flat} --do forecast --horizon 90",
     },
-    "plan": {"rising": "{rising}"},
-    "stability": {
+    "plan": {
         "rising": "{rising} --set learning_rate=1e-6 --learning-rate 2e-6 --refresh 8",
-        "measured": "--measured {probe} --learning-rate 1e-5 --refresh 8",
+        "measured": "--probe {probe} --learning-rate 1e-5 --refresh 8",
+        "stiffness": "--stiffness 3.2 --learning-rate 0.01 --refresh 4 --group-size 8 --prompts-per-step 16",
     },
     "rollouts": {
         "completions": "{completions}",

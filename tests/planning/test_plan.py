@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_thresholds_on_the_command_line_agree_with_the_recurrence_itself(momentu
         return growth(rate, 3.2, momentum, refresh, averaged) - 1.0
 
     near = exact["frozen_policy"]
-    root = brentq(excess, 0.9 * near, 1.1 * near, xtol=1e-16, rtol=1e-14)
+    root = brentq(excess, 0.9 * near, 1.1 * near, xtol=1e-16)
     assert near == pytest.approx(root, rel=1e-10)
     assert max(excess(x) for x in np.linspace(0.01, 0.999, 50) * near) < 0.0
     factor = (1.0 - momentum) if averaged else 1.0
@@ -78,9 +79,9 @@ def test_a_plan_needs_a_stiffness_and_a_learning_rate():
     with pytest.raises(SettingError, match="give --learning-rate"):
         plan(stiffness=3.2)
     for name, value in (("momentum", 1.0), ("refresh_interval", 0), ("learning_rate", 0.0), ("stiffness", -1.0)):
-        good = {"stiffness": 3.2, "learning_rate": 0.01}
+        good: dict[str, Any] = {"stiffness": 3.2, "learning_rate": 0.01}
         with pytest.raises(SettingError, match=name.replace("_", " ")):
-            plan(**(good | {name: value}))
+            plan(**{**good, name: value})
 
 
 def test_measured_stiffness_on_the_command_line(tmp_path):
