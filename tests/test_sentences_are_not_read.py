@@ -39,7 +39,6 @@ LEFT = {
     "families/members.py": 1,  # words of keys in a log
     "views/terminal.py": 1,  # cells of a table
     "watching/notify.py": 1,  # characters that Slack escapes
-    "views/planning.py": 2,  # the first sentence of a plan's text
 }
 """Module → lines that read a text: of others above, of results below; a number that falls is to be lowered."""
 

@@ -25,10 +25,9 @@ from bayes_grpo.dynamics.reduction import (
     published_threshold,
     spectral_radius,
 )
+from bayes_grpo.probing.predict import LONGEST_REFRESH
 
 ThresholdKind = Literal["published_rule", "frozen_policy", "oscillation"]
-LONGEST_REFRESH = 4096
-"""Largest refresh interval that is tried."""
 _MOMENTA = np.linspace(0.0, 0.999, 1000)
 """Momenta that are tried before the threshold between two of them is computed."""
 

@@ -23,7 +23,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, digits, percent
 from bayes_grpo.common.text import counted, every
 from bayes_grpo.planning.outcomes import Others
 from bayes_grpo.planning.result import Plan
-from bayes_grpo.planning.thresholds import LONGEST_REFRESH
+from bayes_grpo.probing.predict import LONGEST_REFRESH
 
 _THRESHOLDS = {
     "published_rule": "published rule",
