@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -230,8 +231,11 @@ def _line(
 ) -> ComparisonLine:
     """A regime's line: its row of ArviZ's table and its leave-future-out difference from the best regime."""
     difference, error, p_worse = row["elpd_diff"], row["dse"], row["p_worse"]
-    against = abs(difference) >= CLEAR and p_worse >= SURE
-    behind, behind_se, verdict_ahead = _behind(future, best)
+    behind, behind_se, p_worse_ahead = _behind(future, best)
+    if future is None or best is None:
+        verdict_ahead = ""
+    else:
+        verdict_ahead = "best" if future is best else _verdict(behind, p_worse_ahead)
     values, trend = found.draws.values, found.draws.regime.has_trend
     return ComparisonLine(
         regime=found.draws.regime.name,
@@ -240,11 +244,12 @@ def _line(
         difference_se=error,
         p_worse=p_worse,
         weight=row["weight"],
-        verdict="best" if difference == 0 else "worse" if against else "cannot tell",
+        verdict="best" if difference == 0 else _verdict(difference, p_worse),
         r2=r_squared(found.draws.rows.y, found.curve_mean),
         lfo=float("nan") if future is None else float(future.sum()),
         lfo_difference=behind,
         lfo_difference_se=behind_se,
+        p_worse_ahead=p_worse_ahead,
         verdict_ahead=verdict_ahead,
         growth=float(np.mean(values["fixed_point"] > values["initial_reward"])) if trend else float("nan"),
         high_k=len(loo.unreliable),
@@ -252,16 +257,22 @@ def _line(
     )
 
 
-def _behind(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, float, str]:
-    """LFO score less the best one, its error, and the verdict; few blocks call for Student's distribution."""
+def _verdict(difference: float, p_worse: float) -> str:
+    return "worse" if abs(difference) >= CLEAR and p_worse >= SURE else "cannot tell"
+
+
+def _behind(future: np.ndarray | None, best: np.ndarray | None) -> tuple[float, float, float]:
+    """LFO score less the best one, its error, and the probability of being worse.
+
+    The few blocks call for Student's t distribution.
+    """
     from scipy.stats import t
 
     if future is None or best is None:
-        return float("nan"), float("nan"), ""
+        return math.nan, math.nan, math.nan
     if future is best:
-        return 0.0, 0.0, "best"
+        return 0.0, 0.0, math.nan
     differences = future - best
     b = len(differences)
     total, error = float(differences.sum()), float(np.sqrt(b) * differences.std(ddof=1))
-    sure = t.cdf(-total / max(error, 1e-12), b - 1) >= SURE
-    return total, error, "worse" if -total >= CLEAR and sure else "cannot tell"
+    return total, error, float(t.cdf(-total / max(error, 1e-12), b - 1))

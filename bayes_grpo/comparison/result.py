@@ -42,6 +42,8 @@ class ComparisonLine:
         lfo: Log density of the blocks after the forecast origins (chain rule); NaN without.
         lfo_difference: Its LFO score less the highest one, 0 or negative; NaN without.
         lfo_difference_se: Standard error of the difference, from the blocks.
+        p_worse_ahead: Probability of being worse than the best regime on the rows ahead, by Student's t distribution
+            over the blocks, of which there are about five; NaN for the best and without.
         verdict_ahead: By leave-future-out: "best", "cannot tell" or "worse"; "" without.
         growth: Probability that the reward grows from its start to its fixed point under this regime; NaN for a regime
             without a trend.
@@ -60,6 +62,7 @@ class ComparisonLine:
     lfo: float
     lfo_difference: float
     lfo_difference_se: float
+    p_worse_ahead: float
     verdict_ahead: str
     growth: float
     high_k: int

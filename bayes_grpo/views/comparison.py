@@ -82,10 +82,19 @@ def _regimes(c: Comparison) -> Tabular:
 
 def _scores(c: Comparison) -> Tabular:
     rows = (
-        (x.regime, number(f"{x.elpd:.1f}"), chance(x.p_worse), number(f"{x.weight:.2f}"), number(f"{x.r2 + 0.0:.2f}"))
+        (
+            x.regime,
+            number(f"{x.elpd:.1f}"),
+            chance(x.p_worse),
+            chance(x.p_worse_ahead),
+            number(f"{x.weight:.2f}"),
+            number(f"{x.r2 + 0.0:.2f}"),
+        )
         for x in c.table
     )
-    heads = ("regime", "elpd", Cell("P(worse)", term="P(worse)"), Cell("weight", term="weight"), "R²")
+    heads = (
+        "regime", "elpd", Cell("P(worse)", term="P(worse)"), "P(worse) ahead", Cell("weight", term="weight"), "R²",
+    )  # fmt: skip
     return table("Scores of the regimes", heads, rows, "Stacking weights are arbitrary among near-equal regimes.")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import arviz as az
 import numpy as np
 import pytest
+from scipy.stats import norm, ttest_1samp
 
 import bayes_grpo.comparison.compare as module
 from bayes_grpo import SamplerSettings, compare, fit
@@ -174,6 +175,17 @@ def test_a_fit_says_what_the_scores_said(found, synthetic_run):
         np.quantile(x, [0.05, 0.95], axis=0) for x in (rows, fit_.trajectories("rows").reshape(-1, len(fit_.step())))
     )
     np.testing.assert_allclose(one, other, atol=0.5 * float(fit_.draws("observation_sd").mean()))
+
+
+def test_few_blocks_call_for_student_s_distribution():
+    """Five blocks that a normal distribution would call 97% certain are not."""
+    best, other = np.zeros(5), np.array([-1.0, -3.4, 1.0, -2.2, -1.6])
+    total, error, p_worse = module._behind(other, best)
+    assert total == pytest.approx(-7.2)
+    assert p_worse == pytest.approx(ttest_1samp(other, 0.0, alternative="less").pvalue * -1 + 1)
+    assert norm.cdf(-total / error) > 0.95 > p_worse
+    assert module._verdict(total, p_worse) == "cannot tell"
+    assert np.isnan(module._behind(best, best)[2])
 
 
 @pytest.mark.parametrize("bad", [[], ["exponential", "exponential"], ["pendulum"]])
