@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -237,8 +236,6 @@ def _points(found: Analysis) -> tuple[Point, ...]:
         passed = fitted.summary.convergence.passed
         chance = fitted.summary.probabilities.get("growth") if passed else None
         answer = document.answer
-        if passed and math.isfinite(fitted.fit.data.attrs["rate_ended"]):
-            answer = f"At a constant learning rate: {sentence_case(answer, upper=False)}"
         out.append(Point(labels[0], answer, chance, "chance of growth", document.tone))
     if ahead is None:
         out.append(Point(labels[1], _unknown(found.forecast, "Forecast"), tone="doubt"))

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 KNOWN_DIRECTION = 0.95
 """Probability from which on the direction of the reward is known."""
+SPENT_SHARE = 0.1
+"""Share of the highest learning rate at or below which a schedule is called near its end."""
+LOST_SHARE = 0.25
+"""Share of a rise from which on its loss is part of the answer."""
 CONTRACTION_LIMIT = 0.5
 """Below this share of prior variance removed, a posterior is called mostly prior."""
 # Power scaling says more than contraction: a fixed point whose prior variance is gone by 97% can have an interval that
@@ -41,6 +45,13 @@ ALPHAS = (0.99, 1.01)
 """Powers to which prior and likelihood are raised."""
 THRESHOLD = 0.05
 """Sensitivity from which a posterior depends on a part."""
+
+
+class Peak(NamedTuple):
+    """The highest latent reward of a run that has since lost much of its rise."""
+
+    step: float
+    reward: float
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,10 @@ class Summary(Result):
         probabilities: Probability of overdamped, oscillatory, unstable (oscillator), of growth (with a trend).
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
-        last_level: That latent reward at the last row.
+        now: Latent reward at the last row.
+        peak: Step and latent reward of the highest row where the reward has since lost much of its rise; None elsewhere.
+        rate_left: Learning rate at the last row over the highest one.
+        rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
         convergence: Convergence checks.
         measured: What the measurement noise rests on and how far the rows depart from it; "" where the log says
             nothing of it.
@@ -115,7 +129,6 @@ class Summary(Result):
         notes: What reader and rows did.
         about: Which rows were fitted.
         window: Which rows of the run these are, and why.
-        rate_ended: Step at which the learning rate reached zero; infinite or NaN where it did not.
         regime: Name of the regime.
         log_format: What the log was read as.
         interval_level: Probability inside the intervals.
@@ -127,7 +140,10 @@ class Summary(Result):
     probabilities: dict[str, float]
     r2: float
     r2_latent: float
-    last_level: float
+    now: Interval
+    peak: Peak | None
+    rate_left: float
+    rate_ended: float
     convergence: Convergence
     measured: str
     warnings: tuple[str, ...]
@@ -135,14 +151,13 @@ class Summary(Result):
     notes: tuple[str, ...]
     about: About
     window: FitWindow
-    rate_ended: float
     regime: str
     log_format: str
     interval_level: float
     seed: int
 
     also_in_json = ("verdict", "assumed")
-    not_in_json = ("assumed_settings", "window", "rate_ended")
+    not_in_json = ("assumed_settings", "window")
 
     @property
     def verdict(self) -> str:
@@ -156,36 +171,56 @@ class Summary(Result):
 
     @property
     def constant_rate(self) -> str:
-        """Meaning of the answer where the learning rate has reached zero; "" where it has not."""
+        """Step at which the learning rate reached zero, as a sentence; "" where it has not."""
         if not math.isfinite(self.rate_ended):
             return ""
-        step = self.rate_ended
-        return f"The learning rate reached zero at about step {step:g}; a constant rate would lead to this level."
+        return f"The learning rate reached zero at about step {self.rate_ended:g}."
 
     @property
     def answer(self) -> str:
-        """Where the reward goes, in one sentence."""
+        """Where the reward stands, after which start and with which learning rate left, in one sentence."""
         if not self.convergence.passed:
             return "The sampler did not converge; do not use these numbers."
-        known = {r.name: r.posterior for r in self.rows}
-        what, end, growth = self.about.reward, _text(known["fixed_point"]), self.probabilities.get("growth")
+        what, growth, now = self.about.reward, self.probabilities.get("growth"), _text(self.now)
         if growth is None:
+            end = _text(self._known["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
         if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
-            return f"This log cannot tell whether the {what} still moves; it would settle at {end}."
-        verb, ahead = ("grows", 1.0) if growth > 0.5 else ("falls", -1.0)
-        start, fixed = f"{verb} from {known['initial_reward'].median:.3g}", known["fixed_point"]
-        if ahead * self.last_level > ahead * (fixed.high if growth > 0.5 else fixed.low):
-            end = f"{end} at which the {self.regime} regime would settle"
-            return f"The {what} {start} to {self.last_level:.3g} now, beyond the {end}."
-        return f"The {what} {start} toward {end}."
+            return f"The {what} is {now}; this log cannot tell whether it still moves."
+        start = self._known["initial_reward"].median
+        if self.peak is not None:
+            peak = f"its peak of {self.peak.reward:.3g} at step {self.peak.step:g}"
+            return f"The {what} grew from {start:.3g} and has fallen from {peak} to {now}."
+        verb = "grown" if self.now.median > start else "fallen"
+        return f"The {what} has {verb} from {start:.3g} to {now}{self._rate_text}."
+
+    @property
+    def _rate_text(self) -> str:
+        if math.isfinite(self.rate_ended):
+            return ", where its learning rate ended"
+        if self.rate_left <= SPENT_SHARE:
+            return f", near its end: {self.rate_left:.0%} of the peak learning rate is left"
+        return ""
+
+    @property
+    def _known(self) -> dict[str, Interval]:
+        return {r.name: r.posterior for r in self.rows}
+
+    @property
+    def _settles(self) -> str:
+        """The fixed point, named as what it is."""
+        if "growth" not in self.probabilities or not self.convergence.passed:
+            return ""
+        return f"Under a constant learning rate it would settle at {_text(self._known['fixed_point'])}."
 
     @property
     def why(self) -> str:
-        """Chance of growth, how fast, and whether the curve overshoots."""
-        known, growth, parts = {r.name: r for r in self.rows}, self.probabilities.get("growth"), []
+        """Where a constant learning rate would lead, the chance of growth, how fast, and whether the curve overshoots."""
+        known = {r.name: r for r in self.rows}
+        growth = self.probabilities.get("growth")
+        parts = [self._settles]
         if growth is not None:
-            parts.append(f"Chance of growth: {percent(growth)}.")
+            parts.append(f"Chance of growth from the start: {percent(growth)}.")
             sure = max(growth, 1.0 - growth) >= KNOWN_DIRECTION
             if "half_gain_step" in known and self.convergence.passed and sure:
                 half = _text(known["half_gain_step"].posterior)
@@ -210,7 +245,8 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         Table, probabilities, R², warnings and the verdict sentence.
     """
     rows = tuple(_rows(fit, level))
-    chances = probabilities(fit.regime, fit.posterior, fit.as_draws.rows.length, len(fit.step()))
+    rows_of_fit = fit.as_draws.rows
+    chances = probabilities(fit.regime, fit.posterior, rows_of_fit.length, len(fit.step()))
     y = fit.observed()
     means = fit.data["posterior_mean"].dataset
     attrs = fit.data.attrs
@@ -220,7 +256,10 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         probabilities=chances,
         r2=r_squared(y, means["curve"].to_numpy()),
         r2_latent=r_squared(y, means["latent"].to_numpy()),
-        last_level=float(means["latent"][-1]),
+        now=interval(fit.trajectories("latent")[..., -1], level),
+        peak=past_peak(fit),
+        rate_left=float(rows_of_fit.rate[-1] / np.max(rows_of_fit.rate)),
+        rate_ended=float(attrs["rate_ended"]),
         convergence=fit.convergence,
         measured=measured(fit, level),
         warnings=_warnings(fit, rows),
@@ -228,7 +267,6 @@ def summarize(fit: Fit, level: float = LEVEL) -> Summary:
         notes=fit.notes,
         about=fit.about,
         window=fit.window,
-        rate_ended=float(attrs["rate_ended"]),
         regime=fit.regime.name,
         log_format=attrs["log_format"],
         interval_level=level,
@@ -391,6 +429,17 @@ def _overshoot(p: dict[str, float], zeta: SummaryRow | None) -> str:
     if p["swings_seen"] < 0.5:
         return "Overshoots at most once." if p["half_period_seen"] >= 0.5 else "A slow start; no oscillation seen."
     return f"Oscillates: {percent(p['oscillatory'])}."
+
+
+def past_peak(fit: Fit) -> Peak | None:
+    """The highest row of a run that rose and has surely lost more than `LOST_SHARE` of its rise; None elsewhere."""
+    latent = fit.trajectories("latent").reshape(-1, len(fit.step()))
+    top = int(np.argmax(latent.mean(axis=0)))
+    rise = latent[:, top] - latent[:, 0]
+    lost = latent[:, top] - latent[:, -1]
+    if float(np.mean((rise > 0.0) & (lost > LOST_SHARE * rise))) < KNOWN_DIRECTION:
+        return None
+    return Peak(float(fit.step()[top]), float(np.median(latent[:, top])))
 
 
 def _text(i: Interval) -> str:

@@ -100,8 +100,8 @@ def test_converged_fit_exits_with_0_and_recovers_the_curve(converged: Session):
 def test_json_is_complete(converged: Session):
     result = converged.result
     assert set(result) >= {
-        "verdict", "rows", "probabilities", "r2", "r2_latent", "last_level", "convergence", "warnings", "assumed",
-        "notes", "about", "regime",
+        "verdict", "rows", "probabilities", "r2", "r2_latent", "now", "peak", "rate_left", "rate_ended", "convergence",
+        "warnings", "assumed", "notes", "about", "regime",
     }  # fmt: skip
     assert set(by_name(result)) >= {"stiffness", "damping", "fixed_point", "damping_ratio", "half_gain_step"}
     for row in result["rows"]:

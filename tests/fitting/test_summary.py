@@ -1,5 +1,7 @@
-"""What a summary says of the measurement noise, and the probabilities of what a regime can do."""
+"""What a summary says of the reward and of the measurement noise, and the probabilities of what a regime can do."""
 
+import dataclasses
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayes_grpo.common.intervals import Interval
-from bayes_grpo.fitting.summary import Summary, measured, probabilities
+from bayes_grpo.fitting.summary import Peak, Summary, measured, past_peak, probabilities
 from bayes_grpo.regimes.base import Prior
 from bayes_grpo.regimes.registry import get_regime
 from bayes_grpo.rows.series import NoiseLevel
@@ -62,26 +64,54 @@ def test_a_swing_needs_rows_that_follow_it_and_a_whole_period(period, seen):
     assert found["oscillatory"] == found["growth"] == 1.0
 
 
+def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
+    """A summary of a run that began at 0.5 and would settle at 0.8 under a constant learning rate."""
+    known = {"fixed_point": Interval(0.8, 0.7, 0.9, 0.9), "initial_reward": Interval(0.5, 0.4, 0.6, 0.9)}
+    rows = [SimpleNamespace(name=name, posterior=value) for name, value in known.items()]
+    fields = dict.fromkeys(x.name for x in dataclasses.fields(Summary))
+    here = {
+        "rows": rows,
+        "convergence": SimpleNamespace(passed=True),
+        "about": SimpleNamespace(reward="reward"),
+        "probabilities": {"growth": growth},
+        "now": Interval(now, now - 0.1, now + 0.1, 0.9),
+        "rate_left": 1.0,
+        "rate_ended": math.nan,
+        "interval_level": 0.9,
+    }
+    values: Any = fields | here | other
+    return Summary(**values)
+
+
 @pytest.mark.parametrize(
-    ("growth", "now", "words"),
+    ("given", "answer"),
     [
-        (1.0, 0.7, "grows from 0.5 toward 0.8 [0.7, 0.9]."),
-        (1.0, 0.95, "grows from 0.5 to 0.95 now, beyond the 0.8 [0.7, 0.9]"),
-        (0.0, 0.95, "falls from 0.5 toward"),
-        (0.0, 0.6, "falls from 0.5 to 0.6 now, beyond"),
+        ({}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8]."),
+        ({"growth": 0.0, "now": 0.4}, "The reward has fallen from 0.5 to 0.4 [0.3, 0.5]."),
+        ({"growth": 0.6}, "The reward is 0.7 [0.6, 0.8]; this log cannot tell whether it still moves."),
+        ({"rate_ended": 299.0}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
+        (
+            {"rate_left": 0.04},
+            "The reward has grown from 0.5 to 0.7 [0.6, 0.8], near its end: 4% of the peak learning rate is left.",
+        ),
+        (
+            {"peak": Peak(22.0, 0.89)},
+            "The reward grew from 0.5 and has fallen from its peak of 0.89 at step 22 to 0.7 [0.6, 0.8].",
+        ),
     ],
 )
-def test_a_reward_beyond_its_fixed_point_is_not_going_there(growth, now, words):
-    rows = [
-        SimpleNamespace(name="fixed_point", posterior=Interval(0.8, 0.7, 0.9, 0.9)),
-        SimpleNamespace(name="initial_reward", posterior=Interval(0.5, 0.4, 0.6, 0.9)),
-    ]
-    summary: Any = SimpleNamespace(
-        convergence=SimpleNamespace(passed=True),
-        rows=rows,
-        about=SimpleNamespace(reward="reward"),
-        probabilities={"growth": growth},
-        last_level=now,
-        regime="oscillator",
-    )
-    assert words in Summary.answer.fget(summary)  # pyright: ignore[reportOptionalCall]
+def test_the_first_sentence_is_what_the_run_has_reached(given, answer):
+    assert summary_of(**given).answer == answer
+    assert summary_of(**given).why.startswith("Under a constant learning rate it would settle at 0.8 [0.7, 0.9].")
+
+
+@pytest.mark.parametrize(("last", "found"), [(0.52, True), (0.88, False)])
+def test_a_reward_past_its_peak_is_one_that_has_lost_a_quarter_of_its_rise(last, found):
+    course = np.interp(np.arange(60), [0, 22, 59], [0.3, 0.89, last])
+    latent = course + 0.01 * np.random.default_rng(0).standard_normal((2, 200, 60))
+    fit: Any = SimpleNamespace(trajectories=lambda _: latent, step=lambda: np.arange(60.0))
+    peak = past_peak(fit)
+    assert (peak is not None) == found
+    if peak is not None:
+        assert abs(peak.step - 22.0) <= 1.0
+        assert abs(peak.reward - 0.89) < 0.02
