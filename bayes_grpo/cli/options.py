@@ -150,8 +150,8 @@ ReferenceRunsFlag = Annotated[
         "--reference-runs",
         metavar="RUNS",
         help="Other runs of the same task: a file, folder, store or pattern, repeatable. Default: "
-        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast and report take the runs '
-        "with the same reward in the log's folder or store; none for none.",
+        'reference_runs = ["runs/"] in bayes_grpo.toml next to the log; else forecast, report and watch take the '
+        "runs with the same reward in the log's folder or store; none for none.",
     ),
 ]
 LOGS = "Log file, output directory, a store's file or folder, or several W&B chart exports."
@@ -312,25 +312,21 @@ class StoppingFlags:
         return bg.StoppingCosts(**asdict(self))
 
 
-def named_references(reference_runs: list[str] | None, log: list[Path]) -> list[str] | None:
-    """Where reference runs are: from the flag, else from the settings file next to the log; None for none."""
+def references_or_nearby(
+    reference_runs: list[str] | None, log: list[Path], reading: Reading
+) -> list[str] | NearbyRuns | None:
+    """Where reference runs are: the flag, else the settings file next to the log, else near the log; None for none."""
     if reference_runs is not None:
         return None if reference_runs == ["none"] else reference_runs
     from bayes_grpo.logs.options import sidecar_reference_runs
 
-    return sidecar_reference_runs(log[0]) or None
+    if named := sidecar_reference_runs(log[0]):
+        return named
+    if len(log) != 1:
+        return None
+    from bayes_grpo.references.gather import NearbyRuns
 
-
-def references_or_nearby(
-    reference_runs: list[str] | None, log: list[Path], reading: Reading
-) -> list[str] | NearbyRuns | None:
-    """The same, or else the runs near the log."""
-    named = named_references(reference_runs, log)
-    if named is None and reference_runs is None and len(log) == 1:
-        from bayes_grpo.references.gather import NearbyRuns
-
-        return NearbyRuns(log[0], reading.run)
-    return named
+    return NearbyRuns(log[0], reading.run)
 
 
 def names_in(text: str | None) -> list[str]:

@@ -24,7 +24,7 @@ from bayes_grpo.cli.options import (
     StoppingFlags,
     console,
     marked,
-    named_references,
+    references_or_nearby,
 )
 from bayes_grpo.common.text import plain
 
@@ -75,7 +75,8 @@ def watch(
     reading: Reading,
 ) -> None:
     """Follow a run: forecast, diagnosis and advice at every new row, and one alarm for every failure."""
-    named = tuple(named_references(reference_runs, log) or ())
+    found = references_or_nearby(reference_runs, log, reading)
+    named = tuple(found or ()) if isinstance(found, list | None) else found
     costs = stopping.costs()
     rule: dict[str, Any] = {} if alarm is None else {"alarm": alarm}
     from bayes_grpo.watching.result import Watching

@@ -14,6 +14,7 @@ from bayes_grpo.decision.decide import StoppingCosts
 from bayes_grpo.diagnosis.records import Action
 from bayes_grpo.diagnosis.status import ModeProbabilities, Status
 from bayes_grpo.forecasting.expected import Expected
+from bayes_grpo.references.gather import NearbyRuns
 
 if TYPE_CHECKING:
     from bayes_grpo.logs.run import Run
@@ -41,7 +42,8 @@ class Watching:
         alarm: Probability of a failure from which on it raises an alarm, if it lasts.
         forecasts: Whether to forecast; without, a look is a diagnosis.
         seed: Seed of all looks.
-        reference_runs: Reference runs, other runs of the same task: files, folders, stores and patterns.
+        reference_runs: Reference runs, other runs of the same task: files, folders, stores and patterns; or the runs
+            near a log, read at the first look. The command line looks near the log unless it is given others.
 
     Raises:
         SettingError: An impossible number.
@@ -53,7 +55,7 @@ class Watching:
     alarm: float = ALARM
     forecasts: bool = True
     seed: int = 0
-    reference_runs: tuple[str, ...] = ()
+    reference_runs: tuple[str, ...] | NearbyRuns = ()
 
     def __post_init__(self) -> None:
         if self.horizon is not None and not math.isfinite(self.horizon):
@@ -62,7 +64,8 @@ class Watching:
             raise SettingError(f"alarm: expected a probability strictly between 0 and 1, found {self.alarm!r}")
         if self.signal not in ("auto", "reward", "eval"):
             raise SettingError(f"signal: expected auto, reward or eval, found {self.signal!r}")
-        if not (isinstance(self.reference_runs, tuple) and all(isinstance(x, str) for x in self.reference_runs)):
+        named = () if isinstance(self.reference_runs, NearbyRuns) else self.reference_runs
+        if not (isinstance(named, tuple) and all(isinstance(x, str) for x in named)):
             raise SettingError(
                 f"reference_runs: expected paths or patterns of runs as a tuple, found {self.reference_runs!r}"
             )

@@ -31,7 +31,7 @@ from bayes_grpo.diagnosis.status import Status
 from bayes_grpo.forecasting.expected import Expected
 from bayes_grpo.logs.reading import PathLike, RunLike, as_run
 from bayes_grpo.logs.run import Run
-from bayes_grpo.references.gather import named_runs
+from bayes_grpo.references.gather import NearbyRuns, named_runs
 from bayes_grpo.rows.padding import bucket
 from bayes_grpo.watching.alarms import alarms_of
 from bayes_grpo.watching.following import Following, last_step
@@ -62,14 +62,15 @@ def update_of(run: RunLike, watching: Watching | None = None, memory: Memory | N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BayesGrpoWarning)  # the notes say the same
         references: Part[tuple[Run, ...]] = Part(known.references, "")
-        if watching.reference_runs and known.references is None:
-            references = Part.of(lambda: tuple(named_runs(watching.reference_runs)[0]))
+        wanted = watching.reference_runs
+        if not isinstance(wanted, NearbyRuns) and wanted and known.references is None:
+            references = Part.of(lambda: tuple(named_runs(wanted)[0]))
         settings = AnalysisSettings(
             horizon=watching.horizon,
             costs=watching.costs,
             signal=watching.signal,
             seed=watching.seed,
-            reference_runs=references.value if watching.reference_runs else None,
+            reference_runs=wanted if isinstance(wanted, NearbyRuns) else references.value or None,
             nuts=False,
         )
         parts = ("diagnosis", "forecast") if watching.forecasts else ("diagnosis",)

@@ -28,3 +28,20 @@ def test_reference_runs_come_from_a_flag_a_file_or_the_folder(tmp_path: Path, mo
     (tmp_path / "bayes_grpo.toml").write_text('reference_runs = ["others"]\n')
     call("forecast", log)
     assert given == [[str(tmp_path), "other"], None, NearbyRuns(log), [str(tmp_path / "others")]]
+
+
+def test_a_watch_takes_the_same_ones_as_a_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import bayes_grpo as bg
+
+    log, given = tmp_path / "run.csv", []
+    log.write_text(ROWS)
+
+    def seen(_, watching, **__):
+        given.append(watching.reference_runs)
+        raise FitError("seen")
+
+    monkeypatch.setattr(bg, "watch", seen, raising=False)
+    call("watch", log, "--once")
+    call("watch", log, "--once", "--reference-runs", "none")
+    call("watch", log, "--once", "--reference-runs", "other")
+    assert given == [NearbyRuns(log), (), ("other",)]

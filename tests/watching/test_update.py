@@ -16,7 +16,9 @@ from bayes_grpo.diagnosis.mode import probabilities_after
 from bayes_grpo.diagnosis.status import MODES
 from bayes_grpo.forecasting.forecast import forecast
 from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.logs.reading import read_log
 from bayes_grpo.logs.run import Run
+from bayes_grpo.references.gather import NearbyRuns
 from bayes_grpo.watching import watch as update_module
 from bayes_grpo.watching.alarms import alarms_of, earlier
 from bayes_grpo.watching.result import Memory, Outlook, Watching
@@ -254,3 +256,15 @@ def test_reference_runs_are_read_once(tmp_path):
     assert sum(note.startswith("no reference runs") for note in gone.notes) == 1
     with pytest.raises(SettingError, match="as a tuple"):
         Watching(reference_runs=str(folder))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_watch_looks_for_reference_runs_where_a_forecast_does(tmp_path):
+    """One default for both, so that one log has one forecast."""
+    nearby = NearbyRuns(written(tmp_path, runs_of_orders([0] * 4)) / "run0.csv")
+    run = read_log(nearby.log).until(40.0)
+    seen = update_of(run, Watching(horizon=60.0, reference_runs=nearby))[0].outlook
+    assert seen is not None
+    ahead = summarize_forecast(forecast(run, 60.0, nuts=False, reference_runs=nearby))
+    assert ahead.reference_runs is not None
+    assert len(ahead.reference_runs.used) == 3
+    assert (seen.at_horizon, seen.weights) == (ahead.at_horizon, ahead.weights)
