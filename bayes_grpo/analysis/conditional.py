@@ -1,19 +1,25 @@
-"""Documents under the status of their run: a failure comes first, and any other answer is conditional on no change."""
+"""Documents under the status of their run: a failure comes first, and any other answer is conditional on no change.
+
+What to do now is the document's own, because each command answers its own question; a status that says to stop, or that
+knows the costs, takes precedence over a forecast.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from bayes_grpo.analysis.result import UNCHANGED
+from bayes_grpo.analysis.result import UNCHANGED, conditional
 from bayes_grpo.common.document import TONES, Document, sentence_case
 from bayes_grpo.diagnosis.status import Status
 
 
 def given_status(document: Document, status: Status) -> Document:
     """A document under the status of its run: a failure comes first, and the answer is conditional."""
-    do = status.action.sentence
+    first = status.action.reason == "costs" or conditional(status)
+    own = document.do and not (document.conditional and first)
+    do = document.do if own else status.action.sentence
     if not status.alarming:
-        return document if document.do else replace(document, do=do)
+        return replace(document, do=do)
     detail = sentence_case(status.finding.detail)
     return replace(
         document,

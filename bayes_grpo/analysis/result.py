@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bayes_grpo.common.errors import BayesGrpoError
 from bayes_grpo.common.text import plain
-from bayes_grpo.diagnosis.records import Action
+from bayes_grpo.diagnosis.records import Action, ActionKind
 from bayes_grpo.diagnosis.status import ALARMING, Status, StatusWord
 
 if TYPE_CHECKING:
@@ -142,13 +142,23 @@ def advised(status: Status, ahead: ForecastSummary | None = None, decision: Deci
         return _priced(status, decision, decision.recommended)
     if ahead is None:
         return status
-    numbers = {"p_gain": ahead.p_gain, "threshold": ahead.threshold, "until": ahead.until}
-    go_on = Action(kind="go_on", step=ahead.until, reason="forecast", numbers=numbers)
+    action = forecast_action(ahead.p_gain, ahead.threshold, ahead.until)
     if status.status == "done" and ahead.p_gain >= LIKELY:
-        return replace(status, status="fine", action=go_on)
-    if status.status == "fine":
-        return replace(status, action=go_on if ahead.p_gain > 1.0 - LIKELY else replace(go_on, kind="no_further_gain"))
-    return status
+        return replace(status, status="fine", action=action)
+    return replace(status, action=action) if status.status == "fine" else status
+
+
+def forecast_action(p_gain: float, threshold: float, until: float) -> Action:
+    """What a forecast alone says to do.
+
+    Args:
+        p_gain: Probability of a gain above the threshold.
+        threshold: Gain that counts, reward.
+        until: Horizon, optimizer step.
+    """
+    kind: ActionKind = "go_on" if p_gain > 1.0 - LIKELY else "no_further_gain"
+    numbers = {"p_gain": p_gain, "threshold": threshold, "until": until}
+    return Action(kind=kind, step=until, reason="forecast", numbers=numbers)
 
 
 def _priced(status: Status, decision: Decision, recommended: float) -> Status:

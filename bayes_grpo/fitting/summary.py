@@ -199,7 +199,7 @@ class Summary(Result):
         if math.isfinite(self.rate_ended):
             return ", where its learning rate ended"
         if self.rate_left <= SPENT_SHARE:
-            return f", near its end: {self.rate_left:.0%} of the peak learning rate is left"
+            return f", with {self.rate_left:.0%} of its peak learning rate left"
         return ""
 
     @property

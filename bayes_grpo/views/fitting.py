@@ -22,7 +22,7 @@ from bayes_grpo.common.document import (
 )
 from bayes_grpo.common.text import listed
 from bayes_grpo.fitting.result import Fit
-from bayes_grpo.fitting.summary import Summary, SummaryRow, summarize
+from bayes_grpo.fitting.summary import SPENT_SHARE, Summary, SummaryRow, summarize
 
 MAIN = ("fixed_point", "half_gain_step", "damping_ratio", "stiffness", "damping", "observation_sd")
 """Main quantities of a fit: plateau, rate, overshoot, the two terms of the regime, noise."""
@@ -52,9 +52,7 @@ def fit_summary_document(s: Summary) -> Document:
         about=f"{a.rows} rows of {a.signal}, steps {a.first_step:g} to {a.last_step:g}, regime {s.regime}",
         answer=s.answer,
         why=_why(s),
-        do=""
-        if s.convergence.passed
-        else "fit again with larger --num-samples and --num-warmup, or a simpler --regime.",
+        do=_do(s),
         tone="" if s.convergence.passed else "alarm",
         table=_main(s, len(weak)),
         sections=(
@@ -75,6 +73,15 @@ def fit_summary_document(s: Summary) -> Document:
         unchecked=_weak(weak, len(s.rows), a.rows),
         docs="how/fit",
     )
+
+
+def _do(s: Summary) -> str:
+    """What follows from a fit: how to get one, else which question comes next."""
+    if not s.convergence.passed:
+        return "fit again with larger --num-samples and --num-warmup, or a simpler --regime."
+    if s.rate_left <= SPENT_SHARE:
+        return "choose the settings of the next run (bayes-grpo plan LOG); this schedule is over."
+    return "see where the rest of the schedule leads (bayes-grpo forecast LOG)."
 
 
 def _why(s: Summary) -> str:

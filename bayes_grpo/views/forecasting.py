@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from bayes_grpo.analysis.result import forecast_action
 from bayes_grpo.common.document import (
     Cell,
     Document,
@@ -56,6 +57,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
         answer=sentence_case(f"{s.outlook.words}."),
         why=f"Underlying reward {s.reward_text(s.at_horizon)} at {until}, {ranged(s.now)} now ({s.interval_level:.0%} "
         f"intervals). {', '.join(chances)}.",
+        do=forecast_action(s.p_gain, s.threshold, s.until).sentence,
         tone="alarm"
         if s.p_peaked > 0.5 and fell > s.threshold
         else "doubt"

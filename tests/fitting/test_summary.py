@@ -92,7 +92,7 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
         ({"rate_ended": 299.0}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
         (
             {"rate_left": 0.04},
-            "The reward has grown from 0.5 to 0.7 [0.6, 0.8], near its end: 4% of the peak learning rate is left.",
+            "The reward has grown from 0.5 to 0.7 [0.6, 0.8], with 4% of its peak learning rate left.",
         ),
         (
             {"peak": Peak(22.0, 0.89)},
