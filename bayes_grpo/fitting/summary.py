@@ -118,7 +118,7 @@ class Summary(Result):
         r2: Plain R² of the posterior mean of the unforced regime, against the logged rows.
         r2_latent: The same for the posterior mean of the latent reward (regime plus gradient noise).
         now: Latent reward at the last row.
-        peak: Step and latent reward of the highest row where the reward has since lost much of its rise; None elsewhere.
+        peak: The highest latent reward, where much of the rise to it has been lost since; None elsewhere.
         rate_left: Learning rate at the last row over the highest one.
         rate_ended: Step at which the logged learning rate reached zero; NaN where it has not.
         convergence: Convergence checks.
@@ -215,7 +215,7 @@ class Summary(Result):
 
     @property
     def why(self) -> str:
-        """Where a constant learning rate would lead, the chance of growth, how fast, and whether the curve overshoots."""
+        """Where a constant learning rate leads, the chance of growth, how fast, and whether the curve overshoots."""
         known = {r.name: r for r in self.rows}
         growth = self.probabilities.get("growth")
         parts = [self._settles]

@@ -80,7 +80,7 @@ def test_a_failure_comes_before_the_answer():
 
 
 def test_what_to_do_now_answers_the_question_of_the_command():
-    """A run that is done is diagnosed with checkpoints to score; forecast, plan and fit say what follows from theirs."""
+    """A run that is done is diagnosed with checkpoints to score; what a forecast says to do is its own."""
     done = Status("done", Finding(kind="at_rest", probability=0.9), Action(kind="score_checkpoints"))
     own = Document("run", "The reward stays.", do="no further gain expected.")
     assert given_status(own, done).do == own.do
