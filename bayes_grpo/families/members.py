@@ -37,9 +37,11 @@ _WORDS = {word: name for name, words in CONFIG_KEYS.items() for word in words if
 """Word in a name → setting. A word alone, such as that of a model, is none."""
 _SETTING = re.compile(
     rf"(?<![a-z])({'|'.join(sorted(_WORDS, key=len, reverse=True))})[_\-= ]?"
-    r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?![a-z\d]|\.\d)",
+    r"(\d+(?:\.\d+)?(?:e[-+m]?\d+)?)(?![a-z\d]|\.\d)",
     re.IGNORECASE,
 )
+_BARE_RATE = re.compile(r"(?<![a-z\d.])(?:\d+(?:\.\d+)?e-\d+|\d+(?:p\d+)?em\d+)(?![a-z\d]|\.\d)", re.IGNORECASE)
+"""A number of no word that only a learning rate is written as: 5e-06, 5em06."""
 SEED = re.compile(r"(?<![a-z])(seed|run|rep|repeat|repetition|s)[\W_]?\d+(?![.\w])", re.IGNORECASE)
 """Part of a name that numbers repetitions; any other number may be a setting."""
 
@@ -73,16 +75,25 @@ def settings_in_name(name: str) -> dict[str, float]:
     """Settings that the name of a run states.
 
     Args:
-        name: The name.
+        name: The name. A minus sign of an exponent may be missing, or an m: lr5em06, lr5e6.
     """
     out = {}
+    rest = _SETTING.sub(" ", name)
+    bare = {_number(text) for text in _BARE_RATE.findall(rest)}
+    if len(bare) == 1:
+        out["learning_rate"] = bare.pop()
     for word, number in _SETTING.findall(name):
-        setting, value = _WORDS[word.lower()], float(number)
+        setting = _WORDS[word.lower()]
+        value = _number(number)
         if setting == "learning_rate" and value >= 1.0:  # a sign is often left out of a file's name
             value = float(number.lower().replace("e", "e-"))
         if value > 0.0:
             out[setting] = value
     return out
+
+
+def _number(text: str) -> float:
+    return float(text.lower().replace("em", "e-").replace("p", "."))
 
 
 def named_setting(setting: str, names: Sequence[str], known: Sequence[float | None]) -> NamedSetting | None:
@@ -102,6 +113,8 @@ def named_setting(setting: str, names: Sequence[str], known: Sequence[float | No
     return NamedSetting(setting, values, others, float(np.exp(np.mean(np.log(given)))) if others else None)
 
 
+FEWEST = 3
+"""Runs of a sweep at least."""
 _ROWS_ONLY = ("logging_window", "reward_low", "reward_high", "reward_std_kind", "save_steps", "total_steps")
 """Settings of the log and of its length, which are no settings of the training's dynamics."""
 
@@ -265,9 +278,11 @@ def members_of(
             left_out.append(LeftOutRun(run.name, str(error), known, failure_in_short(run)))
             continue
         members.append(SweepMember(run, table, {name: _setting(run, name, assumed.get(name)) for name in vary}))
-    if len(members) < 3:
+    if len(members) < FEWEST:
         why = f" (left out: {plain(left_out[0].name, 80)}: {plain(left_out[0].why, 400)})" if left_out else ""
-        raise FitError(f"family: expected at least 3 runs, found {len(members)}; compare two with compare-runs{why}")
+        raise FitError(
+            f"family: expected at least {FEWEST} runs, found {len(members)}; compare two with compare-runs{why}"
+        )
     for name in vary:
         values = {m.settings[name] for m in members}
         if len(values) < 2:

@@ -13,7 +13,7 @@ from bayes_grpo.common.intervals import LEVEL, Interval, span_text
 from bayes_grpo.common.results import Result, frame_of
 from bayes_grpo.common.text import counted, plain
 from bayes_grpo.diagnosis.trend import rows_collapsed
-from bayes_grpo.families.members import LeftOutRun, NamedSetting
+from bayes_grpo.families.members import FEWEST, LeftOutRun, NamedSetting
 from bayes_grpo.fitting.sampling.nuts import Convergence
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Sweep(Result):
         signal: "reward" or "eval_reward".
         exponents: How every quantity depends on every setting.
         runs: The runs.
-        convergence: Checks of the chains.
+        convergence: Checks of the chains; None where too many runs collapsed to estimate an effect.
         cautions: What not to believe, one sentence each.
         left_out: Runs with too few rows for the regime, and whether they failed.
         repetitions: Names of runs that repeat each other, all settings and names alike, group by group.
@@ -128,7 +128,7 @@ class Sweep(Result):
     signal: str
     exponents: tuple[Exponent, ...]
     runs: tuple[SweepRun, ...]
-    convergence: Convergence
+    convergence: Convergence | None
     cautions: tuple[str, ...]
     left_out: tuple[LeftOutRun, ...] = ()
     repetitions: tuple[tuple[str, ...], ...] = ()
@@ -139,8 +139,8 @@ class Sweep(Result):
 
     @property
     def converged(self) -> bool:
-        """True where every check of the chains passed."""
-        return self.convergence.passed
+        """True where every check of the chains passed, or none was run."""
+        return self.convergence is None or self.convergence.passed
 
     def exponent(self, quantity: str, setting: str) -> Exponent:
         """One exponent by its names; `KeyError` where there is none of these names."""
@@ -149,10 +149,13 @@ class Sweep(Result):
     @property
     def sentence(self) -> str:
         """Failed runs first, then what moves what."""
+        if self.convergence is None:
+            left = sum(not run.collapsed for run in self.runs)
+            return f"{self._collapsed}No effect is estimated: it needs {FEWEST} runs without a collapse, found {left}."
         known = sorted((e for e in self.exponents if e.verdict != "cannot tell"), key=lambda e: e.verdict != "moves")
         left = len(self.exponents) - len(known)
         total = counted(len(self.exponents), "effect")
-        counts = f"{left} of {total} are unclear ({LEVEL:.0%} intervals, {len(self.runs)} runs)."
+        counts = f"{left} of {total} are unclear ({LEVEL:.0%} intervals, {self.exponents[0].runs} runs)."
         text = " ".join([*(e.sentence for e in known), counts])
         return self._collapsed + ("" if self.converged else "NOT CONVERGED: ") + text
 
@@ -178,13 +181,18 @@ class Sweep(Result):
         return f"{text}{', '.join(some)}; --set NAME=VALUE or a file name gives another" if some else ""
 
     @property
+    def collapse_sentence(self) -> str:
+        """Which runs collapsed, with their settings, as a sentence; "" without any."""
+        found = [run for run in self.runs if run.collapsed]
+        return (
+            f"{len(found)} of {len(self.runs)} runs collapsed: {_listed([_named(x) for x in found])}." if found else ""
+        )
+
+    @property
     def _collapsed(self) -> str:
         """Which runs collapsed or failed, with their settings, which no exponent shows; "" without any."""
-        found = [run for run in self.runs if run.collapsed]
         lost = [run for run in self.left_out if run.failed]
-        out = ""
-        if found:
-            out += f"{len(found)} of {len(self.runs)} runs collapsed: {_listed([_named(run) for run in found])}. "
+        out = f"{self.collapse_sentence} " if self.collapse_sentence else ""
         if lost:
             each = _listed([f"{_named(run)}: {run.failed}" for run in lost])
             out += f"{len(lost)} further run{' is' if len(lost) == 1 else 's are'} left out and failed: {each}. "

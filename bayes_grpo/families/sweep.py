@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,9 @@ from bayes_grpo.common.intervals import LEVEL, Interval, interval
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.common.sampling import seed_of
 from bayes_grpo.common.text import plain
+from bayes_grpo.diagnosis.trend import rows_collapsed
 from bayes_grpo.families.members import (
+    FEWEST,
     SweepMember,
     members_of,
     named_settings,
@@ -55,7 +58,8 @@ def sweep(
     """Effects of settings, from runs that differ in them: a hierarchical model with partial pooling over runs.
 
     Every run has its own parameters of the exponential regime, spread about a regression on the logarithms of the
-    varied settings.
+    varied settings. Runs whose reward collapsed are named, and no exponent rests on them; where fewer than `FEWEST`
+    others are left, no exponent is estimated.
 
     Args:
         logs: Files, folders, patterns (``runs/*.json``) and runs, at least three.
@@ -82,26 +86,39 @@ def sweep(
     runs = read_runs(logs, read, part)
     vary = list(vary) or varied_in(runs)
     members, left_out = members_of(runs, vary, signal)
-    data = sweep_data(members, vary)
-    progress(f"{len(members)} runs in one model")
-    draws, convergence = sample_sweep(data, seed_of(seed, "family"))
     differ = settings_that_differ([m.run for m in members])
     unvaried = tuple(name for name in differ if name not in vary)
-    return Sweep(
+    whole = [m for m in members if not rows_collapsed(m.table.y)]  # the regime cannot show a collapse
+    measured = [name for name in vary if len({m.settings[name] for m in whole}) > 1]
+    made = Sweep(
         vary=tuple(vary),
         signal=members[0].table.signal,
-        exponents=tuple(
-            _exponent(data, draws, q, (k, name), members)
-            for k, name in enumerate(vary)
-            for q, (trait, *_) in _QUANTITIES.items()
-            if data.slope[k, TRAITS.index(trait)] > 0
-        ),
+        exponents=(),
         runs=tuple(map(_run, members)),
-        convergence=convergence,
-        cautions=(*_cautions(data, members, vary, unvaried), *(() if convergence.passed else (convergence.sentence,))),
+        convergence=None,
+        cautions=(),
         left_out=left_out,
         repetitions=repetitions([m.run for m in members]),
         named=tuple(named_settings(runs, vary).values()),
+    )
+    if len(whole) < FEWEST or not measured:
+        return made
+    data = sweep_data(whole, measured)
+    progress(f"{len(whole)} runs in one model")
+    draws, convergence = sample_sweep(data, seed_of(seed, "family"))
+    return replace(
+        made,
+        exponents=tuple(
+            _exponent(data, draws, q, (k, name), whole)
+            for k, name in enumerate(measured)
+            for q, (trait, *_) in _QUANTITIES.items()
+            if data.slope[k, TRAITS.index(trait)] > 0
+        ),
+        convergence=convergence,
+        cautions=(
+            *_cautions(data, whole, measured, unvaried),
+            *(() if convergence.passed else (convergence.sentence,)),
+        ),
     )
 
 

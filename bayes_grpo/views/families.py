@@ -24,6 +24,7 @@ from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.families.compare_runs import Compared
 from bayes_grpo.families.recipes import RecipeAnswer
 from bayes_grpo.families.result import Sweep
+from bayes_grpo.rows.levels import reward_levels
 from bayes_grpo.views.plots.runs import plot_compare_runs, plot_sweep
 
 
@@ -35,16 +36,39 @@ def sweep_document(f: Sweep) -> Document:
     return Document(
         title=", ".join(f.vary),
         about=f"{len(f.runs)} runs, {f.signal}, varied: {', '.join(f.vary)}",
-        answer=answer if f.converged else "The sampler did not converge; do not use these numbers.",
-        why=sentence_case(f.sentence, 900),
+        answer=f.collapse_sentence
+        or (answer if f.converged else "The sampler did not converge; do not use these numbers."),
+        why=sentence_case(f.sentence.removeprefix(f.collapse_sentence).strip(), 900),
+        do=_do(f),
         tone="" if f.converged and known else "doubt" if f.converged else "alarm",
         points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
-        table=_exponents(f),
+        table=_exponents(f) if f.exponents else _runs(f),
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
-        sections=(section("Cautions", *f.cautions, tone="doubt"),),
+        sections=(
+            section("Runs", tables=(_runs(f),)),
+            section("Cautions", *f.cautions, tone="doubt"),
+        ),
         assumed=f.assumed,
         unchecked=f"Caution: {f.cautions[0]}" if f.cautions else "",
         docs="how/sweep",
+    )
+
+
+def _do(f: Sweep) -> str:
+    lost = [run for run in f.runs if run.collapsed]
+    return f"see what failed first: bayes-grpo diagnose {lost[0].name}." if lost else ""
+
+
+def _runs(f: Sweep) -> Tabular:
+    """Every run with its settings and its first, last and best level."""
+    levels = [(run, reward_levels(run.step, run.reward)) for run in f.runs]
+    rows = (
+        (words(run.name, mark=run.collapsed), *run.settings.values(), x.first, x.last, x.best, x.best_step)
+        for run, x in sorted(levels, key=lambda pair: -pair[1].last)
+    )
+    heads = ("run", *f.vary, "first", "last", "best", "at step")
+    return table(
+        "Runs, the highest last reward first", heads, rows, "First, last and best: means of a tenth of the rows."
     )
 
 

@@ -77,6 +77,13 @@ def test_what_differs_is_varied():
     ("name", "settings"),
     [
         ("sweep_lr5e5", {"learning_rate": 5e-5}),
+        ("grpo_lr5em06", {"learning_rate": 5e-6}),
+        ("lr1em05_seed2", {"learning_rate": 1e-5}),
+        ("lr5e-06", {"learning_rate": 5e-6}),
+        ("lr_5e-6", {"learning_rate": 5e-6}),
+        ("run_5e-06", {"learning_rate": 5e-6}),
+        ("kl_1e-3_5em06", {"kl_weight": 1e-3, "learning_rate": 5e-6}),
+        ("1e-6_to_1e-5", {}),
         ("x_lr_1e-6_g8", {"learning_rate": 1e-6, "group_size": 8.0}),
         ("lora_rank_16.beta0.04", {"lora_rank": 16.0, "kl_weight": 0.04}),
         ("num_groups=4 mu_2 temperature-0.7", {"prompts_per_step": 4.0, "epochs": 2.0, "temperature": 0.7}),

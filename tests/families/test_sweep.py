@@ -11,10 +11,12 @@ import pytest
 import bayes_grpo
 from bayes_grpo import save_plot, sweep
 from bayes_grpo.cli.app import each_by_itself
+from bayes_grpo.common.errors import FitError
 from bayes_grpo.families.members import LeftOutRun, NamedSetting, failure_in_short
 from bayes_grpo.families.model import TRAITS, SweepDraws
 from bayes_grpo.fitting.sampling.nuts import check_convergence
 from bayes_grpo.views.plots.runs import plot_sweep
+from bayes_grpo.views.view import view
 from tests.families.made import relaxing, swept
 from tests.helpers.command import call
 from tests.helpers.runs import make_run, steps
@@ -123,6 +125,39 @@ def test_runs_that_collapsed_or_failed_are_named_first(found):
     )
     assert "short" not in without.sentence
     assert without.to_dict()["left_out"][0]["failed"] == failed.failed
+
+
+def test_a_collapsed_run_of_three_is_named_at_once_and_no_chain_is_run(monkeypatch, tmp_path, write_trl_log):
+    """Raw logs whose names alone state the learning rates, of which the highest collapsed."""
+    monkeypatch.setattr("bayes_grpo.families.sweep.sample_sweep", None)
+    names = ("grpo_lr1em06", "grpo_lr5em06", "grpo_lr1em05")
+    for seed, (name, lost) in enumerate(zip(names, (False, False, True), strict=True)):
+        reward = relaxing(name, seed=seed).reward
+        write_trl_log(tmp_path / f"{name}.json", np.where(np.arange(60) < 40, reward, 0.01) if lost else reward)
+    made = sweep([tmp_path / f"{name}.json" for name in names])
+    assert made.vary == ("learning_rate",)
+    assert made.converged
+    document = view(made)
+    assert document.answer == "1 of 3 runs collapsed: grpo_lr1em05 (learning rate 1e-05)."
+    assert "it needs 3 runs without a collapse, found 2" in document.why
+    assert document.do == "see what failed first: bayes-grpo diagnose grpo_lr1em05."
+    assert document.table is not None
+    assert [row[0].text for row in document.table.rows][-1] == "grpo_lr1em05"
+
+
+def test_no_effect_rests_on_a_collapsed_run(monkeypatch):
+    taken = []
+
+    def drawn(data, seed):
+        taken.append(len(data.x))
+        raise FitError("taken")
+
+    monkeypatch.setattr("bayes_grpo.families.sweep.sample_sweep", drawn)
+    runs = swept()
+    lost = replace(runs[-1], reward=np.where(np.arange(60) < 40, 0.7, 0.01))
+    with pytest.raises(FitError, match="taken"):
+        sweep([*runs[:-1], lost])
+    assert taken == [5]
 
 
 def test_the_command_line(found, folder, monkeypatch):
