@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_grpo.common.errors import SettingError
+from bayes_grpo.common.intervals import LEVEL
 from bayes_grpo.common.results import Shown
 from bayes_grpo.common.runtime import Progress, or_silent
 from bayes_grpo.diagnosis.trend import Fallen
@@ -34,6 +35,7 @@ from bayes_grpo.regimes.base import Regime
 from bayes_grpo.rows.schedule import FutureGrid, RemainingRate, future_grid
 
 if TYPE_CHECKING:
+    import pandas as pd
     from xarray import DataTree
 
     from bayes_grpo.forecasting.references import ReferencesUsed
@@ -109,6 +111,18 @@ class Forecast(Shown):
         """The horizon."""
         return float(self.step[-1])
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row a step ahead: median and 90% interval of the logged reward (``row_…``) and the latent one."""
+        import pandas as pd
+
+        tail = (1.0 - LEVEL) / 2.0
+        columns = {
+            f"{name}_{word}": np.quantile(paths, share, axis=0)
+            for name, paths in (("row", self.rows), ("latent", self.latent))
+            for word, share in (("median", 0.5), ("low", tail), ("high", 1.0 - tail))
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.step, name="step"))
+
     def to_datatree(self) -> DataTree:
         """The paths as ArviZ's functions take them, all draws as one chain.
 
@@ -133,6 +147,12 @@ class Forecast(Shown):
         )
 
 
+FAR = 10.0
+"""Lengths of the log ahead of its end beyond which no row supports a forecast."""
+TOO_FAR = (
+    "the horizon, step {:g}, is more than ten times the log's length of {:g} steps ahead: nothing supports a forecast "
+    "that far; take a nearer one (horizon, --horizon)"
+)
 FALLEN = "the reward has fallen since about step {:.0f}, so the forecast also uses what other collapsed runs did next"
 ALONE = "a single regime: no weights, no last-value forecaster and no unmodeled events"
 
@@ -250,6 +270,10 @@ def forecast_of_regimes(
         mixture = mix_events(mixture, inputs, requested, shipped_event_rates(), seed)
     mixture = freeze_after_schedule(mixture, requested, inputs.ahead)
     notes = inputs.notes + fitted.notes
+    until = float(requested.step[requested.of_forecast][-1])
+    length = float(inputs.table.step[-1]) - inputs.table.start
+    if until - float(inputs.table.step[-1]) > FAR * length:
+        notes = (TOO_FAR.format(until, length), *notes)
     if fallen is not None:
         notes += (FALLEN.format(fallen.best_step),)
     if not several:

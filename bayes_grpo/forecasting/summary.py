@@ -162,6 +162,7 @@ class ForecastSummary(Expected):
         interval_level: Probability inside the intervals.
         schedule: Learning rate from now on: "constant", "linear" or "cosine".
         schedule_ends: Step at which it reaches 0; infinite where it does not.
+        threshold_from: Where the gain that counts comes from; "" where it was given.
         reference_runs: Effect of the reference runs; None without any.
     """
 
@@ -178,6 +179,7 @@ class ForecastSummary(Expected):
     interval_level: float
     schedule: str
     schedule_ends: float
+    threshold_from: str
     reference_runs: ReferencesUsed | None = None
 
     not_in_json = ("outlook",)
@@ -212,6 +214,9 @@ def summarize_forecast(
     f = forecast
     usual = 0.01 * (f.high - f.low) if math.isfinite(f.high - f.low) else 0.1 * float(np.std(f.logged))
     size = usual if threshold is None else float(threshold)
+    source = "a tenth of the spread of the logged rows"
+    if math.isfinite(f.high - f.low):
+        source = "1% of the reward's range"
     gain = f.latent[:, -1] - f.latent_now
     change = f.trend - f.latent_now[:, None]
     peaked = (change[:, -1] < -size) & (change.max(axis=1) <= size)
@@ -228,6 +233,7 @@ def summarize_forecast(
         reach=tuple(reach_of(f, value, level) for value in reach),
         highest=math.inf if math.isfinite(f.high) else float(np.max(f.logged)),
         threshold=size,
+        threshold_from="" if threshold is not None else source,
         p_gain=float(np.mean(gain > size)),
         p_peaked=float(np.mean(peaked)),
         p_collapse=float(np.mean(f.event == COLLAPSE)),

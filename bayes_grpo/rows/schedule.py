@@ -104,7 +104,7 @@ def schedule_of(
         return stays
     if schedule is not None:
         if total is None:
-            raise SettingError(f"schedule {schedule}: say when it reaches 0: --total-steps N, total_steps=N")
+            raise SettingError(f"schedule {schedule}: say when it reaches 0: total_steps=N, --total-steps N")
         return replace(stays, shape=schedule, total_steps=float(total))
     if logged in ("linear", "cosine") and total is not None:
         note = "" if given else f"learning rate: {logged} decay to 0 at step {total:g}, the trainer's default"

@@ -76,6 +76,7 @@ def forecast_summary_document(s: ForecastSummary) -> Document:
             section("Notes", *s.notes),
         ),
         assumed="; ".join(x.rstrip(".") for x in (horizon, _references(s), *s.assumed) if x),
+        unchecked="".join(f"Caution: {x}" for x in s.notes if "nothing supports a forecast" in x),
         docs="how/forecast",
     )
 

@@ -1,0 +1,37 @@
+"""A forecast as a frame, the gain that counts, and a horizon that no row supports."""
+
+import numpy as np
+import pytest
+
+from bayes_grpo.forecasting.forecast import Forecast, forecast
+from bayes_grpo.forecasting.summary import summarize_forecast
+from bayes_grpo.views.view import view
+from tests.helpers.runs import rising_run
+
+
+def ahead(horizon: float) -> Forecast:
+    return forecast(rising_run(40, reward_low=0.0, reward_high=1.0), horizon, regimes=("exponential",), draws=200)
+
+
+@pytest.fixture(scope="module")
+def near() -> Forecast:
+    return ahead(60.0)
+
+
+def test_the_frame_has_a_row_a_step_with_rows_and_latent_reward(near):
+    frame = near.to_frame()
+    assert frame.index.tolist() == near.step.tolist()
+    assert list(frame) == ["row_median", "row_low", "row_high", "latent_median", "latent_low", "latent_high"]
+    assert frame["latent_median"].iloc[-1] == pytest.approx(np.median(near.latent[:, -1]))
+    assert (frame["row_high"] - frame["row_low"] > frame["latent_high"] - frame["latent_low"]).all()
+
+
+def test_the_gain_that_counts_says_where_it_comes_from(near):
+    assert summarize_forecast(near).threshold_from == "1% of the reward's range"
+    assert summarize_forecast(near, 0.05).threshold_from == ""
+
+
+def test_a_horizon_that_no_row_supports_is_a_caution(near):
+    assert view(summarize_forecast(near)).unchecked == ""
+    far = view(summarize_forecast(ahead(1e9))).unchecked
+    assert "nothing supports a forecast that far; take a nearer one (horizon, --horizon)" in far
