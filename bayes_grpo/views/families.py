@@ -44,10 +44,7 @@ def sweep_document(f: Sweep) -> Document:
         points=(*_named(f), Point("Repetitions", f.repetition_sentence)),
         table=_exponents(f) if f.exponents else _runs(f),
         plot=Drawing(partial(plot_sweep, f), f"Curves of the runs. {answer}", ratio=0.5),
-        sections=(
-            section("Runs", tables=(_runs(f),)),
-            section("Cautions", *f.cautions, tone="doubt"),
-        ),
+        sections=(section("Cautions", *f.cautions, tone="doubt"),),
         assumed=f.assumed,
         unchecked=f"Caution: {f.cautions[0]}" if f.cautions else "",
         docs="how/sweep",
