@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 KNOWN_DIRECTION = 0.95
 """Probability from which on the direction of the reward is known."""
+ENDED_SHARE = 0.005
+"""Share of the highest learning rate below which a schedule has ended."""
 SPENT_SHARE = 0.1
 """Share of the highest learning rate at or below which a schedule is called near its end."""
 LOST_SHARE = 0.25
@@ -185,18 +187,18 @@ class Summary(Result):
         if growth is None:
             end = _text(self._known["fixed_point"])
             return f"The {what} stays at {end}: the {self.regime} regime has no trend."
-        if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
-            return f"The {what} is {now}; this log cannot tell whether it still moves."
         start = self._known["initial_reward"].median
         if self.peak is not None:
             peak = f"its peak of {self.peak.reward:.3g} at step {self.peak.step:g}"
             return f"The {what} grew from {start:.3g} and has fallen from {peak} to {now}."
+        if max(growth, 1.0 - growth) < KNOWN_DIRECTION:
+            return f"The {what} is {now}; this log cannot tell whether it still moves."
         verb = "grown" if self.now.median > start else "fallen"
         return f"The {what} has {verb} from {start:.3g} to {now}{self._rate_text}."
 
     @property
     def _rate_text(self) -> str:
-        if math.isfinite(self.rate_ended):
+        if math.isfinite(self.rate_ended) or self.rate_left < ENDED_SHARE:
             return ", where its learning rate ended"
         if self.rate_left <= SPENT_SHARE:
             return f", with {self.rate_left:.0%} of its peak learning rate left"

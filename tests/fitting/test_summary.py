@@ -94,6 +94,11 @@ def summary_of(growth: float = 1.0, now: float = 0.7, **other: Any) -> Summary:
             {"rate_left": 0.04},
             "The reward has grown from 0.5 to 0.7 [0.6, 0.8], with 4% of its peak learning rate left.",
         ),
+        ({"rate_left": 0.001}, "The reward has grown from 0.5 to 0.7 [0.6, 0.8], where its learning rate ended."),
+        (
+            {"growth": 0.6, "peak": Peak(22.0, 0.89)},
+            "The reward grew from 0.5 and has fallen from its peak of 0.89 at step 22 to 0.7 [0.6, 0.8].",
+        ),
         (
             {"peak": Peak(22.0, 0.89)},
             "The reward grew from 0.5 and has fallen from its peak of 0.89 at step 22 to 0.7 [0.6, 0.8].",
