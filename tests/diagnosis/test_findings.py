@@ -105,7 +105,8 @@ def test_bursts_of_single_rows_are_no_instability():
     assert not found.status.alarming
     assert found.probability["dynamical_instability"] < 0.3
     kl[-20:] = 20.0
-    assert diagnose(make_run(steps(80), reward, signals={"kl": kl})).probability["dynamical_instability"] > 0.6
+    high = diagnose(make_run(steps(80), reward, signals={"kl": kl})).status
+    assert (high.status, high.finding.kind) == ("watch", "instability_signs")
 
 
 def test_a_few_noisy_rows_show_no_ceiling():
@@ -256,8 +257,7 @@ def test_a_hacked_run_without_a_better_checkpoint_is_to_stop(late, middle):
 
 def test_few_rows_that_fell_are_not_called_calm():
     fell = diagnose(make_run(steps(6), np.array([0.77, 0.94, 0.59, 0.26, 0.43, 0.31]))).status
-    assert fell.status == "unclear"
-    assert "no failure detected, but the reward fell from 0.767 to 0.333; 6 rows are too few" in fell.sentence.lower()
+    assert (fell.status, fell.finding.kind) == ("watch", "falls_early")
     assert (
         fell.action.sentence
         == "check again when the log has 12 rewards; if it still falls, stop and lower the learning rate."

@@ -91,10 +91,3 @@ def test_console(write, wrap, prefix):
 def test_a_rate_printed_as_zero_is_no_schedule(write):
     text = "\n".join(f"step:{s} - critic/score/mean:0.{s} - actor/lr:0.000" for s in STEPS)
     assert_read(read_log(write("train.log", text)), settings={"schedule": ("constant", "assumed")})
-
-
-def test_a_learning_rate_in_ten_thousandths_is_read_as_a_learning_rate(write):
-    """Early versions print ``actor/lr(1e-4)``: .005 of them are 5e-7."""
-    lines = (f"step:{s} - critic/score/mean:{0.1 * s:.3f} - actor/lr(1e-4):0.005\n" for s in STEPS)
-    run = read_log(write("run.log", "".join(lines)))
-    assert run.signals["learning_rate"] == pytest.approx([5e-7] * len(STEPS))
