@@ -254,7 +254,11 @@ def _fell(facts: Facts) -> Answer:
         path,
         fell,
         "falls_early",
-        numbers={"rewards": facts.rows, "lost": facts.under_way("dynamical_instability")},
+        numbers={
+            "rewards": facts.rows,
+            "lost": facts.under_way("dynamical_instability"),
+            "now": float(np.median(path.now[fell] if fell.any() else path.now)),
+        },
         parts=facts.signs[:1],
         probability=float(fell.mean()),
     )

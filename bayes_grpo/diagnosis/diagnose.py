@@ -69,9 +69,11 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         gain, doubts = gain_of(shown, rollouts if up_to_step is None else rollouts.until(up_to_step))
     view = RunView.of(shown, gain)
     rows = max(len(shown.step), len(shown.eval_step))
-    sentence, timeline, evidence, zeros = "", None, {}, None
+    status = status_of_rows(shown)
+    sentence = status.headline
+    timeline, evidence, zeros = None, {}, None
     estimate = ModeProbabilities({m.name: m.chances.unseen for m in all_modes() if m.name in MODES})
-    onsets, remedies, missing = {}, {}, ("reward",)
+    onsets, remedies, missing = {}, {}, () if shown.has_reward or shown.has_eval else ("reward",)
     if view is not None:
         timeline = timeline_of(view)
         estimate = timeline.now
@@ -88,11 +90,9 @@ def diagnose(run: RunLike, *, up_to_step: float | None = None, rollouts: Rollout
         # A log of evaluation rewards alone lacks the train reward that hacking would raise.
         missing = tuple("train reward" if x == HELD_OUT and view.paths.uses_eval else x for x in wanted)
         happened = sudden_events(view)
-        status = status_of_rows(shown) if rows <= FEW_ROWS else status_of(facts, happened)
-        sentence = story(timeline, view, status.finding.mode, happened)
-    else:
-        status = status_of_rows(shown)
-        sentence = status.headline
+        if rows > FEW_ROWS:
+            status = status_of(facts, happened)
+            sentence = story(timeline, view, status.finding.mode, happened)
     return Diagnosis(
         status=status,
         sentence=f"{sentence} {gain.sentence}" if gain else sentence,

@@ -35,6 +35,7 @@ _DO = {
     "not_finite": Action(kind="look", subject="batch"),
     "all_truncated": Action(kind="change_setting", setting="max_completion_length"),
     "no_variance": Action(kind="change_prompts", subject="mixed"),
+    "zero_gradient": Action(kind="check_update"),
     "no_reward": Action(kind="look", subject="verifier"),
     "few_weights": Action(kind="look", subject="engine"),
 }
@@ -53,6 +54,8 @@ def _findings(run: Run) -> list[Finding]:
     if _last(run, "frac_reward_zero_std") >= THRESHOLDS.dead_groups or _last(run, "reward_std") == 0.0:
         spread = tuple(plain(key, 60) for key in run.unused if key.lower().endswith(("/std", "_std")))[:1]
         out.append(Finding(kind="no_variance", signals=spread, probability=_CERTAIN))
+    elif _last(run, "grad_norm") == 0.0 and _last(run, "reward_std") > 0.0:
+        out.append(Finding(kind="zero_gradient", probability=_CERTAIN))
     if _last(run, "reward") == 0.0:
         out.append(Finding(kind="no_reward", probability=_CERTAIN))
     share = _last(run, "importance_ess")

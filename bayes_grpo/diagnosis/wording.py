@@ -264,7 +264,10 @@ def _falls_early(f: Finding) -> str:
     n = f.numbers
     signs = (part.clause for part in f.parts)
     chance = f"{percent(n['lost'])} chance that it is lost, by {n['rewards']:.0f} rewards"
-    return joined((_signal_fell(f), *signs, chance))
+    fell = _signal_fell(f)
+    if f.probability < 0.5:
+        fell = f"{signal_words(f.signals[0])} may have fallen from {n['best']:.2g} to {n['now']:.2g}"
+    return joined((fell, *signs, chance))
 
 
 def _scheduled_weight(f: Finding) -> str:
@@ -373,6 +376,7 @@ _FINDINGS: Mapping[str, Callable[[Finding], str | tuple[str, str]]] = {
     "few_rows": _few_rows,
     "all_truncated": _all_truncated,
     "no_variance": _no_variance,
+    "zero_gradient": lambda f: "the gradient norm of this step is 0 although its groups have reward variance",
     "no_reward": lambda f: "every reward of this step is 0",
     "few_weights": _few_weights,
     "dip": _dip,

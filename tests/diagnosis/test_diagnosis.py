@@ -177,7 +177,8 @@ def test_wrong_flags_are_one_line(write_trl_log, tmp_path, rising, flags, words)
 
 def test_a_log_of_two_rewards_says_that_it_cannot_tell():
     two = diagnose(make_run(steps(2), [0.1, 0.2]))
-    assert two.sentence == "Cannot tell: the log has fewer than three rewards."
+    assert two.status.finding.kind == "few_rows"
+    assert two.sentence == "Too few rewards for a verdict: 2 rows say nothing of where the reward goes."
     assert two.status.action.sentence == "check again when the log has 20 rewards."
 
 
